@@ -1,0 +1,142 @@
+"""Differentially private Bayesian inference on graphical models.
+
+The public names, in the order data flows; each is imported when it is first used.
+
+>>> import dpgraph as dg
+>>> dg.read_network("example:asia").cell_count
+36
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    # public structure
+    "Categories": "structure.domain",
+    "Bins": "structure.domain",
+    "Domain": "structure.domain",
+    "DomainError": "structure.domain",
+    "DomainWarning": "structure.domain",
+    "NetworkError": "structure.domain",
+    "Network": "structure.network",
+    "naive_bayes_network": "models.naive_bayes",
+    "read_network": "files.networks",
+    "read_domain": "files.networks",
+    "infer_domain": "statistics.infer",
+    # sensitive statistics
+    "encode": "statistics.codes",
+    "count": "statistics.counts",
+    # the door
+    "PrivacyUnit": "privacy.records",
+    "PrivacyCost": "privacy.records",
+    "PrivacyLeakWarning": "privacy.records",
+    "Release": "privacy.records",
+    "ReleaseError": "privacy.records",
+    "BudgetExceededError": "privacy.records",
+    "Budget": "privacy.accounting",
+    "cost": "privacy.accounting",
+    "release": "privacy.release",
+    "SeededNoise": "privacy.seeded_noise",
+    "LaplaceMechanism": "mechanisms.laplace",
+    # after the door
+    "NoisyCounts": "structure.tables",
+    "Probabilities": "structure.tables",
+    "consistent": "inference.consistency",
+    "posterior": "inference.dirichlet",
+    "NaiveBayes": "models.naive_bayes",
+    "query": "files.pgmpy",
+    "sample_rows": "inference.queries",
+    "save": "files.documents",
+    "load": "files.documents",
+    "to_pgmpy": "files.pgmpy",
+    "from_pgmpy": "files.pgmpy",
+    # what privacy costs
+    "privacy_cost": "analysis",
+    # estimators
+    "PrivateNaiveBayes": "estimators",
+}
+
+__all__ = [
+    "Bins",
+    "Budget",
+    "BudgetExceededError",
+    "Categories",
+    "Domain",
+    "DomainError",
+    "DomainWarning",
+    "LaplaceMechanism",
+    "NaiveBayes",
+    "Network",
+    "NetworkError",
+    "NoisyCounts",
+    "PrivacyCost",
+    "PrivacyLeakWarning",
+    "PrivacyUnit",
+    "PrivateNaiveBayes",
+    "Probabilities",
+    "Release",
+    "ReleaseError",
+    "SeededNoise",
+    "consistent",
+    "cost",
+    "count",
+    "encode",
+    "from_pgmpy",
+    "infer_domain",
+    "load",
+    "naive_bayes_network",
+    "posterior",
+    "privacy_cost",
+    "query",
+    "read_domain",
+    "read_network",
+    "release",
+    "sample_rows",
+    "save",
+    "to_pgmpy",
+]
+
+if TYPE_CHECKING:
+    from dpgraph.analysis import privacy_cost
+    from dpgraph.estimators import PrivateNaiveBayes
+    from dpgraph.files.documents import load, save
+    from dpgraph.files.networks import read_domain, read_network
+    from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
+    from dpgraph.inference.consistency import consistent
+    from dpgraph.inference.dirichlet import posterior
+    from dpgraph.inference.queries import sample_rows
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
+    from dpgraph.privacy.accounting import Budget, cost
+    from dpgraph.privacy.records import (
+        BudgetExceededError,
+        PrivacyCost,
+        PrivacyLeakWarning,
+        PrivacyUnit,
+        Release,
+        ReleaseError,
+    )
+    from dpgraph.privacy.release import release
+    from dpgraph.privacy.seeded_noise import SeededNoise
+    from dpgraph.statistics.codes import encode
+    from dpgraph.statistics.counts import count
+    from dpgraph.statistics.infer import infer_domain
+    from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
+    from dpgraph.structure.network import Network
+    from dpgraph.structure.tables import NoisyCounts, Probabilities
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpgraph' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dpgraph.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

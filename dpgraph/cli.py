@@ -1,0 +1,326 @@
+"""The ``dpgraph`` command. Results go to stdout or to ``--out``; words go to stderr.
+
+Exit codes: 0 done, 1 refused (budget, domain, bad data; nothing charged, nothing written), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpgraph.privacy.accounting import Budget
+
+
+class _Refusing(click.Group):
+    """Turns the package's own errors into a message and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from dpgraph.privacy.records import ReleaseError
+        from dpgraph.structure.domain import DomainError
+
+        try:
+            return super().invoke(ctx)
+        except (DomainError, ReleaseError) as error:
+            raise click.ClickException(f"{error} [{type(error).__name__}]") from None
+
+
+_EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
+_NEIGHBOURS = click.option(
+    "--neighbours",
+    type=click.Choice(["replace", "add-remove"]),
+    default="replace",
+    show_default=True,
+    help="What one person may change: replace makes the number of rows public, add-remove keeps it private.",
+)
+_ROWS_PER_PERSON = click.option(
+    "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
+)
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be spent; touch no rows.")
+_OUT = click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Where to write.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+
+
+@click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dpgraph")
+def main() -> None:
+    """Differentially private Bayesian inference on graphical models.
+
+    NETWORK is a .toml, .json or .bif file, or example:NAME for one of pgmpy's networks (example:alarm). ROWS is a CSV
+    file, a Parquet file or a folder of Parquet files.
+    """
+
+
+@main.command()
+@click.argument("network")
+@_EPSILON
+@click.option("--n", type=int, default=None, help="A public or supposed number of rows, for relative errors.")
+@_NEIGHBOURS
+@_ROWS_PER_PERSON
+@_JSON
+def cost(network: str, epsilon: str, n: int | None, neighbours: str, rows_per_person: int, as_json: bool) -> None:
+    """Say what privacy costs on NETWORK, before any data."""
+    from dpgraph.analysis import privacy_cost
+    from dpgraph.files.networks import read_network
+    from dpgraph.privacy.records import decimal, exact
+
+    graph, unit = read_network(network), _unit(neighbours, rows_per_person)
+    report = privacy_cost(graph, epsilon=epsilon, n=n, unit=unit)
+    facts = {
+        "network": network,
+        "variables": len(graph.families),
+        "maximal_tables": len(graph.maximal_families),
+        "cells": graph.cell_count,
+        "epsilon": decimal(exact(epsilon)),
+        "neighbours": neighbours,
+        "rows_per_person": rows_per_person,
+        "n": n,
+    }
+    if as_json:
+        tables = {"nodes": report.nodes.to_dict("records"), "mechanisms": report.mechanisms.to_dict("records")}
+        click.echo(json.dumps(facts | tables, indent=1))
+        return
+    click.echo(
+        f"{network}: {len(graph.maximal_families)} maximal tables of {len(graph.families)} families, "
+        f"{graph.cell_count} cells\n"
+        f"epsilon {facts['epsilon']} (pure), protecting {unit}\n\n"
+        f"{_plain(report.mechanisms)}\n\nby family, under the default mechanism:\n{_plain(report.nodes)}\n\n"
+        "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell of the "
+        "family's\ntable after least squares, in rows; tv: expected total variation error of the family's margin, at "
+        "most." + ("" if n else " (give --n for it)")
+    )
+
+
+@main.command()
+@click.argument("rows")
+@click.option("--network", required=True, help="The DAG over its declared domain.")
+@_EPSILON
+@click.option("--mechanism", type=click.Choice(["auto", "laplace"]), default="auto", show_default=True)
+@click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), default="merged", show_default=True)
+@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), default="optimal", show_default=True)
+@_NEIGHBOURS
+@_ROWS_PER_PERSON
+@_DRY_RUN
+@_OUT
+def release(
+    rows: str,
+    network: str,
+    epsilon: str,
+    mechanism: str,
+    tables: Any,
+    allocation: Any,
+    neighbours: str,
+    rows_per_person: int,
+    dry_run: bool,
+    out: Path,
+) -> None:
+    """Release noisy family counts of ROWS, once, under a budget."""
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_network
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.privacy.release import release as make_release
+    from dpgraph.statistics.counts import count
+
+    graph = read_network(network)
+    chosen = LaplaceMechanism(epsilon, tables=tables, allocation=allocation)
+    budget = _budget(epsilon, neighbours, rows_per_person)
+    if _only_priced(dry_run, chosen, graph, budget):
+        return
+    _must_be_writable(out, ".json")
+    noisy = make_release(count(rows, graph), chosen, budget=budget)
+    save(noisy, out)
+    _say(f"wrote {out}: {noisy.provenance}")
+
+
+@main.command()
+@click.argument("source", metavar="RELEASE")
+@click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@_OUT
+def posterior(source: str, prior: float, out: Path) -> None:
+    """Learn the posterior of every probability table from a RELEASE; free."""
+    from dpgraph.files.documents import load, save
+    from dpgraph.inference.dirichlet import posterior as make_posterior
+
+    _must_be_writable(out, ".json", ".bif")
+    learned = make_posterior(load(source), prior=prior)
+    save(learned, out)
+    _say(f"wrote {out}: {learned.provenance}")
+
+
+@main.group()
+def fit() -> None:
+    """Fit a private model to rows: one release, then inference from it alone."""
+
+
+@fit.command("naive-bayes")
+@click.argument("rows")
+@click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
+@click.option("--target", required=True, help="The variable to predict.")
+@_EPSILON
+@click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@_NEIGHBOURS
+@_ROWS_PER_PERSON
+@_DRY_RUN
+@_OUT
+def fit_naive_bayes(
+    rows: str,
+    domain: str,
+    target: str,
+    epsilon: str,
+    prior: float,
+    neighbours: str,
+    rows_per_person: int,
+    dry_run: bool,
+    out: Path,
+) -> None:
+    """Fit a naive Bayes classifier of TARGET to ROWS."""
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_domain
+    from dpgraph.inference.dirichlet import posterior as make_posterior
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
+    from dpgraph.privacy.release import release as make_release
+    from dpgraph.statistics.counts import count
+
+    graph = naive_bayes_network(read_domain(domain), target)
+    mechanism, budget = LaplaceMechanism(epsilon), _budget(epsilon, neighbours, rows_per_person)
+    if _only_priced(dry_run, mechanism, graph, budget):
+        return
+    _must_be_writable(out, ".json", ".bif")
+    learned = make_posterior(make_release(count(rows, graph), mechanism, budget=budget), prior=prior)
+    save(NaiveBayes(target, learned.mean()), out)
+    _say(f"wrote {out}: {learned.provenance}")
+
+
+@main.command()
+@click.argument("model")
+@click.argument("rows")
+@_OUT
+def predict(model: str, rows: str, out: Path) -> None:
+    """Predict the target of a naive Bayes MODEL for each of ROWS; a CSV of labels and probabilities."""
+    import pandas as pd
+
+    from dpgraph.files.documents import load, write_whole
+    from dpgraph.models.naive_bayes import NaiveBayes
+    from dpgraph.privacy.records import ReleaseError
+    from dpgraph.statistics.codes import encode
+
+    _must_be_writable(out, ".csv")
+    fitted = load(model)
+    if not isinstance(fitted, NaiveBayes):
+        raise ReleaseError(f"{model} is not a naive Bayes model; make one with: dpgraph fit naive-bayes")
+    domain = fitted.probabilities.network.domain
+    probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
+    levels = domain.levels(fitted.target)
+    table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
+    table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+    write_whole(out, table.to_csv(index=False))
+    _say(f"wrote {out}")
+
+
+@main.command()
+@click.argument("model")
+@click.option("-n", "n", type=int, required=True, help="How many rows.")
+@click.option("--seed", type=int, default=None, help="A seed for the draw; the model is public already.")
+@_OUT
+def sample(model: str, n: int, seed: int | None, out: Path) -> None:
+    """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""
+    import numpy as np
+
+    from dpgraph.files.documents import load, probabilities_of, write_whole
+    from dpgraph.inference.queries import sample_rows
+
+    _must_be_writable(out, ".csv", ".parquet")
+    rows = sample_rows(probabilities_of(load(model)), n, np.random.default_rng(seed))
+    if out.suffix == ".parquet":
+        rows.to_parquet(out, index=False)
+    else:
+        write_whole(out, rows.to_csv(index=False))
+    _say(f"wrote {out}")
+
+
+@main.command()
+@click.argument("model")
+@click.option("--target", required=True, help="The variable asked about.")
+@click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more.")
+@_JSON
+def query(model: str, target: str, given: tuple[str, ...], as_json: bool) -> None:
+    """Print P(target | given) from MODEL; free."""
+    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.pgmpy import query as make_query
+
+    probabilities = probabilities_of(load(model))
+    evidence = dict(_evidence(pair, probabilities.network.domain) for pair in given)
+    answer = make_query(probabilities, target, evidence)
+    if as_json:
+        pairs = [{"level": level, "probability": float(value)} for level, value in answer.items()]
+        click.echo(json.dumps({"target": target, "given": evidence, "answer": pairs}))
+    else:
+        click.echo(answer.to_string(float_format=lambda value: f"{value:.4f}"))
+
+
+def _evidence(pair: str, domain: Any) -> tuple[str, Any]:
+    """A NAME=LEVEL pair, the level matched to the declared levels as they print."""
+    name, equals, text = pair.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint="--given")
+    level = next((level for level in domain.levels(name) if str(level) == text), None)
+    if level is None:
+        try:
+            level = float(text)
+        except ValueError:
+            level = text
+    return name, domain.levels(name)[domain.code(name, level)]
+
+
+def _unit(neighbours: Any, rows_per_person: int) -> Any:
+    from dpgraph.privacy.records import PrivacyUnit
+
+    return PrivacyUnit(neighbours, rows_per_person)
+
+
+def _budget(epsilon: str, neighbours: str, rows_per_person: int) -> Budget:
+    from dpgraph.privacy.accounting import Budget
+
+    return Budget(epsilon, unit=_unit(neighbours, rows_per_person))
+
+
+def _only_priced(dry_run: bool, mechanism: Any, graph: Any, budget: Budget) -> bool:
+    """For a dry run prints what would be spent; else checks the plan before any row is read."""
+    from dpgraph.privacy.records import Provenance
+
+    event = mechanism.event(graph, budget.unit)
+    if dry_run:
+        click.echo(f"would spend {Provenance(event, budget.unit)}; {len(event.measurements)} tables; nothing was read")
+    return dry_run
+
+
+def _must_be_writable(out: Path, *suffixes: str) -> None:
+    """Refuses a bad destination before anything is read or charged."""
+    if out.suffix.lower() not in suffixes:
+        raise click.BadParameter(f"{out} must end in {' or '.join(suffixes)}", param_hint="--out")
+    if not out.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
+
+
+def _plain(frame: pd.DataFrame) -> str:
+    """A frame as a plain table of three significant digits, no index."""
+
+    def shown(value: float) -> str:
+        return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+    return frame.to_string(index=False, float_format=shown)
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

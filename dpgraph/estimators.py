@@ -1,0 +1,224 @@
+"""scikit-learn faces over the pipeline: the only layer that both spends and models.
+
+``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` and
+``privacy_cost_`` say what it spent.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from dpgraph.inference.dirichlet import posterior
+from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
+from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError
+from dpgraph.privacy.release import release
+from dpgraph.statistics.codes import encode
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.infer import domain_of_rows
+from dpgraph.structure.domain import Domain, DomainError
+
+
+class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
+    """A naive Bayes classifier of declared categorical and binned features, differentially private in its rows.
+
+    ``fit`` counts, releases noisy counts once, and learns from the release alone; the features' levels, the labels
+    and their order come from the declared domain, so nothing but the released counts depends on the rows.
+
+    Args:
+        domain: The declared levels of every feature and of the target. The target is the variable that is not a
+            column of X. ``"infer"``, by name, reads it off the rows and warns that this leaks.
+        epsilon: The budget of one fit, exact; a float means the decimal it prints as.
+        mechanism: ``"laplace"``, or a mechanism value, whose own epsilon is then what is spent.
+        inference: ``"plug-in"``: the released counts are treated as exact.
+        prior: The Dirichlet concentration of every cell.
+        budget: What to charge; shared by clones, so cross-validation is counted in full. None makes a budget of
+            exactly one fit each time.
+        random_state: A seed for the inference after the release. It never reaches the noise; plug-in inference
+            draws nothing, and ignores it.
+        unit: Whom to protect where ``budget`` is None; one replaced row by default.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+
+    Attributes:
+        classes_: The declared labels, in order.
+        release_: The release of noisy counts, with its event and unit.
+        privacy_cost_: What the fit cost.
+        posterior_: The posterior of every table.
+        model_: The fitted ``NaiveBayes``.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"word": ["a", "b"] * 50, "spam": [0, 1] * 50})
+    >>> domain = Domain.of({"word": ["a", "b"], "spam": [0, 1]})
+    >>> model = PrivateNaiveBayes(domain, epsilon=5).fit(rows[["word"]], rows["spam"])
+    >>> print(model.privacy_cost_)
+    epsilon 5 (pure)
+    """
+
+    def __init__(
+        self,
+        domain: Domain | Any = None,
+        epsilon: Number = 1.0,
+        mechanism: Any = "laplace",
+        inference: str = "plug-in",
+        prior: float = 1.0,
+        budget: Budget | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        unit: PrivacyUnit | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.mechanism = mechanism
+        self.inference = inference
+        self.prior = prior
+        self.budget = budget
+        self.random_state = random_state
+        self.unit = unit
+        self.noise = noise
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charges the budget, releases noisy counts, and learns from them.
+
+        Args:
+            X: The features, a DataFrame with declared columns, or an array in the domain's order.
+            y: The labels, one a row.
+
+        Raises:
+            DomainError: If no domain is declared or the rows do not fit it; nothing is charged.
+            ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+        """
+        if self.inference != "plug-in":
+            raise ReleaseError(f'inference must be "plug-in"; got {self.inference!r}')
+        mechanism = self._mechanism()
+        frame, labels = self._rows(X, y)
+        domain, target = self._domain(frame, labels)
+        network = naive_bayes_network(domain, target)
+        counts = count(frame.assign(**{target: np.asarray(labels)}), network)
+        budget = self.budget
+        if budget is None:
+            budget = Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=self.unit)
+        elif self.unit is not None and self.unit != budget.unit:
+            raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        self.privacy_cost_ = cost(self.release_)
+        self.posterior_ = posterior(self.release_, prior=self.prior)
+        self.model_ = NaiveBayes(target, self.posterior_.mean())
+        self.classes_ = np.array(domain.levels(target))
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""
+        check_is_fitted(self)
+        frame = self._features(X, reset=False)
+        domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
+        return self.model_.predict_proba(encode(frame, domain).columns)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable label of each row."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _mechanism(self) -> Any:
+        """The mechanism value, its epsilon checked before any row is read."""
+        if self.mechanism == "laplace":
+            return LaplaceMechanism(self.epsilon)
+        if not callable(getattr(self.mechanism, "randomise", None)):
+            raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
+        return self.mechanism
+
+    def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The features as a frame, and the labels."""
+        if self.domain is None:
+            raise DomainError(
+                "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
+                'domain="infer" reads them off the rows, which leaks'
+            )
+        frame = self._features(X, reset=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        labels = column_or_1d(y, warn=True)
+        if len(labels) != len(frame):
+            raise DomainError("X and y must have the same number of rows")
+        check_classification_targets(labels)
+        return frame, _Labels(labels, getattr(y, "name", None))
+
+    def _features(self, X: Any, *, reset: bool) -> Any:
+        """X as a DataFrame whose columns are the features' names."""
+        import pandas as pd
+
+        if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name] for name in X.columns})
+            return frame
+        infer = isinstance(self.domain, str)
+        array: Any = validate_data(self, X, reset=reset, dtype="numeric" if infer else None, ensure_all_finite=infer)
+        names = self._names(array.shape[1]) if reset else list(self.model_.features)
+        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
+
+    def _names(self, features: int) -> list[str]:
+        """Names for the columns of an array: the declared variables in order, the last one being the target."""
+        if isinstance(self.domain, str):
+            return [f"x{i}" for i in range(features)]
+        names = Domain.of(self.domain).names
+        if len(names) != features + 1:
+            raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
+        return list(names[:-1])
+
+    def _domain(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
+        """The declared domain of the features and the target, and the target's name."""
+        if isinstance(self.domain, str):
+            return self._inferred(frame, labels)
+        declared = Domain.of(self.domain)
+        left = [name for name in declared.names if name not in frame.columns]
+        if len(left) != 1:
+            raise DomainError(
+                "every declared variable but the target must be a column of X; "
+                + (f"not in X: {', '.join(left)}" if left else "X holds them all, the target too")
+            )
+        return declared, left[0]
+
+    def _inferred(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
+        if self.domain != "infer":
+            raise DomainError(f'domain must be a Domain, or "infer" by name; got {self.domain!r}')
+        warnings.warn(
+            'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        import pandas as pd
+
+        target = labels.name if isinstance(labels.name, str) and labels.name not in frame.columns else "target"
+        while target in frame.columns:
+            target += "_"
+        variables = dict(domain_of_rows(frame).variables)
+        variables |= {target: [level.item() for level in np.unique(np.asarray(labels))]}
+        if pd.isna(np.asarray(labels, dtype=object)).any():
+            raise DomainError("y holds nulls")
+        return Domain.of(variables), target
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+class _Labels:
+    """Labels with the name of their column; not an ndarray subclass, so that nothing of it travels on."""
+
+    def __init__(self, values: npt.NDArray[Any], name: object) -> None:
+        self.values, self.name = values, name
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.asarray(self.values, dtype=dtype)

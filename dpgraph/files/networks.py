@@ -1,0 +1,166 @@
+"""Networks and domains from files: TOML and JSON by the schema of the README, BIF and XMLBIF through pgmpy.
+
+A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }`` or
+``{ bins = [...], missing = true }``.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable
+from dpgraph.structure.network import Network
+
+EXAMPLE = "example:"
+
+
+def read_network(source: str | Path) -> Network:
+    """Reads a network.
+
+    Args:
+        source: A ``.toml``, ``.json``, ``.bif`` or ``.xmlbif`` file, or ``"example:alarm"`` for one of the networks
+            that pgmpy bundles.
+
+    Raises:
+        NetworkError: If the file cannot be read, is cut short, or does not describe a network.
+
+    >>> read_network("example:asia")
+    Network(8 variables, 8 arcs, 36 cells)
+    """
+    text_source = str(source)
+    if text_source.startswith(EXAMPLE) or text_source.lower().endswith((".bif", ".xmlbif")):
+        return read_probabilities(source).network
+    document = read_document(Path(source))
+    if not isinstance(document.get("parents"), dict):
+        raise NetworkError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
+    return _named(source, lambda: network_of(document))
+
+
+def read_domain(source: str | Path) -> Domain:
+    """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
+    if str(source).startswith(EXAMPLE) or str(source).lower().endswith((".bif", ".xmlbif")):
+        return read_network(source).domain
+    document = read_document(Path(source))
+    return _named(source, lambda: domain_of(document.get("variables")))
+
+
+def read_probabilities(source: str | Path) -> Any:
+    """Reads a network with its probabilities from BIF, XMLBIF or an example."""
+    from dpgraph.files import pgmpy
+
+    text_source = str(source)
+    if text_source.startswith(EXAMPLE):
+        return pgmpy.example(text_source.removeprefix(EXAMPLE))
+    reader = pgmpy.read_xmlbif if text_source.lower().endswith(".xmlbif") else pgmpy.read_bif
+    text = read_text(Path(source))
+    return _named(source, lambda: reader(text))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A TOML or JSON file as plain values; nothing in it is executed.
+
+    Raises:
+        NetworkError: If it cannot be read or parsed, or repeats a key.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".toml", ".json"):
+        raise NetworkError(f"{path}: the name must end in .toml, .json, .bif or .xmlbif")
+    text = read_text(path)
+    try:
+        document = tomllib.loads(text) if suffix == ".toml" else parse_json(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError | NetworkError) else type(error).__name__
+        raise NetworkError(f"{path} cannot be parsed; is it truncated? ({reason})") from None
+    if not isinstance(document, dict):
+        raise NetworkError(f"{path} does not hold a table of variables")
+    return document
+
+
+def parse_json(text: str) -> Any:
+    """JSON in which no key is repeated and no number is infinite or NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            raise NetworkError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+        return dict(pairs)
+
+    def constant(name: str) -> Any:
+        raise NetworkError(f"{name} is not a number")
+
+    return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+
+
+def read_text(path: Path) -> str:
+    """A file's text.
+
+    Raises:
+        NetworkError: If there is no such file or it is not UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path} cannot be read ({type(error).__name__})") from None
+
+
+def network_of(document: dict[str, Any]) -> Network:
+    """A network from its plain form."""
+    return Network.of(domain_of(document.get("variables")), document.get("parents"))  # type: ignore[arg-type]
+
+
+def domain_of(variables: Any) -> Domain:
+    """A domain from its plain form."""
+    if not isinstance(variables, dict) or not variables:
+        raise NetworkError("there is no table of variables")
+    return Domain.of({name: _variable(name, plain) for name, plain in variables.items()})
+
+
+def plain_network(network: Network) -> dict[str, Any]:
+    """The inverse of ``network_of``."""
+    return {"variables": plain_domain(network.domain), "parents": {k: list(v) for k, v in network.parents.items()}}
+
+
+def plain_domain(domain: Domain) -> dict[str, Any]:
+    """The inverse of ``domain_of``."""
+    return {name: _plain_variable(domain[name]) for name in domain.names}
+
+
+def _variable(name: str, plain: Any) -> Variable:
+    """A variable from its plain form."""
+    if isinstance(plain, list):
+        plain = {"levels": plain}
+    if not isinstance(plain, dict) or ("bins" in plain) == ("levels" in plain):
+        raise NetworkError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
+    known = {"bins", "missing"} if "bins" in plain else {"levels", "other", "missing"}
+    if set(plain) - known:
+        raise NetworkError(
+            f"variable {name!r} has unknown settings {sorted(set(plain) - known)}; known: {sorted(known)}"
+        )
+    values = plain.get("bins", plain.get("levels"))
+    if not isinstance(values, list):
+        raise NetworkError(f"variable {name!r}: levels and bins are lists")
+    try:
+        if "bins" in plain:
+            return Bins(values, plain.get("missing", False))
+        return Categories(values, plain.get("other"), plain.get("missing"))
+    except NetworkError as error:
+        raise NetworkError(f"variable {name!r}: {error}") from None
+
+
+def _plain_variable(variable: Variable) -> Any:
+    if isinstance(variable, Bins):
+        return {"bins": list(variable.edges), **({"missing": True} if variable.missing else {})}
+    actions = {"other": variable.other, "missing": variable.missing}
+    return {"levels": list(variable.levels), **{key: level for key, level in actions.items() if level is not None}}
+
+
+def _named(source: str | Path, read: Callable[[], Any]) -> Any:
+    """Puts the file's name before what is wrong with it."""
+    try:
+        return read()
+    except NetworkError as error:
+        raise NetworkError(f"{source}: {error}") from None

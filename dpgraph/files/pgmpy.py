@@ -1,0 +1,208 @@
+"""The home of pgmpy: conversion, its bundled networks, BIF files, and exact queries.
+
+pgmpy names a table's axes (variable, *parents) in ``cpd.variables``, as dpgraph does; its other accessors reverse the
+parents. State names always travel along, because without them pgmpy takes states from whatever data it sees.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.privacy.records import Release, released_value
+from dpgraph.structure.domain import DomainError, NetworkError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What pgmpy's BIF reader reads back as it was written.
+_BIF_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+
+
+def to_pgmpy(probabilities: Probabilities | Release[Probabilities]) -> Any:
+    """A ``pgmpy.models.DiscreteBayesianNetwork`` with the same names, states, axes and numbers.
+
+    Levels become text states, as BIF knows no other.
+    """
+    value, _ = released_value(probabilities)
+    network = value.network
+    states = {name: [str(level) for level in network.domain.levels(name)] for name in network.domain.names}
+    for name, texts in states.items():
+        if len(set(texts)) < len(texts):
+            raise NetworkError(f"two levels of {name!r} read the same as text")
+    with _quiet():
+        from pgmpy.factors.discrete import TabularCPD
+        from pgmpy.models import DiscreteBayesianNetwork
+
+        model = DiscreteBayesianNetwork()
+        model.add_nodes_from(network.domain.names)
+        model.add_edges_from(network.to_networkx().edges)
+        for name, parents in network.parents.items():
+            table = value.table(name)
+            cpd = TabularCPD(
+                name,
+                table.shape[0],
+                table.reshape(table.shape[0], -1),
+                evidence=list(parents) or None,
+                evidence_card=list(table.shape[1:]) or None,
+                state_names={variable: states[variable] for variable in (name, *parents)},
+            )
+            model.add_cpds(cpd)
+    return model
+
+
+def from_pgmpy(model: Any) -> Probabilities:
+    """Reads a pgmpy discrete Bayesian network with its CPDs.
+
+    Raises:
+        NetworkError: If a variable has no CPD, or a CPD names no states or does not fit the graph.
+    """
+    cpds = {cpd.variables[0]: cpd for cpd in model.get_cpds()}
+    bare = [str(name) for name in model.nodes if name not in cpds]
+    if bare:
+        raise NetworkError(f"no probability table for {', '.join(bare)}; is the file truncated?")
+    levels = {name: list(cpds[name].state_names[name]) for name in model.nodes}
+    parents = {name: tuple(cpds[name].variables[1:]) for name in model.nodes}
+    for name in model.nodes:
+        if set(parents[name]) != set(model.predecessors(name)):
+            raise NetworkError(f"the probability table of {name!r} has other parents than the graph")
+    network = Network.of(levels, parents)
+    tables = {name: np.asarray(cpds[name].values, dtype=float) for name in model.nodes}
+    for name, table in tables.items():
+        if table.shape != network.shape(network.family(name)):
+            raise NetworkError(f"the probability table of {name!r} has the wrong shape {table.shape}")
+        if not np.isfinite(table).all() or (table < 0).any() or not np.allclose(table.sum(axis=0), 1, atol=1e-2):
+            raise NetworkError(f"the probability table of {name!r} does not sum to 1")
+    return Probabilities(network, FrozenMap((name, table / table.sum(axis=0)) for name, table in tables.items()))
+
+
+def read_bif(text: str) -> Probabilities:
+    """Reads BIF text.
+
+    Raises:
+        NetworkError: If it is not BIF, is cut short, or repeats a variable.
+    """
+    clean = text.replace("\r\n", "\n").rstrip() + "\n"
+    declared = re.findall(r"^\s*variable\s+([^{]+?)\s*\{", clean, re.MULTILINE)
+    if not declared:
+        raise NetworkError("no variable is declared; is this a BIF file, and whole?")
+    if len({name.lower() for name in declared}) < len(declared):
+        raise NetworkError("a variable is declared twice (BIF names are told apart without case)")
+    with _quiet():
+        from pgmpy.readwrite import BIFReader
+
+        try:
+            model = BIFReader(string=clean).get_model()
+        except Exception as error:  # pgmpy's parser raises whatever its regular expressions run into
+            raise NetworkError(
+                f"the BIF text cannot be read ({type(error).__name__}); is the file truncated?"
+            ) from None
+    probabilities = from_pgmpy(model)
+    if set(probabilities.network.domain.names) != set(declared):
+        raise NetworkError("the BIF text is cut short: a declared variable was not read whole")
+    return probabilities
+
+
+def read_xmlbif(text: str) -> Probabilities:
+    """Reads XMLBIF text.
+
+    Raises:
+        NetworkError: If it is not XMLBIF or is cut short.
+    """
+    with _quiet():
+        from pgmpy.readwrite import XMLBIFReader
+
+        try:
+            model = XMLBIFReader(string=text).get_model()
+        except Exception as error:  # as in read_bif
+            raise NetworkError(f"the XMLBIF text cannot be read ({type(error).__name__})") from None
+    return from_pgmpy(model)
+
+
+def write_bif(probabilities: Probabilities) -> str:
+    """BIF text that pgmpy reads back as it was.
+
+    Raises:
+        NetworkError: If a name or a level would not survive the format.
+    """
+    domain = probabilities.network.domain
+    for name in domain.names:
+        for word in (name, *map(str, domain.levels(name))):
+            if not _BIF_NAME.fullmatch(word):
+                raise NetworkError(
+                    f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json"
+                )
+    if len({name.lower() for name in domain.names}) < len(domain.names):
+        raise NetworkError("BIF tells names apart without case; rename one, or use .json")
+    with _quiet():
+        from pgmpy.readwrite import BIFWriter
+
+        return str(BIFWriter(to_pgmpy(probabilities)))
+
+
+def example(name: str) -> Probabilities:
+    """One of the networks in pgmpy's wheel, read without a download.
+
+    Raises:
+        NetworkError: If pgmpy bundles no such network; the message lists those it does.
+    """
+    folder = importlib.resources.files("pgmpy") / "utils" / "example_models"
+    known = sorted(file.name.removesuffix(".bif.gz") for file in folder.iterdir() if file.name.endswith(".bif.gz"))
+    if name not in known:
+        raise NetworkError(f"pgmpy bundles no network {name!r}; it has {', '.join(known)}")
+    return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
+
+
+def query(
+    probabilities: Probabilities | Release[Probabilities], target: str, evidence: Mapping[str, Any] | None = None
+) -> pd.Series:
+    """P(target | evidence), exact, by pgmpy's variable elimination.
+
+    Args:
+        probabilities: The conditional probability tables.
+        target: The variable asked about.
+        evidence: Levels of other variables; for a binned variable a bin's name or a number.
+
+    Returns:
+        A Series indexed by the target's levels, which sums to 1.
+
+    Raises:
+        DomainError: If a variable or a level is unknown, the target is in the evidence, or the network holds the
+            evidence to be impossible.
+    """
+    import pandas as pd
+
+    value, _ = released_value(probabilities)
+    domain = value.network.domain
+    domain[target]
+    given = {name: str(domain.levels(name)[domain.code(name, level)]) for name, level in (evidence or {}).items()}
+    if target in given:
+        raise DomainError(f"{target!r} is both asked for and given")
+    with _quiet(), np.errstate(invalid="ignore", divide="ignore"):
+        from pgmpy.inference import VariableElimination
+
+        engine: Any = VariableElimination(to_pgmpy(value))
+        factor = engine.query([target], evidence=given, show_progress=False)
+        answer = np.asarray(factor.values, dtype=float)
+    if not np.isfinite(answer).all():
+        raise DomainError("the network gives this evidence probability 0, so nothing follows from it")
+    order = [factor.state_names[target].index(str(level)) for level in domain.levels(target)]
+    return pd.Series(answer[order], index=pd.Index(domain.levels(target), name=target), name="probability")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """pgmpy announces its own deprecations on import; they are not the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

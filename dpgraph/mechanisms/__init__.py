@@ -1,0 +1,1 @@
+"""How statistics leave: mechanisms, their sensitivities and budgets, from the DAG alone."""

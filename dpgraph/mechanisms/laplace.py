@@ -1,0 +1,142 @@
+"""Integer Laplace noise on contingency tables.
+
+Zhang et al. 2016, Algorithm 1, is ``LaplaceMechanism(epsilon, tables="families", allocation="uniform")``. The default
+measures fewer tables, shares epsilon by what each table is for, and where n is public adds noise that sums to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
+from dpgraph.mechanisms.sensitivity import table_sensitivity
+from dpgraph.privacy.noise import Noise, calibrated_scale
+from dpgraph.privacy.records import (
+    DiscreteLaplace,
+    Event,
+    Measurement,
+    NoiseLaw,
+    Number,
+    PrivacyUnit,
+    ReleaseError,
+    SumZeroLaplace,
+    exact,
+)
+from dpgraph.statistics.counts import Counts
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCounts
+
+Shape = Literal["auto", "independent", "sum-zero"]
+
+
+@dataclass(frozen=True)
+class LaplaceMechanism:
+    """Releases noisy contingency tables of a network under pure epsilon-differential privacy.
+
+    Sensitivity: a person's row moves each measured table by 1 in L1 under add/remove and by 2 under replace, times
+    the rows per person. Table m gets epsilon_m, the epsilon_m sum to epsilon, and its noise has scale
+    sensitivity / epsilon_m; by basic composition the release is epsilon-DP. Where n is public the noise of a table
+    may be confined to the plane sum(z) = 0: a replaced row moves along that plane (MATHS 1.2).
+
+    Args:
+        epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
+        tables: ``"merged"`` (default), ``"maximal"`` or ``"families"``; see ``measured_tables``.
+        allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.
+        noise: ``"independent"`` in every cell, ``"sum-zero"``, or ``"auto"``: sum-zero where n is public, except for
+            ``tables="families"``, which is Algorithm 1 as printed: scale 2 |V| / epsilon under replace.
+
+    Raises:
+        ReleaseError: If a setting is not one of these, or epsilon is not a finite number above 0.
+
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> paper = LaplaceMechanism(1, tables="families", allocation="uniform")
+    >>> [m.law.scale for m in paper.event(network, PrivacyUnit("replace")).measurements]
+    [4.0, 4.0]
+    """
+
+    epsilon: Number
+    tables: Tables = "merged"
+    allocation: Allocation = "optimal"
+    noise: Shape = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
+            if getattr(self, name) not in get_args(choices):
+                wanted = ", ".join(repr(choice) for choice in get_args(choices))
+                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per table, with its exact noise law.
+
+        Raises:
+            ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful.
+        """
+        return Event("LaplaceMechanism", exact(self.epsilon), measurements=_measurements(self, network, unit))
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts:
+        """Draws the noisy tables; ``release`` calls this after the charge."""
+        network = statistics.network
+        planned = _measurements(self, network, unit)
+        exact_tables = {m.table: statistics.sensitive_margin(m.table) for m in planned}
+        noisy = FrozenMap(_noisy_tables(planned, exact_tables, noise))
+        n = statistics.sensitive_rows if unit.n_is_public else None
+        return NoisyCounts(network, noisy, FrozenMap((m.table, m.law) for m in planned), n)
+
+    def __repr__(self) -> str:
+        settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"
+        return f"LaplaceMechanism(epsilon={str(self.epsilon)!r}, {settings})"
+
+
+@cache
+def _measurements(mechanism: LaplaceMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """The plan; tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
+    sum_zero = _is_sum_zero(mechanism, unit)
+    tables = measured_tables(network, mechanism.tables)
+    parts = shares(network, tables, mechanism.allocation)
+    sensitivities = [table_sensitivity(network, table, unit) for table in tables]
+    joint: dict[Fraction, int] = {}
+    for part, sensitivity in zip(parts, sensitivities, strict=True):
+        joint[part] = joint.get(part, 0) + sensitivity
+    many = {part: parts.count(part) for part in joint}
+    epsilon = exact(mechanism.epsilon)
+    scales = {part: calibrated_scale(max(1, moved), epsilon * part * many[part]) for part, moved in joint.items()}
+    laws: list[NoiseLaw] = [(SumZeroLaplace if sum_zero else DiscreteLaplace)(scales[part]) for part in parts]
+    return tuple(
+        Measurement(table, network.cells(table), law, sensitivity)
+        for table, law, sensitivity in zip(tables, laws, sensitivities, strict=True)
+    )
+
+
+def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:
+    """Whether the noise of each table sums to zero."""
+    if mechanism.noise == "sum-zero" and not unit.n_is_public:
+        raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
+    if mechanism.noise == "auto":
+        return unit.n_is_public and mechanism.tables != "families"
+    return mechanism.noise == "sum-zero"
+
+
+def _noisy_tables(
+    planned: tuple[Measurement, ...], exact_tables: dict[Any, Any], noise: Noise
+) -> Iterator[tuple[Any, Any]]:
+    """Adds noise: one call per scale for independent noise, one per table for noise that sums to zero."""
+    done: dict[Any, Any] = {}
+    for law in dict.fromkeys(m.law for m in planned):
+        mine = [exact_tables[m.table] for m in planned if m.law == law]
+        groups = [[table] for table in mine] if isinstance(law, SumZeroLaplace) else [mine]
+        drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in groups]
+        flat = np.concatenate(drawn)
+        for m in planned:
+            if m.law == law:
+                done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
+                flat = flat[m.cells :]
+    return ((m.table, done[m.table]) for m in planned)

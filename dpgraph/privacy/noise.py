@@ -1,0 +1,208 @@
+"""Where noise comes from: OpenDP's exact integer samplers, and sum-zero noise built on them.
+
+Nothing here takes a seed or draws a float. ``SecureNoise`` is the only source the release path uses.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace
+
+Integers = npt.NDArray[np.int64]
+
+#: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
+MAX_SCALE = 2.0**40
+
+#: Below this scale the noise is zero but for one draw in e^256; a larger epsilon gets no less noise.
+MIN_SCALE = 2.0**-8
+
+
+class Noise(Protocol):
+    """A source of integer noise. ``private`` says whether its draws are unpredictable."""
+
+    private: bool
+
+    def add(self, values: Integers, law: NoiseLaw) -> Integers:
+        """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out."""
+        ...
+
+
+class SecureNoise:
+    """Exact samplers over the operating system's randomness; there is no seed and no fallback.
+
+    Raises:
+        ReleaseError: If OpenDP, the sampler, cannot be loaded.
+    """
+
+    private = True
+
+    def __init__(self) -> None:
+        try:
+            _laplace(1.0)
+        except ImportError as error:
+            raise ReleaseError("no secure noise source: OpenDP cannot be loaded") from error
+
+    def add(self, values: Integers, law: NoiseLaw) -> Integers:
+        """Adds discrete Laplace noise by OpenDP, or sum-zero noise by ``sum_zero``."""
+        match law:
+            case DiscreteLaplace(scale=scale):
+                return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
+            case SumZeroLaplace(scale=scale):
+                return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)
+
+
+def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
+    """The smallest float scale whose discrete Laplace noise is epsilon-DP by OpenDP's own, rounded up, account.
+
+    Args:
+        sensitivity: The L1 sensitivity of the integer statistics that share this scale.
+        epsilon: The exact budget of those statistics.
+
+    Raises:
+        ReleaseError: If the scale would be so large that nothing could be learned.
+
+    >>> calibrated_scale(74, Fraction(1))
+    74.0
+    """
+    if sensitivity < 1 or epsilon <= 0:
+        raise ReleaseError(f"a noise scale needs sensitivity >= 1 and epsilon > 0; got {sensitivity}, {epsilon}")
+    target = Fraction(sensitivity) / epsilon
+    if target > MAX_SCALE:
+        raise ReleaseError(
+            f"epsilon {float(epsilon):g} asks for noise of scale {float(target):.3g}: nothing could be learned from it"
+        )
+    scale = max(float(target), MIN_SCALE)
+    while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+@cache
+def _laplace(scale: float) -> Any:
+    """OpenDP's discrete Laplace measurement on integer vectors under the L1 distance."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    if not 0 < scale <= 2 * MAX_SCALE:
+        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
+    enable_features("contrib")
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+
+
+def _sum_zero(cells: int, scale: float) -> list[int]:
+    """One exact draw of P(z) proportional to exp(-||z||_1 / scale) on integer z with sum zero.
+
+    z is the difference of two uniform compositions of T into K parts, P(T) proportional to NB(T)^2 where NB is the
+    law of a sum of K geometrics. So: draw K geometrics, keep them with probability NB(T) / max NB (0.7 on average),
+    and given T they are the first composition; the second is stars and bars.
+    """
+    if cells == 1:
+        return [0]
+    q_exponent = -1 / Fraction(scale)
+    mode = _negative_binomial_mode(cells, q_exponent)
+    while True:
+        first = _geometrics(cells, scale)
+        total = sum(first)
+        if _accept(cells, total, mode, q_exponent):
+            return [a - b for a, b in zip(first, _composition(total, cells), strict=True)]
+
+
+def _geometrics(count: int, scale: float) -> list[int]:
+    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0: discrete Laplace draws that are not negative."""
+    draws: list[int] = []
+    while len(draws) < count:
+        missing = count - len(draws)
+        draws += [z for z in _laplace(scale)(np.zeros(2 * missing + 8, dtype=np.int64)) if z >= 0][:missing]
+    return draws
+
+
+def _composition(total: int, parts: int) -> list[int]:
+    """A uniform composition of a total into non-negative parts: gaps between a uniform set of bars (Floyd)."""
+    bars: set[int] = set()
+    slots = total + parts - 1
+    for top in range(slots - parts + 1, slots):
+        position = secrets.randbelow(top + 1)
+        bars.add(top if position in bars else position)
+    edges = [-1, *sorted(bars), slots]
+    return [right - left - 1 for left, right in pairwise(edges)]
+
+
+def _negative_binomial_mode(cells: int, q_exponent: Fraction) -> int:
+    """The m with NB(m + 1) <= NB(m) >= NB(m - 1), where NB(t + 1) / NB(t) = q (t + K) / (t + 1)."""
+    q = math.exp(float(q_exponent))
+    mode = max(0, math.floor(((cells - 1) * q - (1 - q)) / -math.expm1(float(q_exponent))))
+    while not _below_one(mode, cells, q_exponent):
+        mode += 1
+    while mode > 0 and _below_one(mode - 1, cells, q_exponent):
+        mode -= 1
+    return mode
+
+
+def _below_one(t: int, cells: int, q_exponent: Fraction) -> bool:
+    """Whether q (t + K) / (t + 1) < 1, decided in rigorous arithmetic; q is transcendental, so never equal."""
+    digits = 40
+    while True:
+        low, high = _exp_bounds(q_exponent, digits)
+        ratio = Fraction(t + cells, t + 1)
+        if ratio * high < 1 or ratio * low > 1:
+            return ratio * high < 1
+        digits *= 2
+
+
+def _accept(cells: int, total: int, mode: int, q_exponent: Fraction) -> bool:
+    """An exact coin of bias NB(total) / NB(mode): bits of U are drawn until the bounds decide."""
+    bits, digits = 64, 30
+    uniform = secrets.randbits(bits)
+    while True:
+        low, high = _ratio_bounds(cells, total, mode, q_exponent, digits)
+        if Fraction(uniform + 1, 1 << bits) <= low:
+            return True
+        if Fraction(uniform, 1 << bits) >= high:
+            return False
+        uniform = (uniform << 64) | secrets.randbits(64)
+        bits, digits = bits + 64, digits + 20
+
+
+def _ratio_bounds(cells: int, total: int, mode: int, q_exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Bounds on NB(total) / NB(mode) = exp((total - mode) * q_exponent) * product of (t + K) / (t + 1).
+
+    The product telescopes to at most min(K - 1, |total - mode|) factors; each Decimal step errs by a factor within
+    1 +- 10^(1 - digits), so the bounds widen by the number of steps.
+    """
+    if total == mode:
+        return Fraction(1), Fraction(1)
+    low, high = _exp_bounds((total - mode) * q_exponent, digits)
+    context, ratio = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX), Decimal(1)
+    if abs(total - mode) < cells - 1:
+        start, stop = sorted((total, mode))
+        pairs = ((t + cells, t + 1) for t in range(start, stop))
+        pairs = pairs if total > mode else ((b, a) for a, b in pairs)
+    else:
+        pairs = ((total + i, mode + i) for i in range(1, cells))
+    steps = 0
+    for numerator, denominator in pairs:
+        ratio = context.divide(context.multiply(ratio, Decimal(numerator)), Decimal(denominator))
+        steps += 2
+    slack = Fraction(steps + 1, 10 ** (digits - 2))
+    return Fraction(ratio) * low * (1 - slack), Fraction(ratio) * high * (1 + slack)
+
+
+def _exp_bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Rigorous bounds on exp(exponent): Decimal's exp is correctly rounded, and the exponent's rounding is covered."""
+    context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    power = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+    value = Fraction(context.exp(power))
+    slack = (1 + abs(exponent)) * Fraction(1, 10 ** (digits - 2))
+    return value * (1 - slack), value * (1 + slack)

@@ -1,0 +1,243 @@
+"""Plain values of the privacy promise: who is protected, what was done, what it cost, what left.
+
+Everything here is immutable, knows no network and no rows, and may be imported by every layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from numbers import Rational
+from typing import Generic, Literal, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Neighbours = Literal["replace", "add-remove"]
+Number = int | float | str | Fraction | Decimal
+
+
+class ReleaseError(ValueError):
+    """A release was refused before anything was charged: a bad privacy parameter or statistics that do not fit."""
+
+
+class BudgetExceededError(ReleaseError):
+    """A release was refused because the budget does not hold it; nothing was charged and nothing was drawn."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something the caller asked for by name weakens or voids the privacy promise."""
+
+
+def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
+    """Reads a privacy parameter as an exact fraction; a float means the decimal it prints as.
+
+    Args:
+        value: An int, a float, a decimal string such as ``"0.1"`` or ``"1/3"``, a Fraction or a Decimal.
+        name: How the message calls it.
+        zero: Whether zero is allowed (delta), else the value must be positive (epsilon).
+
+    Raises:
+        ReleaseError: If the value is a bool, not a number, infinite, negative, or zero where that is refused.
+
+    >>> exact(0.1) * 3 == exact("0.3")
+    True
+    """
+    bound = "a finite number, at least 0" if zero else "a finite number above 0"
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, Rational):
+            number = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            text = str(value).strip()
+            if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
+                raise ValueError
+            number = Fraction(text)
+        size = float(number)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+        raise ReleaseError(f"{name} must be {bound}; got {value!r}") from None
+    if number < 0 or (size == 0 and not (zero and number == 0)):
+        raise ReleaseError(f"{name} must be {bound}; got {value!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whom the promise protects: the neighbour relation and how many rows one person may hold.
+
+    Under ``"replace"`` one person's rows may change to any others, and the number of rows n is public. Under
+    ``"add-remove"`` one person's rows may appear or vanish, and n is private.
+
+    >>> PrivacyUnit("add-remove").n_is_public
+    False
+    """
+
+    neighbours: Neighbours = "replace"
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in ("replace", "add-remove"):
+            raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
+        rows = self.rows_per_person
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise ReleaseError(f"rows_per_person must be a whole number, at least 1; got {rows!r}")
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether the exact number of rows may be shown."""
+        return self.neighbours == "replace"
+
+    def __str__(self) -> str:
+        person = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        return f"{self.neighbours} {person} of one person"
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
+
+    >>> round(DiscreteLaplace(10.0).variance(cells=4), 2)
+    199.83
+    """
+
+    scale: float
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
+        half = 1 / (2 * self.scale)
+        return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
+
+
+@dataclass(frozen=True)
+class SumZeroLaplace:
+    """Integer noise on the plane sum(z) = 0, P(z) proportional to exp(-||z||_1 / scale).
+
+    For a table whose total is public: replacing a row moves two cells, so ||z||_1 by at most 2 (MATHS 1.2).
+    """
+
+    scale: float
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: 2 E[T (T + K)] (K - 1) / (K^2 (K + 1)), with T the sum of the positive parts."""
+        return _sum_zero_variance(self.scale, cells)
+
+
+NoiseLaw = DiscreteLaplace | SumZeroLaplace
+
+
+@cache
+def _sum_zero_variance(scale: float, cells: int) -> float:
+    """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
+    if cells == 1:
+        return 0.0
+    import numpy as np
+    from scipy.special import gammaln
+
+    mean = (cells - 1) * scale + cells
+    spread = math.sqrt(cells) * scale + 1
+    low, high = max(0, int(mean - 40 * spread)), int(mean + 40 * spread)
+    total = np.unique(np.linspace(low, high, 200_001).astype(np.int64)).astype(float)
+    log_weight = 2 * (gammaln(total + cells) - gammaln(total + 1)) - 2 * total / scale
+    weight = np.exp(log_weight - log_weight.max()) * np.gradient(total)
+    moment = float((weight * total * (total + cells)).sum() / weight.sum())
+    return 2 * moment * (cells - 1) / (cells**2 * (cells + 1))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One noisy table of a release: its variables, its cells, the noise law, and its L1 sensitivity."""
+
+    table: tuple[str, ...]
+    cells: int
+    law: NoiseLaw
+    sensitivity: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
+
+    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it.
+    """
+
+    mechanism: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    measurements: tuple[Measurement, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """A price: exact epsilon and delta.
+
+    >>> print(PrivacyCost(Fraction(1, 10)))
+    epsilon 0.1 (pure)
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __str__(self) -> str:
+        tail = "(pure)" if self.delta == 0 else f"and delta {float(self.delta):g}"
+        return f"epsilon {decimal(self.epsilon)} {tail}"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a learned value came from: the event, the protected unit, and whether the noise was private."""
+
+    event: Event
+    unit: PrivacyUnit
+    private: bool = True
+
+    def __str__(self) -> str:
+        cost = PrivacyCost(self.event.epsilon, self.event.delta)
+        note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
+        return f"{self.event.mechanism}, {cost}, protecting {self.unit}{note}"
+
+
+@dataclass(frozen=True)
+class Release(Generic[T]):
+    """A value that left through the one door, with what was done to let it leave.
+
+    ``private`` is False when a seeded noise source, asked for by name, drew the noise.
+    """
+
+    value: T
+    event: Event
+    unit: PrivacyUnit
+    private: bool = field(default=True)
+
+    def map(self, function: Callable[[T], U]) -> Release[U]:
+        """Post-processes the value; the event and the unit stay, at no further cost."""
+        return Release(function(self.value), self.event, self.unit, self.private)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The record that learned values keep."""
+        return Provenance(self.event, self.unit, self.private)
+
+
+def decimal(value: Fraction) -> str:
+    """Prints a fraction as its exact decimal where that is short, else as p/q.
+
+    >>> decimal(Fraction(1, 4)), decimal(Fraction(1, 3))
+    ('0.25', '1/3')
+    """
+    text = f"{float(value):.12g}"
+    return text if Fraction(text) == value else str(value)
+
+
+def released_value(value: T | Release[T]) -> tuple[T, Provenance | None]:
+    """Unwraps a Release into its value and its provenance; any other value has none."""
+    if isinstance(value, Release):
+        return value.value, value.provenance
+    return value, None

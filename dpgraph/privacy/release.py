@@ -1,0 +1,62 @@
+"""The one door: exact statistics become a public value here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.noise import Noise, SecureNoise
+from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
+
+S_contra = TypeVar("S_contra", contravariant=True)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Mechanism(Protocol[S_contra, T_co]):
+    """A frozen value that knows its event from public structure alone, and how to draw.
+
+    ``event`` raises ReleaseError for parameters that do not fit, before any data; ``randomise`` is called by
+    ``release`` only, after the charge, and takes all its randomness from the noise source it is handed.
+    """
+
+    def event(self, network: Any, unit: PrivacyUnit) -> Event:
+        """What a release would do on this network."""
+        ...
+
+    def randomise(self, statistics: S_contra, unit: PrivacyUnit, noise: Noise) -> T_co:
+        """Draws the public value from the exact statistics."""
+        ...
+
+
+def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, noise: Noise | None = None) -> Release[T]:
+    """Charges the budget, then draws: the only way from exact statistics to a public value.
+
+    The charge stands whatever happens afterwards, an exception or an interrupt included: an attacker who can make
+    the draw fail must not be able to try again for free.
+
+    Args:
+        statistics: Sensitive statistics, such as ``count(rows, network)``.
+        mechanism: A mechanism value, such as ``LaplaceMechanism(epsilon=1)``.
+        budget: What is charged; its unit is the one that is protected.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
+
+    Returns:
+        A Release with the value, the event and the unit.
+
+    Raises:
+        ReleaseError: If the statistics or the mechanism do not fit; nothing is charged.
+        BudgetExceededError: If the budget is too small; nothing is charged.
+    """
+    network = getattr(statistics, "network", None)
+    if network is None:
+        raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
+    if not callable(getattr(mechanism, "randomise", None)):
+        raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
+    if not isinstance(budget, Budget):
+        raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
+    source = SecureNoise() if noise is None else noise
+    event = mechanism.event(network, budget.unit)
+    budget.charge(event)
+    value = mechanism.randomise(statistics, budget.unit, source)
+    return Release(value, event, budget.unit, private=source.private)

@@ -1,0 +1,1 @@
+"""What is sensitive: exact counts that add, and the engines that make them."""

@@ -1,0 +1,1 @@
+"""What is public: the domain, the DAG, and tables over them."""

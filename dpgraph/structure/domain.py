@@ -1,0 +1,240 @@
+"""What values a variable may take: declared in public, never learned from private rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from dpgraph.structure.frozen import FrozenMap
+
+Level = str | int | float | bool
+
+
+class DomainError(ValueError):
+    """Rows do not fit the declared domain: a missing column, an undeclared value, a null, a wrong type."""
+
+
+class NetworkError(DomainError):
+    """A public declaration is not valid: an empty level list, a duplicate, a cycle, an unknown parent."""
+
+
+class DomainWarning(UserWarning):
+    """A domain was read off rows, which is right for public rows only."""
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A variable with declared levels, all text, all numbers or all booleans.
+
+    Args:
+        levels: The levels, in order. Numbers compare by value: the level 1 matches 1 and 1.0.
+        other: The level that undeclared values count as; without it they are refused.
+        missing: The level that nulls count as; without it they are refused.
+
+    Raises:
+        NetworkError: If the list is empty, holds a duplicate or mixes kinds, or ``other`` or ``missing`` is no level.
+
+    >>> Categories(["Private", "Public", "Other"], other="Other", missing="Other").size
+    3
+    """
+
+    levels: tuple[Level, ...]
+    other: Level | None = None
+    missing: Level | None = None
+
+    def __init__(self, levels: Iterable[Level], other: Level | None = None, missing: Level | None = None) -> None:
+        if isinstance(levels, str | bytes):
+            raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
+        object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
+        object.__setattr__(self, "other", other if other is None else _plain(other))
+        object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
+        self._check()
+
+    def _check(self) -> None:
+        if not self.levels:
+            raise NetworkError("the level list is empty; declare at least one level")
+        kinds = sorted({level_kind(level) for level in self.levels})
+        if len(kinds) > 1:
+            raise NetworkError(f"levels must be all text, all numbers or all booleans; got {' and '.join(kinds)}")
+        if len(set(self.levels)) < len(self.levels):
+            twice = next(level for i, level in enumerate(self.levels) if level in self.levels[:i])
+            raise NetworkError(f"level {twice!r} is declared twice")
+        for name, level in (("other", self.other), ("missing", self.missing)):
+            if level is not None and (level not in self.levels or level_kind(level) != kinds[0]):
+                raise NetworkError(f"{name}={level!r} is not one of the declared levels {show_levels(self.levels)}")
+
+    @property
+    def size(self) -> int:
+        """The number of levels."""
+        return len(self.levels)
+
+    @property
+    def kind(self) -> str:
+        """``"text"``, ``"number"`` or ``"boolean"``."""
+        return level_kind(self.levels[0])
+
+    def code(self, value: object) -> int | None:
+        """The position of one public value, or None if it is no level."""
+        if value is None or not isinstance(value, str | bool | int | float) or level_kind(value) != self.kind:
+            return None
+        return self.levels.index(value) if value in self.levels else None
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A numeric variable cut at public edges: k + 1 edges make k levels ``[a, b)``, the last one closed.
+
+    Values outside the edges count in the end bins. Level names read ``"17-25"``.
+
+    Args:
+        edges: Increasing finite numbers, at least two.
+        missing: Whether nulls and NaN count in a level ``"missing"`` of their own; without it they are refused.
+
+    Raises:
+        NetworkError: If the edges are fewer than two, not finite, or do not increase.
+
+    >>> Bins([17, 25, 50, 90]).levels
+    ('17-25', '25-50', '50-90')
+    """
+
+    edges: tuple[float, ...]
+    missing: bool = False
+
+    def __init__(self, edges: Iterable[float], missing: bool = False) -> None:
+        numbers = tuple(_plain(edge) for edge in edges)
+        if any(level_kind(edge) != "number" for edge in numbers):
+            raise NetworkError(f"bin edges must be numbers; got {numbers!r}")
+        if len(numbers) < 2:
+            raise NetworkError(f"bins need at least two edges; got {len(numbers)}")
+        if any(not math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):  # type: ignore[operator]
+            raise NetworkError(f"bin edges must be finite and increase; got {numbers!r}")
+        if not isinstance(missing, bool):
+            raise NetworkError(f"missing must be true or false for bins; got {missing!r}")
+        object.__setattr__(self, "edges", numbers)
+        object.__setattr__(self, "missing", missing)
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the bins, and ``"missing"`` last where it is declared."""
+        short = [f"{edge:.6g}" for edge in self.edges]
+        names = short if len(set(short)) == len(short) else [repr(edge) for edge in self.edges]
+        bins = tuple(f"{low}-{high}" for low, high in pairwise(names))
+        return (*bins, "missing") if self.missing else bins
+
+    @property
+    def size(self) -> int:
+        """The number of levels."""
+        return len(self.edges) - 1 + self.missing
+
+    def code(self, value: object) -> int | None:
+        """The position of one public value, a bin's name or a number, or None if it is neither."""
+        if isinstance(value, str):
+            return self.levels.index(value) if value in self.levels else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            return None
+        return sum(value >= edge for edge in self.edges[1:-1])
+
+
+Variable = Categories | Bins
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The variables and their levels, in order.
+
+    >>> domain = Domain.of({"sex": ["F", "M"], "age": Bins([17, 25, 50, 90])})
+    >>> domain.names, dict(domain.sizes)
+    (('sex', 'age'), {'sex': 2, 'age': 3})
+    """
+
+    variables: FrozenMap[str, Variable]
+
+    @classmethod
+    def of(cls, variables: Mapping[str, Variable | Iterable[Level]] | Domain) -> Domain:
+        """Reads a mapping from name to levels, ``Categories`` or ``Bins``.
+
+        Raises:
+            NetworkError: Naming the variable whose declaration is not valid.
+        """
+        if isinstance(variables, Domain):
+            return variables
+        if not isinstance(variables, Mapping):
+            raise NetworkError(f"a domain is a mapping from names to levels; got {type(variables).__name__}")
+        declared: dict[str, Variable] = {}
+        for name, levels in variables.items():
+            if not isinstance(name, str) or not name:
+                raise NetworkError(f"a variable's name must be text and not empty; got {name!r}")
+            try:
+                declared[name] = levels if isinstance(levels, Categories | Bins) else Categories(levels)
+            except (NetworkError, TypeError) as error:
+                raise NetworkError(f"variable {name!r}: {error}") from None
+        if not declared:
+            raise NetworkError("the domain is empty; declare at least one variable")
+        return cls(FrozenMap(declared))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in order."""
+        return tuple(self.variables)
+
+    @cached_property
+    def sizes(self) -> FrozenMap[str, int]:
+        """The number of levels of each variable."""
+        return FrozenMap((name, variable.size) for name, variable in self.variables.items())
+
+    def levels(self, name: str) -> tuple[Level, ...]:
+        """The levels of one variable, in order."""
+        return self[name].levels
+
+    def __getitem__(self, name: str) -> Variable:
+        if name not in self.variables:
+            raise NetworkError(f"no variable {name!r} in the domain; it has {', '.join(self.names)}")
+        return self.variables[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def code(self, name: str, value: object) -> int:
+        """The position of one public value among a variable's levels.
+
+        Raises:
+            DomainError: If the value is no level; the message lists the levels, and the value, which is public.
+        """
+        position = self[name].code(value)
+        if position is None:
+            raise DomainError(f"{value!r} is not a level of {name!r}; declared: {show_levels(self.levels(name))}")
+        return position
+
+    def restrict(self, names: Iterable[str]) -> Domain:
+        """The domain of some of the variables, in the order asked for."""
+        return Domain(FrozenMap((name, self[name]) for name in names))
+
+    def __repr__(self) -> str:
+        return f"Domain({', '.join(f'{name}: {size}' for name, size in self.sizes.items())})"
+
+
+def level_kind(level: object) -> str:
+    """Which of the three kinds of level a value is."""
+    if isinstance(level, bool):
+        return "boolean"
+    return "text" if isinstance(level, str) else "number"
+
+
+def show_levels(levels: tuple[Level, ...]) -> str:
+    """The declared levels as a message shows them, the first twelve."""
+    shown = ", ".join(repr(level) for level in levels[:12])
+    return shown if len(levels) <= 12 else f"{shown}, ... ({len(levels)} levels)"
+
+
+def _plain(level: object) -> Level:
+    """A level as a plain Python value; numpy scalars are unwrapped."""
+    item = getattr(level, "item", None)
+    value = item() if callable(item) else level
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= 2**53:
+        return value
+    raise NetworkError(f"a level must be text, a finite number up to 2^53 or a boolean; got {value!r}")

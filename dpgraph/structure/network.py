@@ -1,0 +1,191 @@
+"""A directed acyclic graph over a declared domain, and the variable sets its statistics live on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
+from dpgraph.structure.frozen import FrozenMap
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Family = tuple[str, ...]
+
+#: A table of more cells than this is refused before any memory is taken; it would hold almost only noise.
+MAX_FAMILY_CELLS = 10_000_000
+MAX_NETWORK_CELLS = 100_000_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Bayesian network's public part: the domain and each variable's parents.
+
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"rain": [], "wet": ["rain"]})
+    >>> network.families
+    (('rain',), ('wet', 'rain'))
+    >>> network.maximal_families
+    (('wet', 'rain'),)
+    """
+
+    domain: Domain
+    parents: FrozenMap[str, Family]
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain | Mapping[str, Variable | Iterable[Level]],
+        parents: Mapping[str, Iterable[str]] | nx.DiGraph,
+    ) -> Network:
+        """Reads a DAG from a mapping of parents or an ``nx.DiGraph`` (a pgmpy network is one).
+
+        A variable of the domain that the mapping does not name has no parents.
+
+        Raises:
+            NetworkError: For a cycle (naming it), an unknown or repeated variable, or a family whose table would
+                be absurdly large (naming it and its cells).
+        """
+        domain = Domain.of(domain)
+        declared = _parents_of(parents)
+        for name in declared:
+            if name not in domain:
+                raise NetworkError(f"{name!r} is in the graph but not in the domain; declare its levels")
+        whole = FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names)
+        network = cls(domain, whole)
+        network._check()
+        return network
+
+    def _check(self) -> None:
+        for name, parents in self.parents.items():
+            for parent in parents:
+                if parent not in self.domain:
+                    raise NetworkError(f"{name!r} has an unknown parent {parent!r}; declare it in the domain")
+            if len(set(parents)) < len(parents):
+                twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
+                raise NetworkError(f"{name!r} names its parent {twice!r} twice")
+        cycle = _cycle(self.parents)
+        if cycle:
+            raise NetworkError(f"the graph has a cycle: {' -> '.join(cycle)}")
+        for family in self.families:
+            if self.cells(family) > MAX_FAMILY_CELLS:
+                raise NetworkError(
+                    f"the family of {family[0]!r} ({', '.join(family)}) has {self.cells(family):,} cells, more than "
+                    f"{MAX_FAMILY_CELLS:,}; give it fewer parents or coarser levels"
+                )
+        if self.cell_count > MAX_NETWORK_CELLS:
+            raise NetworkError(f"the families have {self.cell_count:,} cells, more than {MAX_NETWORK_CELLS:,}")
+
+    @cached_property
+    def order(self) -> Family:
+        """The variables with every parent before its children; ties keep the domain's order."""
+        placed: dict[str, None] = {}
+        waiting = list(self.domain.names)
+        while waiting:
+            ready = [name for name in waiting if all(parent in placed for parent in self.parents[name])]
+            placed.update(dict.fromkeys(ready))
+            waiting = [name for name in waiting if name not in placed]
+        return tuple(placed)
+
+    def family(self, name: str) -> Family:
+        """A variable followed by its parents: the axes of its table."""
+        self.domain[name]
+        return (name, *self.parents[name])
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """One family for each variable, in the domain's order."""
+        return tuple(self.family(name) for name in self.domain.names)
+
+    @cached_property
+    def maximal_families(self) -> tuple[Family, ...]:
+        """The families that are not inside another; every other family is a margin of one of these."""
+        kept: list[tuple[frozenset[str], Family]] = []
+        holders: dict[str, list[frozenset[str]]] = {name: [] for name in self.domain.names}
+        for family in sorted(self.families, key=len, reverse=True):
+            members = frozenset(family)
+            if not any(members <= other for other in holders[family[0]]):
+                kept.append((members, family))
+                for name in family:
+                    holders[name].append(members)
+        chosen = {family for _, family in kept}
+        return tuple(family for family in self.families if family in chosen)
+
+    @cached_property
+    def measured_families(self) -> tuple[Family, ...]:
+        """The maximal families with small ones merged where that lowers the noise; see ``structure.merging``."""
+        from dpgraph.structure.merging import merged_families
+
+        return merged_families(self)
+
+    def downward_closure(self) -> tuple[Family, ...]:
+        """Every subset of a family, the empty one included, by size and then by the domain's order."""
+        position = {name: i for i, name in enumerate(self.domain.names)}
+        subsets = {
+            tuple(sorted(subset, key=position.__getitem__))
+            for family in self.maximal_families
+            for size in range(len(family) + 1)
+            for subset in combinations(family, size)
+        }
+        return tuple(sorted(subsets, key=lambda subset: (len(subset), [position[name] for name in subset])))
+
+    def shape(self, variables: Family) -> tuple[int, ...]:
+        """The number of levels along each axis of a table over these variables."""
+        return tuple(self.domain.sizes[name] for name in variables)
+
+    def cells(self, variables: Family) -> int:
+        """The number of cells of a table over these variables."""
+        return math.prod(self.shape(variables))
+
+    @cached_property
+    def cell_count(self) -> int:
+        """The number of cells of all family tables together."""
+        return sum(self.cells(family) for family in self.families)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The DAG as an ``nx.DiGraph``, isolated variables included."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.domain.names)
+        graph.add_edges_from((parent, name) for name, parents in self.parents.items() for parent in parents)
+        return graph
+
+    def __repr__(self) -> str:
+        arcs = sum(len(parents) for parents in self.parents.values())
+        return f"Network({len(self.domain.names)} variables, {arcs} arcs, {self.cell_count} cells)"
+
+
+def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, tuple[str, ...]]:
+    """Parents by variable, from a mapping or from anything with nodes and predecessors."""
+    predecessors: Any = getattr(parents, "predecessors", None)
+    if predecessors is not None:
+        return {name: tuple(predecessors(name)) for name in parents}
+    if not isinstance(parents, Mapping):
+        raise NetworkError(f"parents must be a mapping or an nx.DiGraph; got {type(parents).__name__}")
+    read: dict[str, tuple[str, ...]] = {}
+    for name, names in parents.items():
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise NetworkError(f"the parents of {name!r} must be a list of names; got {names!r}")
+        read[name] = tuple(names)
+        if not all(isinstance(parent, str) for parent in read[name]):
+            raise NetworkError(f"the parents of {name!r} must be names; got {names!r}")
+    return read
+
+
+def _cycle(parents: Mapping[str, Family]) -> list[str]:
+    """The variables of one cycle, the first repeated at the end; empty for a DAG."""
+    left = dict(parents)
+    while leaves := [name for name, above in left.items() if not any(parent in left for parent in above)]:
+        for name in leaves:
+            del left[name]
+    if not left:
+        return []
+    path = [next(iter(left))]
+    while path[-1] not in path[:-1]:
+        path.append(next(parent for parent in left[path[-1]] if parent in left))
+    return path[path.index(path[-1]) :][::-1]
