@@ -118,6 +118,6 @@ def _node_rows(
             "rmse": rmse,
         }
         if n is not None:
-            row["tv"] = 0.5 * cells * rmse * math.sqrt(2 / math.pi) / n
+            row["tv"] = min(1.0, 0.5 * cells * rmse * math.sqrt(2 / math.pi) / n)
         rows.append(row)
     return rows

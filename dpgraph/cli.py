@@ -141,14 +141,21 @@ def release(
 @main.command()
 @click.argument("source", metavar="RELEASE")
 @click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@click.option(
+    "--counts",
+    type=click.Choice(["nearest", "expected", "clipped"]),
+    default="nearest",
+    show_default=True,
+    help="What is plugged in for the true counts; expected is better for classification.",
+)
 @_OUT
-def posterior(source: str, prior: float, out: Path) -> None:
+def posterior(source: str, prior: float, counts: Any, out: Path) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.inference.dirichlet import posterior as make_posterior
 
     _must_be_writable(out, ".json", ".bif")
-    learned = make_posterior(load(source), prior=prior)
+    learned = make_posterior(load(source), prior=prior, counts=counts)
     save(learned, out)
     _say(f"wrote {out}: {learned.provenance}")
 
@@ -193,7 +200,8 @@ def fit_naive_bayes(
     if _only_priced(dry_run, mechanism, graph, budget):
         return
     _must_be_writable(out, ".json", ".bif")
-    learned = make_posterior(make_release(count(rows, graph), mechanism, budget=budget), prior=prior)
+    released = make_release(count(rows, graph), mechanism, budget=budget)
+    learned = make_posterior(released, prior=prior, counts="expected")
     save(NaiveBayes(target, learned.mean()), out)
     _say(f"wrote {out}: {learned.provenance}")
 
@@ -262,7 +270,7 @@ def query(model: str, target: str, given: tuple[str, ...], as_json: bool) -> Non
         pairs = [{"level": level, "probability": float(value)} for level, value in answer.items()]
         click.echo(json.dumps({"target": target, "given": evidence, "answer": pairs}))
     else:
-        click.echo(answer.to_string(float_format=lambda value: f"{value:.4f}"))
+        click.echo(answer.map("{:.4f}".format).to_string())
 
 
 def _evidence(pair: str, domain: Any) -> tuple[str, Any]:

@@ -40,7 +40,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             column of X. ``"infer"``, by name, reads it off the rows and warns that this leaks.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"``, or a mechanism value, whose own epsilon is then what is spent.
-        inference: ``"plug-in"``: the released counts are treated as exact.
+        inference: ``"plug-in"``: the expected counts given the released ones are treated as exact.
         prior: The Dirichlet concentration of every cell.
         budget: What to charge; shared by clones, so cross-validation is counted in full. None makes a budget of
             exactly one fit each time.
@@ -111,7 +111,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
-        self.posterior_ = posterior(self.release_, prior=self.prior)
+        self.posterior_ = posterior(self.release_, prior=self.prior, counts="expected")
         self.model_ = NaiveBayes(target, self.posterior_.mean())
         self.classes_ = np.array(domain.levels(target))
         return self

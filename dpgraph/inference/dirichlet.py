@@ -1,7 +1,7 @@
 """The plug-in posterior: released counts treated as if they were exact.
 
 Conjugate and instant, and overconfident, because the noise is not in it: each row of a conditional probability table
-is Dirichlet(prior + counts). Zhang et al. 2016, Example 1 and Algorithm 1, line by line, is ``consistency=False`` on a
+is Dirichlet(prior + counts). Zhang et al. 2016, Example 1 and Algorithm 1, line by line, is ``counts="clipped"`` on a
 release with ``tables="families", allocation="uniform"``.
 """
 
@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
-from dpgraph.inference.consistency import consistent
+from dpgraph.inference.consistency import consistent, consistent_variance
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts, Probabilities, Reals, Tables
+
+PlugIn = Literal["nearest", "expected", "clipped"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,18 @@ class DirichletPosterior:
 
 
 def posterior(
-    noisy: NoisyCounts | Tables | Release, *, prior: float = 1.0, consistency: bool = True
+    noisy: NoisyCounts | Tables | Release, *, prior: float = 1.0, counts: PlugIn = "nearest"
 ) -> DirichletPosterior:
     """The plug-in posterior of every conditional probability table, given released counts.
 
     Args:
         noisy: A release of noisy counts, its value, or tables already made consistent.
         prior: The Dirichlet concentration of every cell before any row, above 0.
-        consistency: Reconcile the noisy tables by least squares first, then make them non-negative. False clips
-            each table by itself, as Zhang et al. 2016 do.
+        counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
+            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: the expected count of
+            each cell given the consistent estimate, its noise variance and that counts are not negative; best where
+            ratios matter, as in classification. ``"clipped"``: each table cut to [0, n] by itself, as in Zhang et
+            al. 2016.
 
     Raises:
         ReleaseError: If the prior is not a finite number above 0, or the value is not of noisy counts.
@@ -102,13 +108,47 @@ def posterior(
     value, provenance = released_value(noisy)
     if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior < np.inf:
         raise ReleaseError(f"prior must be a finite number above 0; got {prior!r}")
+    if counts not in get_args(PlugIn):
+        raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts):
-        tables = consistent(value, nonnegative=True) if consistency else value.clipped()
+        plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
-        tables, provenance = value, provenance or value.provenance
+        plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
+        provenance = provenance or value.provenance
     else:
         raise ReleaseError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
-    network = tables.network
-    counts = {name: np.maximum(tables.family(name), 0.0) for name in network.domain.names}
-    concentration = FrozenMap((name, prior + table) for name, table in counts.items())
-    return DirichletPosterior(network, concentration, provenance)
+    concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
+    return DirichletPosterior(value.network, concentration, provenance)
+
+
+def _nearest(noisy: NoisyCounts) -> dict[str, Reals]:
+    tables = consistent(noisy, nonnegative=True)
+    return {name: np.maximum(tables.family(name), 0.0) for name in noisy.network.domain.names}
+
+
+def _clipped(noisy: NoisyCounts) -> dict[str, Reals]:
+    tables = noisy.clipped()
+    return {name: tables.family(name) for name in noisy.network.domain.names}
+
+
+def _expected(noisy: NoisyCounts) -> dict[str, Reals]:
+    """E[s | y] = y + sd phi(y / sd) / Phi(y / sd): a flat prior on s >= 0, normal noise; then scaled to the total.
+
+    The ratio phi / Phi is written with erfcx, which neither overflows nor cancels far below zero.
+    """
+    from scipy.special import erfcx
+
+    tables = consistent(noisy)
+    variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
+    expected: dict[str, Reals] = {}
+    for name in noisy.network.domain.names:
+        estimate, spread = tables.family(name), np.sqrt(variance[noisy.network.family(name)])
+        if spread > 0:
+            hazard = np.sqrt(2 / np.pi) / erfcx(-estimate / spread / np.sqrt(2))
+            estimate = np.maximum(estimate + spread * hazard, 0.0)
+        total = estimate.sum()
+        expected[name] = estimate * (max(tables.n, 0.0) / total) if total > 0 else np.zeros_like(estimate)
+    return expected
+
+
+_PLUG_INS = {"nearest": _nearest, "expected": _expected, "clipped": _clipped}

@@ -1,0 +1,244 @@
+"""Faults that a private library must never have, planted one at a time in a copy of the package.
+
+Each is one textual change. The runner applies it, runs the named tests, and the mutant dies when one of them fails.
+``python -m tests.mutants`` prints which test killed which.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted fault: in which file, what becomes what, and the tests that must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+RELEASE, NOISE, BUDGET = (
+    "tests/privacy/test_release.py",
+    "tests/privacy/test_noise.py",
+    "tests/privacy/test_accounting.py",
+)
+LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
+
+MUTANTS = (
+    Mutant(
+        "scale/2", "privacy/noise.py", "    return scale\n\n\n@cache", "    return scale / 2\n\n\n@cache", (LAPLACE,)
+    ),
+    Mutant(
+        "scale rounded down",
+        "privacy/noise.py",
+        "    while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:\n"
+        "        scale = math.nextafter(scale, math.inf)\n",
+        "",
+        (f"{NOISE}::test_scales_round_up",),
+    ),
+    Mutant(
+        "scale 0 accepted",
+        "privacy/noise.py",
+        "    if not 0 < scale <= 2 * MAX_SCALE:",
+        "    if not 0 <= scale <= 2 * MAX_SCALE:",
+        (f"{NOISE}::test_a_scale_that_is_not_above_zero_and_finite_is_refused",),
+    ),
+    Mutant(
+        "L1 of |V| under replace",
+        "mechanisms/sensitivity.py",
+        "return 2 * unit.rows_per_person if",
+        "return unit.rows_per_person if",
+        (SENSITIVITY,),
+    ),
+    Mutant(
+        "rows per person ignored",
+        "mechanisms/sensitivity.py",
+        "return 2 * unit.rows_per_person if",
+        "return 2 if",
+        (SENSITIVITY,),
+    ),
+    Mutant(
+        "per-table epsilon without composition",
+        "mechanisms/laplace.py",
+        "epsilon * part * many[part])",
+        "epsilon * many[part])",
+        (LAPLACE,),
+    ),
+    Mutant(
+        "noise on the CPT, not the count",
+        "mechanisms/laplace.py",
+        "{m.table: statistics.sensitive_margin(m.table) for m in planned}",
+        "{m.table: 100 * statistics.sensitive_margin(m.table) // max(1, statistics.sensitive_rows) for m in planned}",
+        (RELEASE,),
+    ),
+    Mutant(
+        "clip unused",
+        "structure/tables.py",
+        "np.clip(table, 0, self.n).astype(float)",
+        "table.astype(float)",
+        ("tests/inference/test_dirichlet.py",),
+    ),
+    Mutant(
+        "fixed seed",
+        "privacy/noise.py",
+        "return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)",
+        "return values + np.random.default_rng(0).geometric(1 / scale, len(values))",
+        (RELEASE,),
+    ),
+    Mutant(
+        "float noise",
+        "privacy/noise.py",
+        "return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)",
+        "return values + np.array(_sum_zero(len(values), scale)) * 1.0",
+        (f"{NOISE}::test_noise_is_integer_and_on_the_same_grid_whatever_the_values",),
+    ),
+    Mutant(
+        "one noise draw shared by all statistics",
+        "privacy/noise.py",
+        "return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)",
+        "return values + _laplace(scale)(np.zeros(1, dtype=np.int64))[0]",
+        (f"{NOISE}::test_discrete_laplace_noise_has_its_law_and_not_that_of_a_wrong_scale",),
+    ),
+    Mutant(
+        "sum-zero noise with one-sided parts",
+        "privacy/noise.py",
+        "if _accept(cells, total, mode, q_exponent):",
+        "if True:",
+        (f"{NOISE}::test_sum_zero_noise_has_its_law_and_not_that_of_a_wrong_scale",),
+    ),
+    Mutant(
+        "domain from data",
+        "statistics/codes.py",
+        "found = pc.index_in(array, value_set=pa.array(list(levels), type=kind))",
+        "found = pc.index_in(array, value_set=pc.unique(array.drop_null()).cast(kind))",
+        ("tests/statistics/test_codes.py",),
+    ),
+    Mutant(
+        "a table without rows left out",
+        "mechanisms/laplace.py",
+        "return ((m.table, done[m.table]) for m in planned)",
+        "return ((m.table, done[m.table]) for m in planned if exact_tables[m.table].any())",
+        (RELEASE,),
+    ),
+    Mutant(
+        "exact n used under add-remove",
+        "mechanisms/laplace.py",
+        "n = statistics.sensitive_rows if unit.n_is_public else None",
+        "n = statistics.sensitive_rows",
+        (RELEASE,),
+    ),
+    Mutant(
+        "sum-zero noise under add-remove",
+        "mechanisms/laplace.py",
+        'return unit.n_is_public and mechanism.tables != "families"',
+        'return mechanism.tables != "families"',
+        (LAPLACE,),
+    ),
+    Mutant(
+        "spend after drawing",
+        "privacy/release.py",
+        "    budget.charge(event)\n    value = mechanism.randomise(statistics, budget.unit, source)\n",
+        "    value = mechanism.randomise(statistics, budget.unit, source)\n    budget.charge(event)\n",
+        (RELEASE,),
+    ),
+    Mutant(
+        "refund on error",
+        "privacy/release.py",
+        "    value = mechanism.randomise(statistics, budget.unit, source)\n",
+        "    try:\n        value = mechanism.randomise(statistics, budget.unit, source)\n"
+        "    except BaseException:\n        budget._events = budget._events[:-1]\n        raise\n",
+        (RELEASE,),
+    ),
+    Mutant(
+        "float budget",
+        "privacy/records.py",
+        "            number = Fraction(text)\n",
+        "            number = Fraction(float(text))\n",
+        (BUDGET,),
+    ),
+    Mutant(
+        "a deep copy of the budget is a fresh one",
+        "privacy/accounting.py",
+        "    def __deepcopy__(self, memo: object) -> Budget:\n        return self\n",
+        "    def __deepcopy__(self, memo: object) -> Budget:\n        return Budget(self.epsilon, unit=self.unit)\n",
+        (BUDGET,),
+    ),
+    Mutant(
+        "a forked child spends its copy",
+        "privacy/accounting.py",
+        "if os.getpid() != self._process:",
+        "if False:",
+        (BUDGET,),
+    ),
+    Mutant(
+        "random_state seeds the noise",
+        "estimators.py",
+        "noise=copy.deepcopy(self.noise))",
+        "noise=copy.deepcopy(self.noise) or self._seeded())",
+        ("tests/test_estimators.py",),
+    ),
+    Mutant(
+        "prior chosen from data",
+        "estimators.py",
+        "posterior(self.release_, prior=self.prior,",
+        "posterior(self.release_, prior=self.prior + 1e-6 * len(frame),",
+        ("tests/privacy/test_replay.py",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the tests noticed, and the first that did."""
+
+    killed: bool
+    by: str
+    output: str
+
+
+def plant(folder: Path, mutant: Mutant | None) -> None:
+    """Copies the package and its tests, and plants a fault in the copy."""
+    ignore = shutil.ignore_patterns("__pycache__", "mutants")
+    for name in ("dpgraph", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    if mutant is None:
+        return
+    path = folder / "dpgraph" / mutant.file
+    text = path.read_text()
+    if text.count(mutant.old) != 1:
+        raise AssertionError(f"mutant {mutant.name!r}: its text is there {text.count(mutant.old)} times, not once")
+    planted = text.replace(mutant.old, mutant.new)
+    if "self._seeded()" in mutant.new:
+        planted += (
+            "\n\ndef _seeded(self: Any) -> Any:\n    from dpgraph.privacy.seeded_noise import SeededNoise\n\n"
+            "    return None if self.random_state is None else SeededNoise(self.random_state)\n\n\n"
+            "PrivateNaiveBayes._seeded = _seeded\n"
+        )
+    path.write_text(planted)
+
+
+def run(folder: Path, tests: tuple[str, ...]) -> Verdict:
+    """Runs tests in the copy, up to the first failure."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return Verdict(done.returncode == 1 and found is not None, found.group(1) if found else "", done.stdout[-2000:])

@@ -1,0 +1,252 @@
+"""Noise has the stated law exactly, its scale rounds up, and nothing seeds it (S3, S11).
+
+Statistical tests here reject a right sampler with probability 1e-6, and at these sizes see a scale wrong by a tenth
+with probability above 0.999: 2e5 draws fix a scale to about 0.3 %.
+"""
+
+import inspect
+import itertools
+import math
+import multiprocessing
+import random
+import sys
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpgraph.privacy import noise as noise_module
+from dpgraph.privacy.noise import (
+    MAX_SCALE,
+    SecureNoise,
+    _accept,
+    _composition,
+    _exp_bounds,
+    _geometrics,
+    _laplace,
+    _negative_binomial_mode,
+    _ratio_bounds,
+    _sum_zero,
+    calibrated_scale,
+)
+from dpgraph.privacy.records import DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.seeded_noise import SeededNoise
+
+LEVEL = 1e-6
+ZEROS = np.zeros(200_000, np.int64)
+
+
+def fits(draws, log_mass, support):
+    """The p-value of a chi-square test of integer draws against an unnormalised log pmf, rare values pooled."""
+    mass = np.exp([log_mass(z) for z in support])
+    expected = mass / mass.sum() * len(draws)
+    counts = Counter(int(z) for z in draws)
+    observed = np.array([counts[z] for z in support], float)
+    rare = expected < 20
+    pooled_expected = np.append(expected[~rare], expected[rare].sum())
+    pooled_observed = np.append(observed[~rare], len(draws) - observed[~rare].sum())
+    keep = pooled_expected > 0
+    return stats.chisquare(
+        pooled_observed[keep], pooled_expected[keep] * len(draws) / pooled_expected[keep].sum()
+    ).pvalue
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(5)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [0.7, 3.0])
+def test_discrete_laplace_noise_has_its_law_and_not_that_of_a_wrong_scale(source, scale):
+    draws = source.add(ZEROS, DiscreteLaplace(scale))
+    support = range(-120, 121)
+    assert fits(draws, lambda z: -abs(z) / scale, support) > LEVEL
+    for factor in (2 / 3, 0.9, 1.1, 3 / 2):
+        assert fits(draws, lambda z, factor=factor: -abs(z) / (scale * factor), support) < LEVEL
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(6)], ids=["secure", "seeded"])
+@pytest.mark.parametrize(("cells", "scale"), [(2, 1.5), (3, 2.0), (5, 0.8)])
+def test_sum_zero_noise_has_its_law_and_not_that_of_a_wrong_scale(source, cells, scale):
+    """The whole vector: probability exp(-||z||_1 / scale) up to the constant, on the plane of sum zero."""
+    vectors = [tuple(source.add(np.zeros(cells, np.int64), SumZeroLaplace(scale)).tolist()) for _ in range(12_000)]
+    assert all(sum(vector) == 0 for vector in vectors)
+    side = range(-9, 10) if cells > 3 else range(-25, 26)
+    plane = [(*free, -sum(free)) for free in itertools.product(side, repeat=cells - 1)]
+    number = {vector: i for i, vector in enumerate(plane)}
+    draws = [number.get(vector, -1) for vector in vectors]
+    norms = [sum(map(abs, vector)) for vector in plane]
+    assert fits(draws, lambda i: -norms[i] / scale, range(len(plane))) > LEVEL
+    for factor in (2 / 3, 3 / 2):
+        assert fits(draws, lambda i, factor=factor: -norms[i] / (scale * factor), range(len(plane))) < LEVEL
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4])
+def test_the_construction_of_sum_zero_noise_is_exact(cells):
+    """Enumerated: T ~ NB^2, two uniform compositions of T, and their difference has mass q^||z||_1.
+
+    At q = 0.3 the totals left out carry less than 1e-6 of the mass.
+    """
+    q, mass = 0.3, Counter()
+    for total in range(11):
+        parts = [
+            tuple(b - a - 1 for a, b in itertools.pairwise((-1, *bars, total + cells - 1)))
+            for bars in itertools.combinations(range(total + cells - 1), cells - 1)
+        ]
+        weight = (math.comb(total + cells - 1, cells - 1) * q**total) ** 2 / len(parts) ** 2
+        for first, second in itertools.product(parts, repeat=2):
+            mass[tuple(a - b for a, b in zip(first, second, strict=True))] += weight
+    origin = mass[(0,) * cells]
+    for vector in [(1, -1), (2, -2), (-3, 3)]:
+        z = vector + (0,) * (cells - 2)
+        assert mass[z] / origin == pytest.approx(q ** sum(map(abs, z)), rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", [0.4, 2.5])
+def test_geometrics_have_their_law(scale):
+    draws = _geometrics(60_000, scale)
+    assert fits(draws, lambda k: -k / scale, range(80)) > LEVEL
+    assert fits(draws, lambda k: -k / (1.1 * scale), range(80)) < LEVEL
+
+
+def test_compositions_are_uniform():
+    draws = [tuple(_composition(4, 3)) for _ in range(30_000)]
+    everyone = [z for z in itertools.product(range(5), repeat=3) if sum(z) == 4]
+    assert set(draws) == set(everyone)
+    counts = Counter(draws)
+    assert stats.chisquare([counts[z] for z in everyone]).pvalue > LEVEL
+
+
+@pytest.mark.parametrize(("total", "cells", "scale"), [(0, 2, 1.5), (9, 3, 2.0), (40, 12, 5.0), (7, 40, 0.3)])
+def test_ratio_bounds_hold_the_exact_ratio_and_close_in(total, cells, scale):
+    exponent = -1 / Fraction(scale)
+    mode = _negative_binomial_mode(cells, exponent)
+    exact_part = Fraction(math.comb(total + cells - 1, cells - 1), math.comb(mode + cells - 1, cells - 1))
+    reference = _exp_bounds((total - mode) * exponent, 200)
+    for digits in (30, 50):
+        low, high = _ratio_bounds(cells, total, mode, exponent, digits)
+        assert low <= exact_part * reference[0] <= exact_part * reference[1] <= high
+        assert high - low <= high * Fraction(1, 10 ** (digits - 8))
+        assert low <= 1
+
+
+@pytest.mark.parametrize(("cells", "scale"), [(2, 0.1), (2, 3.0), (7, 11.0), (500, 40.0), (30, 0.01)])
+def test_the_mode_is_where_the_mass_stops_growing(cells, scale):
+    mode = _negative_binomial_mode(cells, -1 / Fraction(scale))
+
+    def log_mass(t):
+        return math.lgamma(t + cells) - math.lgamma(t + 1) - t / scale
+
+    assert log_mass(mode) >= log_mass(mode + 1)
+    assert mode == 0 or log_mass(mode) >= log_mass(mode - 1)
+
+
+def test_the_coin_has_its_bias():
+    """NB(4) / NB(mode) for two cells at scale 1.5; 20 000 tosses see a bias wrong by a tenth at level 1e-6."""
+    exponent = -1 / Fraction(1.5)
+    mode = _negative_binomial_mode(2, exponent)
+    bias = math.exp(-(4 - mode) / 1.5) * 5 / (mode + 1)
+    heads = sum(_accept(2, 4, mode, exponent) for _ in range(20_000))
+    assert stats.binomtest(heads, 20_000, bias).pvalue > LEVEL
+    assert stats.binomtest(heads, 20_000, 0.9 * bias).pvalue < LEVEL
+
+
+def test_exp_bounds_are_tight_and_right():
+    low, high = _exp_bounds(Fraction(-7, 3), 40)
+    assert low <= Fraction(math.exp(-7 / 3)) * (1 + Fraction(1, 10**14))
+    assert high >= Fraction(math.exp(-7 / 3)) * (1 - Fraction(1, 10**14))
+    assert 0 < high - low < Fraction(1, 10**35)
+
+
+def test_scales_round_up():
+    """S11: OpenDP's own account of the calibrated scale never passes epsilon, over 10^4 random settings."""
+    rng = random.Random(1)
+    for _ in range(10_000):
+        epsilon = Fraction(rng.randint(1, 10**6), rng.choice([10, 1000, 10**5, 3 * 10**6]))
+        sensitivity = rng.randint(1, 3000)
+        scale = calibrated_scale(sensitivity, epsilon)
+        assert Fraction(_laplace(scale).map(sensitivity)) <= epsilon
+        assert Fraction(sensitivity) / Fraction(scale) <= epsilon
+        if Fraction(sensitivity) / epsilon > 1:
+            assert Fraction(scale) <= Fraction(sensitivity) / epsilon * (1 + Fraction(1, 10**14))
+    _laplace.cache_clear()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_a_scale_that_is_not_above_zero_and_finite_is_refused(scale):
+    with pytest.raises(ReleaseError, match="above 0 and finite"):
+        _laplace(scale)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(0, 1), (1, 0), (-2, 1), (1, -1)])
+def test_no_scale_without_sensitivity_and_epsilon(sensitivity, epsilon):
+    with pytest.raises(ReleaseError):
+        calibrated_scale(sensitivity, Fraction(epsilon))
+
+
+def test_an_epsilon_too_small_to_learn_from_is_refused():
+    with pytest.raises(ReleaseError, match="nothing could be learned"):
+        calibrated_scale(2, Fraction(1, 2**41))
+    assert calibrated_scale(1, Fraction(1, 2**40)) <= MAX_SCALE * 1.001
+
+
+def test_a_huge_epsilon_still_gets_a_scale_above_zero():
+    assert calibrated_scale(1, Fraction(10**9)) > 0
+    assert (SecureNoise().add(np.array([3, 4]), DiscreteLaplace(calibrated_scale(1, Fraction(10**9)))) == [3, 4]).all()
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(4.0), SumZeroLaplace(4.0)], ids=["independent", "sum-zero"])
+def test_noise_is_integer_and_on_the_same_grid_whatever_the_values(law):
+    """S2: inputs 0 and 1 give outputs of the same integer type."""
+    for values in (np.zeros(6, np.int64), np.ones(6, np.int64)):
+        noisy = SecureNoise().add(values, law)
+        assert noisy.dtype == np.int64
+        assert noisy.shape == (6,)
+        if isinstance(law, SumZeroLaplace):
+            assert noisy.sum() == values.sum()
+
+
+def test_two_draws_differ():
+    values = np.zeros(40, np.int64)
+    for law in (DiscreteLaplace(1000.0), SumZeroLaplace(1000.0)):
+        assert (SecureNoise().add(values, law) != SecureNoise().add(values, law)).any()
+
+
+def test_two_forked_children_differ():
+    context = multiprocessing.get_context("fork")
+    SecureNoise().add(np.zeros(1, np.int64), DiscreteLaplace(5.0))  # whatever state there is exists before the fork
+
+    def child(queue):
+        drawn = [
+            SecureNoise().add(np.zeros(20, np.int64), law) for law in (DiscreteLaplace(999.0), SumZeroLaplace(999.0))
+        ]
+        queue.put([part.tolist() for part in drawn])
+
+    queues = [context.SimpleQueue() for _ in range(2)]
+    processes = [context.Process(target=child, args=(queue,)) for queue in queues]
+    for process in processes:
+        process.start()
+    one, two = (queue.get() for queue in queues)
+    for process in processes:
+        process.join()
+    assert one[0] != two[0]
+    assert one[1] != two[1]
+
+
+def test_the_secure_source_takes_no_seed():
+    """S3: nothing in its signatures could carry one."""
+    for function in (SecureNoise, SecureNoise.add, _sum_zero, _geometrics, _composition, _accept):
+        names = set(inspect.signature(function).parameters)
+        assert not names & {"seed", "rng", "random_state", "generator", "random"}
+
+
+def test_without_opendp_there_is_no_source_and_no_fallback(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
+    noise_module._laplace.cache_clear()
+    with pytest.raises(ReleaseError, match="no secure noise source"):
+        SecureNoise()
+
+
+def test_seeded_noise_repeats_and_says_that_it_is_not_private():
+    values, law = np.zeros(10, np.int64), DiscreteLaplace(9.0)
+    assert (SeededNoise(3).add(values, law) == SeededNoise(3).add(values, law)).all()
+    assert SeededNoise.private is False
+    assert SecureNoise.private is True

@@ -1,0 +1,207 @@
+"""The one door: charge before draw, never refund, refuse before charging, and n only where it is public (S1-S5, S9)."""
+
+import ast
+import inspect
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+from dpgraph.files.documents import document
+from dpgraph.privacy.noise import SecureNoise
+
+NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2]}, {"b": ["a"]})
+PACKAGE = Path(dg.__file__).parent
+
+
+def frame(rows):
+    return pd.DataFrame({"a": ["x", "y"] * rows, "b": [0, 2] * rows})
+
+
+@pytest.fixture
+def counts():
+    return dg.count(frame(10), NETWORK)
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, MemoryError, SystemExit])
+def test_a_failing_draw_stays_charged(counts, failure):
+    class Failing:
+        private = True
+
+        def add(self, values, law):
+            raise failure
+
+    budget = dg.Budget(1)
+    with pytest.raises(failure):
+        dg.release(counts, dg.LaplaceMechanism("0.4"), budget=budget, noise=Failing())
+    assert budget.spent == Fraction(2, 5)
+
+
+def test_the_charge_is_made_before_the_first_draw(counts):
+    budget, seen = dg.Budget(1), []
+
+    class Watching:
+        private = True
+
+        def add(self, values, law):
+            seen.append(budget.spent)
+            return values
+
+    dg.release(counts, dg.LaplaceMechanism("0.4", tables="families"), budget=budget, noise=Watching())
+    assert seen
+    assert set(seen) == {Fraction(2, 5)}
+
+
+def test_a_budget_too_small_charges_and_draws_nothing(counts):
+    class Forbidden:
+        private = True
+
+        def add(self, values, law):
+            pytest.fail("drew noise for a refused release")
+
+    budget = dg.Budget("0.5")
+    with pytest.raises(dg.BudgetExceededError, match="nothing was charged"):
+        dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=Forbidden())
+    assert budget.spent == 0
+    assert budget.events == ()
+
+
+@pytest.mark.parametrize(
+    ("statistics", "mechanism", "message"),
+    [
+        ("rows", dg.LaplaceMechanism(1), "takes statistics"),
+        (None, dg.LaplaceMechanism(1), "takes statistics"),
+        ("counts", "laplace", "takes a mechanism"),
+        ("counts", dg.LaplaceMechanism("1e-13"), "nothing could be learned"),
+    ],
+)
+def test_what_does_not_fit_is_refused_uncharged(counts, statistics, mechanism, message):
+    budget = dg.Budget(1)
+    subject = {"counts": counts, "rows": frame(2)}.get(statistics)
+    with pytest.raises(dg.ReleaseError, match=message):
+        dg.release(subject, mechanism, budget=budget)
+    assert budget.spent == 0
+
+
+def test_a_release_needs_a_budget(counts):
+    with pytest.raises(dg.ReleaseError, match="Budget"):
+        dg.release(counts, dg.LaplaceMechanism(1), budget=1.0)
+    with pytest.raises(TypeError):
+        dg.release(counts, dg.LaplaceMechanism(1))
+
+
+def test_no_seed_can_enter_the_release_path(counts):
+    """S3: neither the door nor a mechanism has a parameter for one, and two releases differ."""
+    for function in (dg.release, dg.LaplaceMechanism, dg.Budget):
+        assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state"}
+    tables = [dg.release(counts, dg.LaplaceMechanism("0.01"), budget=dg.Budget(1)).value.tables for _ in range(2)]
+    assert tables[0] != tables[1]
+
+
+def test_seeded_noise_marks_the_release(counts):
+    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    assert release.private is False
+    assert document(release)["private"] is False
+    assert "NOT PRIVATE" in str(dg.posterior(release).mean().provenance)
+    assert dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1)).private is True
+
+
+def test_n_shows_under_replace_only():
+    """S5: 77 001 rows; under add/remove the number is in no output, no repr and no file."""
+    rows = pd.DataFrame({"a": ["x"] * 77_001, "b": [1] * 77_001})
+    counts = dg.count(rows, NETWORK)
+    unit = dg.PrivacyUnit("add-remove")
+    budget = dg.Budget(1, unit=unit)
+    release = dg.release(counts, dg.LaplaceMechanism("0.01"), budget=budget)
+    learned = dg.posterior(release)
+    seen = [release, release.value, budget, counts, learned, learned.mean(), dg.consistent(release), unit]
+    texts = [repr(value) for value in seen] + [json.dumps(document(value)) for value in (release, learned)]
+    assert release.value.n is None
+    assert not any("77001" in text or "77_001" in text for text in texts)
+    public = dg.release(counts, dg.LaplaceMechanism("0.01"), budget=dg.Budget(1))
+    assert public.value.n == 77_001
+
+
+def test_shapes_keys_and_order_do_not_depend_on_the_rows():
+    """S4: the empty table, one row and many give the same keys, shapes and order of everything."""
+
+    def skeleton(rows):
+        release = dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+        learned = dg.posterior(release)
+        plain = document(release)
+        return (
+            [(key, table.shape, table.dtype) for key, table in release.value.tables.items()],
+            [(key, table.shape) for key, table in learned.concentration.items()],
+            list(plain),
+            [entry["variables"] for entry in plain["tables"]],
+            repr(release.event),
+        )
+
+    assert skeleton(frame(0)) == skeleton(frame(1).head(1)) == skeleton(frame(500))
+
+
+def test_released_tables_are_integers(counts):
+    """S2, and sum-zero noise keeps the public total."""
+    release = dg.release(counts, dg.LaplaceMechanism("0.1"), budget=dg.Budget(1))
+    for table in release.value.tables.values():
+        assert table.dtype == np.int64
+        assert table.sum() == 20
+
+
+def test_noise_is_drawn_through_its_one_home():
+    """S1: outside seeded_noise, no module under the door names a sampler of numpy, scipy, random or the OS.
+
+    Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
+    one, for synthetic rows of a public model.
+    """
+    homes = {
+        "privacy/seeded_noise.py": {"np.random.Generator", "np.random.default_rng"},
+        "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
+        "inference/dirichlet.py": {"np.random.Generator"},
+        "inference/queries.py": {"np.random.Generator"},
+        "estimators.py": {"np.random.RandomState"},
+        "cli.py": {"np.random.default_rng"},
+    }
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = set()
+            if isinstance(node, ast.Attribute):
+                text = ast.unparse(node)
+                sources = ("np.random.", "numpy.random.", "random.", "secrets.", "os.urandom")
+                if text.startswith(sources) or text.endswith(".rvs"):
+                    names.add(text)
+            elif isinstance(node, ast.ImportFrom) and node.module in (
+                "random",
+                "secrets",
+                "numpy.random",
+                "scipy.stats",
+            ):
+                names.add(f"from {node.module}")
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names if alias.name in ("random", "numpy.random", "scipy.stats")}
+            if names:
+                found.setdefault(path.relative_to(PACKAGE).as_posix(), set()).update(names)
+    assert found == homes
+
+
+def test_randomise_is_called_by_the_door_alone():
+    callers = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "randomise"
+    ]
+    assert callers == ["privacy/release.py"]
+
+
+def test_the_door_uses_the_secure_source_by_default(counts, monkeypatch):
+    laws = []
+    real = SecureNoise.add
+    monkeypatch.setattr(SecureNoise, "add", lambda self, values, law: laws.append(law) or real(self, values, law))
+    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    assert laws == list(release.value.laws.values())

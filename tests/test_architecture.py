@@ -1,0 +1,91 @@
+"""The layers, the privacy wall and the homes of foreign engines hold, and breaking each one is noticed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def lint(folder):
+    """Runs import-linter on a copy of the package."""
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(folder), "PATH": ""},
+        check=False,
+    )
+
+
+@pytest.fixture
+def copy(tmp_path):
+    import shutil
+
+    shutil.copytree(ROOT / "dpgraph", tmp_path / "dpgraph", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_every_contract_holds(copy):
+    done = lint(copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("structure/network.py", "import dpgraph.statistics.counts", "a module imports only from lower layers"),
+        ("mechanisms/laplace.py", "import dpgraph.inference.queries", "a module imports only from lower layers"),
+        ("inference/dirichlet.py", "import dpgraph.statistics.codes", "the privacy wall"),
+        ("models/naive_bayes.py", "import dpgraph.privacy.accounting", "the privacy wall"),
+        ("structure/tables.py", "import dpgraph.privacy.release", "the privacy wall"),
+        ("mechanisms/laplace.py", "import dpgraph.privacy.seeded_noise", "seeded noise is out of reach"),
+        ("mechanisms/laplace.py", "import opendp.measurements", "opendp lives in privacy.noise"),
+        ("inference/queries.py", "import pgmpy.models", "pgmpy lives in files.pgmpy"),
+        ("structure/tables.py", "import pyarrow", "pyarrow lives in statistics and files"),
+        ("models/naive_bayes.py", "import sklearn.base", "scikit-learn lives in estimators"),
+        ("analysis.py", "import click", "click lives in cli"),
+    ],
+)
+def test_a_broken_contract_is_reported(copy, module, line, broken):
+    path = copy / "dpgraph" / module
+    path.write_text(path.read_text() + f"\n{line}\n")
+    done = lint(copy)
+    assert done.returncode == 1
+    assert f"{broken}" in done.stdout
+    assert "BROKEN" in done.stdout
+
+
+def test_a_new_room_must_be_placed_in_a_layer(copy):
+    (copy / "dpgraph" / "utils.py").write_text('"""A room without a place."""\n')
+    done = lint(copy)
+    assert done.returncode == 1
+    assert "utils" in done.stdout
+
+
+def test_the_public_names_are_those_that_are_listed():
+    import dpgraph as dg
+
+    assert set(dg._HOMES) == set(dg.__all__)
+    for name in dg.__all__:
+        assert getattr(dg, name).__name__ == name
+
+
+def test_importing_the_package_loads_no_engine():
+    heavy = ["numpy", "pandas", "scipy", "sklearn", "pgmpy", "pyarrow", "opendp", "matplotlib", "networkx", "click"]
+    program = f"import sys, dpgraph; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_style():
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "."], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
