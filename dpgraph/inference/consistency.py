@@ -23,7 +23,7 @@ from dpgraph.structure.tables import NoisyCounts, Reals, Tables, smallest_holder
 ROUNDS = 30
 
 
-def consistent(noisy: NoisyCounts | Release[NoisyCounts], *, nonnegative: bool = False) -> Tables:
+def consistent(noisy: NoisyCounts | Release[NoisyCounts], *, nonnegative: bool = False, shrink: bool = False) -> Tables:
     """One joint story for all noisy tables: any margin is the same whichever table it is read from.
 
     Args:
@@ -31,14 +31,17 @@ def consistent(noisy: NoisyCounts | Release[NoisyCounts], *, nonnegative: bool =
         nonnegative: Afterwards move to the nearest tables that also have no negative cell, in the metric of the noise:
             Dykstra's alternation between simplex projections and least squares, ending on the simplex, so nothing
             is below zero and tables agree closely instead of exactly.
+        shrink: Pull every interaction, the part of a table that depends on two or more variables at once, towards
+            none, by the positive-part James-Stein factor max(0, 1 - (d - 2) sigma_A^2 / ||R_A||^2): an interaction
+            that is no larger than its noise vanishes, a clear one stays as it is.
 
     Returns:
-        Real-valued tables over the measured variable sets; unbiased if ``nonnegative`` is False.
+        Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
     """
     counts, provenance = released_value(noisy)
     network, keys = counts.network, tuple(counts.tables)
     solve = _Averaging(network, FrozenMap(counts.laws), counts.n)
-    tables = solve.project({key: counts.tables[key].astype(float) for key in keys})
+    tables = solve.project({key: counts.tables[key].astype(float) for key in keys}, shrink=shrink)
     total = max(0.0, float(tables[keys[0]].sum()))
     if nonnegative:
         tables = _nonnegative(solve, tables, total)
@@ -96,8 +99,8 @@ class _Averaging:
         if n is not None:
             self.variance[frozenset()] = 0.0
 
-    def project(self, tables: Mapping[Family, Reals]) -> dict[Family, Reals]:
-        """The consistent tables nearest to the given ones in the metric of the noise."""
+    def project(self, tables: Mapping[Family, Reals], *, shrink: bool = False) -> dict[Family, Reals]:
+        """The consistent tables nearest to the given ones in the metric of the noise, interactions shrunk if asked."""
         residuals = {table: _transformed(values, forward=True) for table, values in tables.items()}
         mean: dict[frozenset[str], Reals] = {}
         for table, values in residuals.items():
@@ -107,6 +110,8 @@ class _Averaging:
                 mean[key] = mean[key] + part if key in mean else part
         for block, total in mean.items():
             mean[block] = total / self.precision[block]
+            if shrink and len(block) > 1:
+                mean[block] = mean[block] * _james_stein(mean[block], self.variance[block])
         if self.n is not None:
             mean[frozenset()] = np.array(float(self.n))
         for table, values in residuals.items():
@@ -119,6 +124,14 @@ def _block_variance(law: NoiseLaw, cells: int) -> float:
     """The variance of the noise along any direction that sums to zero."""
     spread = law.variance(cells)
     return spread * cells / (cells - 1) if isinstance(law, SumZeroLaplace) and cells > 1 else spread
+
+
+def _james_stein(residuals: Reals, variance: float) -> float:
+    """The positive-part James-Stein factor; 1 for two numbers or fewer, where shrinking cannot dominate."""
+    size = float((residuals**2).sum())
+    if residuals.size <= 2 or size == 0:
+        return 1.0
+    return max(0.0, 1 - (residuals.size - 2) * variance / size)
 
 
 def _subsets(table: Family) -> list[tuple[str, ...]]:

@@ -91,9 +91,9 @@ def posterior(
         noisy: A release of noisy counts, its value, or tables already made consistent.
         prior: The Dirichlet concentration of every cell before any row, above 0.
         counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
-            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: the expected count of
-            each cell given the consistent estimate, its noise variance and that counts are not negative; best where
-            ratios matter, as in classification. ``"clipped"``: each table cut to [0, n] by itself, as in Zhang et
+            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions
+            within their noise are shrunk away, and each cell is its expected count given the estimate, its noise
+            variance and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each table cut to [0, n] by itself, as in Zhang et
             al. 2016.
 
     Raises:
@@ -138,7 +138,7 @@ def _expected(noisy: NoisyCounts) -> dict[str, Reals]:
     """
     from scipy.special import erfcx
 
-    tables = consistent(noisy)
+    tables = consistent(noisy, shrink=True)
     variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
     expected: dict[str, Reals] = {}
     for name in noisy.network.domain.names:
