@@ -72,7 +72,7 @@ def study(domain: dg.Domain, rows: pd.DataFrame) -> None:
             scores.append(score(f"private, epsilon {epsilon}", y[test], model.predict_proba(X.iloc[test])))
     table = pd.DataFrame(scores).groupby("classifier", sort=False).agg(["mean", "std"])
     print(table.to_string(float_format=lambda x: f"{x:.3f}"))
-    print(f"\ncharged: {len(budget.events)} fits on overlapping halves of one survey, {dg.cost(budget.events)} in all.")
+    print(f"\ncharged: {len(budget.events)} fits on overlapping parts of one survey, {dg.cost(budget.events)} in all.")
     print("A study spends that much because it fits that often; an analyst fits once and spends what part 3 spends.")
 
 
