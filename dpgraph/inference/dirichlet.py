@@ -91,10 +91,10 @@ def posterior(
         noisy: A release of noisy counts, its value, or tables already made consistent.
         prior: The Dirichlet concentration of every cell before any row, above 0.
         counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
-            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions
-            within their noise are shrunk away, and each cell is its expected count given the estimate, its noise
-            variance and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each table cut to [0, n] by itself, as in Zhang et
-            al. 2016.
+            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions within
+            their noise are shrunk away, and each cell is its expected count given the estimate, its noise variance
+            and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each
+            table cut to [0, n] by itself, as in Zhang et al. 2016.
 
     Raises:
         ReleaseError: If the prior is not a finite number above 0, or the value is not of noisy counts.
