@@ -55,7 +55,7 @@ _HOMES = {
     "to_pgmpy": "files.pgmpy",
     "from_pgmpy": "files.pgmpy",
     # what privacy costs
-    "privacy_cost": "analysis",
+    "privacy_cost": "analysis.cost",
     # estimators
     "PrivateNaiveBayes": "estimators",
 }
@@ -101,7 +101,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpgraph.analysis import privacy_cost
+    from dpgraph.analysis.cost import privacy_cost
     from dpgraph.estimators import PrivateNaiveBayes
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network

@@ -66,7 +66,7 @@ def main() -> None:
 @_JSON
 def cost(network: str, epsilon: str, n: int | None, neighbours: str, rows_per_person: int, as_json: bool) -> None:
     """Say what privacy costs on NETWORK, before any data."""
-    from dpgraph.analysis import privacy_cost
+    from dpgraph.analysis.cost import privacy_cost
     from dpgraph.files.networks import read_network
     from dpgraph.privacy.records import decimal, exact
 

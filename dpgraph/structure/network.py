@@ -81,6 +81,11 @@ class Network:
             raise NetworkError(f"the families have {self.cell_count:,} cells, more than {MAX_NETWORK_CELLS:,}")
 
     @cached_property
+    def position(self) -> FrozenMap[str, int]:
+        """Where each variable stands in the domain."""
+        return FrozenMap((name, i) for i, name in enumerate(self.domain.names))
+
+    @cached_property
     def order(self) -> Family:
         """The variables with every parent before its children; ties keep the domain's order."""
         placed: dict[str, None] = {}
@@ -124,14 +129,13 @@ class Network:
 
     def downward_closure(self) -> tuple[Family, ...]:
         """Every subset of a family, the empty one included, by size and then by the domain's order."""
-        position = {name: i for i, name in enumerate(self.domain.names)}
         subsets = {
-            tuple(sorted(subset, key=position.__getitem__))
+            tuple(sorted(subset, key=self.position.__getitem__))
             for family in self.maximal_families
             for size in range(len(family) + 1)
             for subset in combinations(family, size)
         }
-        return tuple(sorted(subsets, key=lambda subset: (len(subset), [position[name] for name in subset])))
+        return tuple(sorted(subsets, key=lambda subset: (len(subset), [self.position[name] for name in subset])))
 
     def shape(self, variables: Family) -> tuple[int, ...]:
         """The number of levels along each axis of a table over these variables."""

@@ -1,0 +1,1 @@
+"""What privacy costs on a graph, in closed form, before any row is read."""

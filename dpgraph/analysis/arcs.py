@@ -1,0 +1,112 @@
+"""What each arc of a graph costs: take it out and compare.
+
+The comparison is the total squared error of all family counts under Laplace noise on maximal tables with optimal
+budgets, 2 (sum_m W_m^(1/3))^3 / epsilon^2 (MATHS 3.4), so it needs no budget and no data. Taking an arc out changes one
+family, and only the tables that hold it; each arc is priced from those alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgraph.structure.merging import holders, table_rank
+from dpgraph.structure.network import Family, Network
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def arc_costs(network: Network) -> pd.DataFrame:
+    """Prices every arc.
+
+    Returns:
+        A frame with ``parent``, ``child``, ``cells`` (what the child's table loses without the arc) and ``cost``: by
+        what factor the arc multiplies the standard error of the released counts, dearest first. A cost of 1 is
+        free: the arc's table is measured anyway.
+
+    >>> network = Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1, 2]}, {"b": ["a"], "c": ["a"]})
+    >>> arc_costs(network)[["parent", "child"]].values.tolist()
+    [['a', 'c'], ['a', 'b']]
+    """
+    import pandas as pd
+
+    tables = network.maximal_families
+    plan = _Plan(network, tables)
+    rows = [
+        {
+            "parent": parent,
+            "child": child,
+            "cells": network.cells(network.family(child)) * (1 - 1 / network.domain.sizes[parent]),
+            "cost": (plan.whole / plan.without(parent, child)) ** 1.5,
+        }
+        for child, parents in network.parents.items()
+        for parent in parents
+    ]
+    frame = pd.DataFrame(rows, columns=["parent", "child", "cells", "cost"])
+    frame["cells"] = frame["cells"].astype(int)
+    return frame.sort_values("cost", ascending=False, ignore_index=True, kind="stable")
+
+
+class _Plan:
+    """The maximal tables of a network and what each serves."""
+
+    def __init__(self, network: Network, tables: tuple[Family, ...]) -> None:
+        self.network = network
+        self.served: dict[Family, list[Family]] = {table: [] for table in tables}
+        self.holder = holders(network, tables)
+        for family, table in self.holder.items():
+            self.served[table].append(family)
+        self.by_name: dict[str, list[Family]] = {name: [] for name in network.domain.names}
+        for table in tables:
+            for name in table:
+                self.by_name[name].append(table)
+        self.whole = sum(self.root(table, len(families)) for table, families in self.served.items())
+
+    def root(self, table: Family, served: int) -> float:
+        """W^(1/3) of a table that serves some families."""
+        return (self.network.cells(table) * served) ** (1 / 3)
+
+    def without(self, parent: str, child: str) -> float:
+        """Sum of W^(1/3) after taking one arc out."""
+        family = self.network.family(child)
+        smaller, table = tuple(name for name in family if name != parent), self.holder[family]
+        moving = [smaller if other == family else other for other in self.served[table]]
+        stays = any(set(other) == set(table) for other in moving)
+        homes = [[kept for kept in self.tables_over(other) if stays or kept != table] for other in moving]
+        homeless = [other for other, held in zip(moving, homes, strict=True) if not held]
+        fresh = [
+            one for i, one in enumerate(homeless) if not any(_covers(two, j, one, i) for j, two in enumerate(homeless))
+        ]
+        count = {table: 0} | dict.fromkeys(fresh, 0)
+        for other, held in zip(moving, homes, strict=True):
+            best = min([*held, *(top for top in fresh if set(other) <= set(top))], key=self.rank)
+            count[best] = count.get(best, len(self.served.get(best, ()))) + 1
+        for other, top in self.drawn_to(fresh, moving).items():
+            old = self.holder[other]
+            count[old] = count.get(old, len(self.served[old])) - 1
+            count[top] += 1
+        before = sum(self.root(kept, len(self.served[kept])) for kept in count if kept in self.served)
+        after = sum(self.root(kept, max(1, n)) for kept, n in count.items() if kept != table or stays)
+        return self.whole - before + after
+
+    def tables_over(self, family: Family) -> list[Family]:
+        """The maximal tables that contain a family."""
+        return [table for table in self.by_name[family[0]] if set(family) <= set(table)]
+
+    def drawn_to(self, fresh: list[Family], moving: list[Family]) -> dict[Family, Family]:
+        """Families of other tables that a fresh, smaller table would serve better."""
+        drawn: dict[Family, Family] = {}
+        for top in sorted(fresh, key=self.rank):
+            for other in map(self.network.family, top):
+                known = other in drawn or other in moving or other not in self.holder
+                if not known and set(other) <= set(top) and self.rank(top) < self.rank(self.holder[other]):
+                    drawn[other] = top
+        return drawn
+
+    def rank(self, table: Family) -> tuple[int, ...]:
+        return table_rank(self.network, table)
+
+
+def _covers(one: Family, i: int, other: Family, j: int) -> bool:
+    """Whether one family strictly contains another, or is an earlier copy of it."""
+    return set(one) > set(other) or (set(one) == set(other) and i < j)

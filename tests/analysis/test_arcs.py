@@ -1,0 +1,39 @@
+"""Arc prices from the changed tables alone equal those of the whole network priced again."""
+
+import pytest
+from hypothesis import given, settings
+
+import dpgraph as dg
+from dpgraph.analysis.arcs import arc_costs
+from dpgraph.structure.merging import weights
+from tests.mechanisms.test_sensitivity import small_networks
+
+
+def root_sum(network):
+    return sum(weight ** (1 / 3) for weight in weights(network, network.maximal_families))
+
+
+def priced_again(network, parent, child):
+    parents = {name: [p for p in above if (p, name) != (parent, child)] for name, above in network.parents.items()}
+    return (root_sum(network) / root_sum(dg.Network.of(network.domain, parents))) ** 1.5
+
+
+@settings(max_examples=200, deadline=None)
+@given(small_networks())
+def test_every_arc_of_random_networks(network):
+    for row in arc_costs(network).itertuples():
+        assert row.cost == pytest.approx(priced_again(network, row.parent, row.child), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["asia", "sachs", "alarm", "insurance"])
+def test_every_arc_of_known_networks(name):
+    network = dg.read_network(f"example:{name}")
+    prices = arc_costs(network)
+    assert len(prices) == network.to_networkx().number_of_edges()
+    assert prices["cost"].is_monotonic_decreasing
+    for row in prices.itertuples():
+        assert row.cost == pytest.approx(priced_again(network, row.parent, row.child), rel=1e-9)
+
+
+def test_a_network_without_arcs_has_no_prices():
+    assert arc_costs(dg.Network.of({"a": [0, 1]}, {})).empty
