@@ -51,7 +51,8 @@ def test_noise_needs_more_rows_on_a_dearer_budget():
 
 def test_the_expected_variation_of_real_releases():
     """alarm's own probabilities, n = 10 000: the report's mean tv against 30 seeded releases of simulated rows, read
-    off the consistent tables with negative cells cut. The report takes normal noise; they agree within 5 %."""
+    off the consistent tables with negative cells cut. The report takes normal noise, whose mean absolute value is up
+    to 13 % above that of Laplace noise of the same variance; so it is above, by no more than that."""
     truth = dg.load("example:alarm")
     network = truth.network
     counts = dg.count(dg.sample_rows(truth, 10_000, np.random.default_rng(0)), network)
@@ -64,7 +65,7 @@ def test_the_expected_variation_of_real_releases():
             measured.append(0.5 * np.abs(np.maximum(tables.family(name), 0) - exact).sum() / 10_000)
     report = dg.privacy_cost(truth, epsilon=1, n=10_000)
     assert isinstance(report.recommended, dg.LaplaceMechanism)
-    assert report.nodes["tv"].mean() == pytest.approx(np.mean(measured), rel=0.05)
+    assert 0.99 < report.nodes["tv"].mean() / np.mean(measured) < 1.13
 
 
 def test_a_report_of_a_bare_graph_is_that_of_uniform_probabilities():
