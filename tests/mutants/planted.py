@@ -122,7 +122,7 @@ MUTANTS = (
         "statistics/codes.py",
         "found = pc.index_in(array, value_set=pa.array(list(levels), type=kind))",
         "found = pc.index_in(array, value_set=pc.unique(array.drop_null()).cast(kind))",
-        ("tests/statistics/test_codes.py",),
+        ("tests/statistics/test_engines.py",),
     ),
     Mutant(
         "a table without rows left out",
