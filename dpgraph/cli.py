@@ -32,6 +32,7 @@ class _Refusing(click.Group):
 
 
 _EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
+_DELTA = click.option("--delta", default="0", show_default=True, metavar="D", help="0 for pure differential privacy.")
 _NEIGHBOURS = click.option(
     "--neighbours",
     type=click.Choice(["replace", "add-remove"]),
@@ -60,40 +61,51 @@ def main() -> None:
 @main.command()
 @click.argument("network")
 @_EPSILON
+@_DELTA
 @click.option("--n", type=int, default=None, help="A public or supposed number of rows, for relative errors.")
+@click.option(
+    "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
+)
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_JSON
-def cost(network: str, epsilon: str, n: int | None, neighbours: str, rows_per_person: int, as_json: bool) -> None:
-    """Say what privacy costs on NETWORK, before any data."""
+def cost(
+    network: str,
+    epsilon: str,
+    delta: str,
+    n: int | None,
+    own: bool,
+    neighbours: str,
+    rows_per_person: int,
+    as_json: bool,
+) -> None:
+    """Say what privacy costs on NETWORK and which mechanism to use, before any data."""
     from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.files.networks import read_network
-    from dpgraph.privacy.records import decimal, exact
+    from dpgraph.files.networks import read_network, read_probabilities
+    from dpgraph.privacy.records import PrivacyCost
 
-    graph, unit = read_network(network), _unit(neighbours, rows_per_person)
-    report = privacy_cost(graph, epsilon=epsilon, n=n, unit=unit)
-    facts = {
-        "network": network,
-        "variables": len(graph.families),
-        "maximal_tables": len(graph.maximal_families),
-        "cells": graph.cell_count,
-        "epsilon": decimal(exact(epsilon)),
-        "neighbours": neighbours,
-        "rows_per_person": rows_per_person,
-        "n": n,
-    }
+    subject = read_probabilities(network) if own else read_network(network)
+    unit = _unit(neighbours, rows_per_person)
+    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit)
+    spent = PrivacyCost(report.epsilon, report.delta)
     if as_json:
-        tables = {"nodes": report.nodes.to_dict("records"), "mechanisms": report.mechanisms.to_dict("records")}
-        click.echo(json.dumps(facts | tables, indent=1))
+        settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
+        promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
+        advice = {"recommended": repr(report.recommended), "reason": report.reason}
+        tables = {name: _records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs")}
+        click.echo(json.dumps(settings | promise | advice | {"facts": report.facts} | tables, indent=1))
         return
+    facts = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     click.echo(
-        f"{network}: {len(graph.maximal_families)} maximal tables of {len(graph.families)} families, "
-        f"{graph.cell_count} cells\n"
-        f"epsilon {facts['epsilon']} (pure), protecting {unit}\n\n"
-        f"{_plain(report.mechanisms)}\n\nby family, under the default mechanism:\n{_plain(report.nodes)}\n\n"
-        "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell of the "
-        "family's\ntable after least squares, in rows; tv: expected total variation error of the family's margin, at "
-        "most." + ("" if n else " (give --n for it)")
+        f"{network}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families\n{facts}\n"
+        f"{spent}, protecting {unit}\n\n{_plain(report.mechanisms)}\n\n"
+        f"recommended: {report.recommended}\n{report.reason}\n\n"
+        f"by family, under the recommended mechanism:\n{_plain(report.nodes)}\n\n"
+        f"the dearest arcs:\n{_plain(report.arcs.head(10))}\n\n"
+        "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
+        "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the family's\n"
+        "margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all released counts."
+        + ("" if n else "\nGive --n for tv and kl.")
     )
 
 
@@ -324,6 +336,11 @@ def _plain(frame: pd.DataFrame) -> str:
         return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
     return frame.to_string(index=False, float_format=shown)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """A frame's rows for JSON; a number that does not apply is null."""
+    return json.loads(frame.to_json(orient="records", double_precision=15))
 
 
 def _say(words: str) -> None:

@@ -135,7 +135,9 @@ def test_the_rms_errors_of_known_networks(name, paper, least_squares):
     """MATHS 3.5, epsilon 1, add/remove: Algorithm 1, and maximal tables with optimal budgets and least squares."""
     report = dg.privacy_cost(dg.read_network(f"example:{name}"), epsilon=1, unit=dg.PrivacyUnit("add-remove"))
     rmse = {
-        row["tables"]: row["rmse"] for row in report.mechanisms.to_dict("records") if "Laplace" in row["mechanism"] and "merged" not in row["mechanism"]
+        row["tables"]: row["rmse"]
+        for row in report.mechanisms.to_dict("records")
+        if "Laplace" in row["mechanism"] and "merged" not in row["mechanism"]
     }
     assert rmse[max(rmse)] == pytest.approx(paper, rel=5e-3)
     assert rmse[min(rmse)] == pytest.approx(least_squares, rel=5e-3)
