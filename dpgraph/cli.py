@@ -103,8 +103,9 @@ def cost(
         f"by family, under the recommended mechanism:\n{_plain(report.nodes)}\n\n"
         f"the dearest arcs:\n{_plain(report.arcs.head(10))}\n\n"
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
-        "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the family's\n"
-        "margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all released counts."
+        "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
+        "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
+        "released counts."
         + ("" if n else "\nGive --n for tv and kl.")
     )
 
