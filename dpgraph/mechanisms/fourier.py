@@ -24,7 +24,7 @@ from dpgraph.statistics.counts import Counts
 from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks, error_weight, fixed_point
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, residual_variance
+from dpgraph.structure.tables import MOST_RECORDS, Integers, NoisyCoefficients, residual_variance
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
@@ -208,7 +208,10 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> _
         plan = _residual_plan(exact(mechanism.epsilon), network, unit)
     else:
         plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
-    return _Plan(plan.measurements, plan.grid, plan.step, _added(mechanism, network, plan))
+    added = _added(mechanism, network, plan)
+    if added > MOST_RECORDS:
+        raise ReleaseError(f"{added:.3g} pseudo-records would be added; use a larger epsilon or a smaller t")
+    return _Plan(plan.measurements, plan.grid, plan.step, added)
 
 
 def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> _Plan:

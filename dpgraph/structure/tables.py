@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+#: The most pseudo-records; more would leave 64 bits.
+MOST_RECORDS = 1 << 62
+
 
 def margin(table: npt.NDArray[Any], axes: Family, wanted: Family) -> npt.NDArray[Any]:
     """Sums a table over all but the wanted variables, in the order wanted."""
@@ -141,8 +144,8 @@ class NoisyCoefficients:
             raise NetworkError("the blocks are not those of the network's downward closure")
         if set(self.laws) != set(self.blocks) or any(isinstance(law, SumZeroLaplace) for law in self.laws.values()):
             raise NetworkError("every block needs its noise law, independent in every coordinate, and no other")
-        if self.grid < 1 or self.step < 1 or self.pseudo_records < 0:
-            raise NetworkError("grid and step are at least 1, pseudo_records at least 0")
+        if not (1 <= self.grid <= 1 << 32 and 1 <= self.step <= 1 << 32 and 0 <= self.pseudo_records <= MOST_RECORDS):
+            raise NetworkError("grid and step are at least 1, pseudo_records at least 0, and none is absurdly large")
         frozen: dict[Family, Integers] = {}
         for block in wanted:
             if block in self.blocks:
