@@ -35,7 +35,7 @@ from dpgraph.privacy.records import (
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCounts, Probabilities
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 VERSION = 1
 
@@ -109,6 +109,8 @@ def document(value: Any) -> dict[str, Any]:
             return _head("network", value, None, {})
         case Release(value=NoisyCounts() as noisy):
             return _head("release", noisy.network, value.provenance, _plain_noisy(noisy))
+        case Release(value=NoisyCoefficients() as noisy):
+            return _head("release", noisy.network, value.provenance, _plain_coefficients(noisy))
         case DirichletPosterior():
             body = {"concentration": _plain_tables(value.concentration)}
             return _head("posterior", value.network, value.provenance, body)
@@ -223,22 +225,40 @@ def _plain_noisy(noisy: NoisyCounts) -> dict[str, Any]:
     return {"n": noisy.n, "tables": tables}
 
 
-def _release(plain: dict[str, Any], network: Network) -> Release[NoisyCounts]:
+def _plain_coefficients(noisy: NoisyCoefficients) -> dict[str, Any]:
+    blocks = [
+        {"variables": list(key), "law": _plain_law(noisy.laws[key]), "values": block.tolist()}
+        for key, block in noisy.blocks.items()
+    ]
+    settings = {"grid": noisy.grid, "step": noisy.step, "pseudo_records": noisy.pseudo_records}
+    return {"kind": "coefficients", "n": noisy.n, **settings, "blocks": blocks}
+
+
+def _release(plain: dict[str, Any], network: Network) -> Release[NoisyCounts | NoisyCoefficients]:
     provenance = _provenance(plain)
     if provenance is None:
         raise ReleaseError("a release without its event")
-    keys = [_family(entry["variables"]) for entry in plain["tables"]]
+    kind = plain.get("kind", "counts")
+    if kind not in ("counts", "coefficients"):
+        raise ReleaseError(f"unknown kind of release {kind!r}")
+    entries, values = ("tables", "counts") if kind == "counts" else ("blocks", "values")
+    keys = [_family(entry["variables"]) for entry in plain[entries]]
     planned = {m.table: m for m in provenance.event.measurements}
     if len(set(keys)) < len(keys) or set(keys) != set(planned):
         raise ReleaseError("the tables are not those the event measured")
-    tables = {key: _integers(entry["counts"]) for key, entry in zip(keys, plain["tables"], strict=True)}
-    laws = {key: _law(entry["law"]) for key, entry in zip(keys, plain["tables"], strict=True)}
-    if any(laws[key] != planned[key].law or network.cells(key) != planned[key].cells for key in keys):
+    tables = FrozenMap((key, _integers(entry[values])) for key, entry in zip(keys, plain[entries], strict=True))
+    laws = FrozenMap((key, _law(entry["law"])) for key, entry in zip(keys, plain[entries], strict=True))
+    cells = {key: network.cells(key) if kind == "counts" else tables[key].size for key in keys}
+    if any(laws[key] != planned[key].law or cells[key] != planned[key].cells for key in keys):
         raise ReleaseError("a table's noise law is not the event's")
     n = None if plain["n"] is None else _whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
         raise ReleaseError("the number of rows is there exactly when the unit makes it public")
-    noisy = NoisyCounts(network, FrozenMap(tables), FrozenMap(laws), n)
+    if kind == "counts":
+        noisy: NoisyCounts | NoisyCoefficients = NoisyCounts(network, tables, laws, n)
+    else:
+        settings = {name: _whole(plain[name]) for name in ("grid", "step", "pseudo_records")}
+        noisy = NoisyCoefficients(network, tables, laws, n, **settings)
     return Release(noisy, provenance.event, provenance.unit, provenance.private)
 
 

@@ -9,25 +9,29 @@ least-squares solution over all consistent tables, without a solver.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from itertools import combinations
+from dataclasses import replace
 
 import numpy as np
 
 from dpgraph.privacy.records import NoiseLaw, Release, SumZeroLaplace, released_value
+from dpgraph.structure.basis import block_slices, cell_variance, contrast_norms, residual_transform, subsets
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCounts, Reals, Tables, smallest_holder
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tables
 
 #: Rounds of alternating projection; a hundred change the error of family marginals by less than one part in a hundred.
 ROUNDS = 30
 
 
-def consistent(noisy: NoisyCounts | Release[NoisyCounts], *, nonnegative: bool = False, shrink: bool = False) -> Tables:
+def consistent(
+    noisy: NoisyCounts | NoisyCoefficients | Release, *, nonnegative: bool = False, shrink: bool = False
+) -> Tables:
     """One joint story for all noisy tables: any margin is the same whichever table it is read from.
 
+    Noisy coefficients tell one story already: their tables are rebuilt as they are.
+
     Args:
-        noisy: A release of noisy counts, or its value.
+        noisy: A release of noisy counts or coefficients, or its value.
         nonnegative: Afterwards move to the nearest tables that also have no negative cell, in the metric of the noise:
             Dykstra's alternation between simplex projections and least squares, ending on the simplex, so nothing
             is below zero and tables agree closely instead of exactly.
@@ -39,13 +43,30 @@ def consistent(noisy: NoisyCounts | Release[NoisyCounts], *, nonnegative: bool =
         Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
     """
     counts, provenance = released_value(noisy)
+    if isinstance(counts, NoisyCoefficients):
+        return replace(_rebuilt(counts, nonnegative=nonnegative, shrink=shrink), provenance=provenance)
     network, keys = counts.network, tuple(counts.tables)
-    solve = _Averaging(network, FrozenMap(counts.laws), counts.n)
+    solve = _Averaging(network, _spreads(network, counts.laws), counts.n)
     tables = solve.project({key: counts.tables[key].astype(float) for key in keys}, shrink=shrink)
     total = max(0.0, float(tables[keys[0]].sum()))
     if nonnegative:
         tables = _nonnegative(solve, tables, total)
     return Tables(network, FrozenMap(tables), total, provenance)
+
+
+def _rebuilt(noisy: NoisyCoefficients, *, nonnegative: bool, shrink: bool) -> Tables:
+    """The tables of noisy coefficients; non-negative ones are nearest in the metric of each table's mean variance."""
+    contrasts = noisy.contrasts()
+    for block, values in contrasts.items():
+        if shrink and len(block) > 1:
+            residuals = values / contrast_norms(noisy.network.shape(block))
+            contrasts[block] = values * _james_stein(residuals, noisy.residual_variance(block))
+    tables = noisy.rebuilt(contrasts)
+    if not nonnegative:
+        return tables
+    spreads = {key: noisy.variance(key) for key in tables.tables}
+    solve = _Averaging(noisy.network, spreads, tables.n)
+    return replace(tables, tables=FrozenMap(_nonnegative(solve, dict(tables.tables), tables.n)))
 
 
 def _nonnegative(solve: _Averaging, tables: dict[Family, Reals], total: float) -> dict[Family, Reals]:
@@ -64,32 +85,21 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3, 3.5).
     """
-    solve = _Averaging(network, FrozenMap(laws), 0 if n_is_public else None)
-    variances: dict[Family, float] = {}
-    for family in network.families:
-        holder = smallest_holder(network, solve.laws, family)
-        total = 0.0
-        for block in _subsets(family):
-            name = tuple(variable for variable in holder if variable in block)
-            spread = solve.variance[frozenset(name)]
-            for variable in family:
-                size = network.domain.sizes[variable]
-                spread *= 1 - 1 / size if variable in block else 1 / size**2
-            total += spread
-        variances[family] = total
-    return variances
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    found = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
+    ordered = {tuple(sorted(block, key=position.__getitem__)): spread for block, spread in found.items()}
+    return {family: cell_variance(network, ordered, family) for family in network.families}
 
 
 class _Averaging:
-    """The least-squares projection for one set of tables and noise laws."""
+    """The least-squares projection for tables with given noise variances, and a total if it is known."""
 
-    def __init__(self, network: Network, laws: FrozenMap[Family, NoiseLaw], n: int | None) -> None:
-        self.network, self.laws, self.n = network, laws, n
+    def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
+        self.network, self.n = network, n
         self.weight: dict[tuple[Family, frozenset[str]], float] = {}
         precision: dict[frozenset[str], float] = {}
-        for table, law in laws.items():
-            spread = _block_variance(law, network.cells(table))
-            for block in map(frozenset, _subsets(table)):
+        for table, spread in spreads.items():
+            for block in map(frozenset, subsets(table)):
                 outside = [network.domain.sizes[name] for name in table if name not in block]
                 weight = 1 / max(spread * float(np.prod(outside)), 1e-300)
                 self.weight[table, block] = weight
@@ -101,11 +111,11 @@ class _Averaging:
 
     def project(self, tables: Mapping[Family, Reals], *, shrink: bool = False) -> dict[Family, Reals]:
         """The consistent tables nearest to the given ones in the metric of the noise, interactions shrunk if asked."""
-        residuals = {table: _transformed(values, forward=True) for table, values in tables.items()}
+        residuals = {table: residual_transform(values, forward=True) for table, values in tables.items()}
         mean: dict[frozenset[str], Reals] = {}
         for table, values in residuals.items():
-            for block in _subsets(table):
-                part = self.weight[table, frozenset(block)] * _aligned(values[_slices(table, block)], block)
+            for block in subsets(table):
+                part = self.weight[table, frozenset(block)] * _aligned(values[block_slices(table, block)], block)
                 key = frozenset(block)
                 mean[key] = mean[key] + part if key in mean else part
         for block, total in mean.items():
@@ -115,9 +125,14 @@ class _Averaging:
         if self.n is not None:
             mean[frozenset()] = np.array(float(self.n))
         for table, values in residuals.items():
-            for block in _subsets(table):
-                values[_slices(table, block)] = _unaligned(mean[frozenset(block)], block)
-        return {table: _transformed(values, forward=False) for table, values in residuals.items()}
+            for block in subsets(table):
+                values[block_slices(table, block)] = _unaligned(mean[frozenset(block)], block)
+        return {table: residual_transform(values, forward=False) for table, values in residuals.items()}
+
+
+def _spreads(network: Network, laws: Mapping[Family, NoiseLaw]) -> dict[Family, float]:
+    """The variance of each table's noise along any direction that sums to zero."""
+    return {table: _block_variance(law, network.cells(table)) for table, law in laws.items()}
 
 
 def _block_variance(law: NoiseLaw, cells: int) -> float:
@@ -134,16 +149,6 @@ def _james_stein(residuals: Reals, variance: float) -> float:
     return max(0.0, 1 - (residuals.size - 2) * variance / size)
 
 
-def _subsets(table: Family) -> list[tuple[str, ...]]:
-    """Every subset of a table's variables, in the table's order."""
-    return [subset for size in range(len(table) + 1) for subset in combinations(table, size)]
-
-
-def _slices(table: Family, block: tuple[str, ...]) -> tuple[int | slice, ...]:
-    """Where a block lies in a transformed table: the sum along the axes outside it, the residuals along its own."""
-    return tuple(slice(1, None) if name in block else 0 for name in table)
-
-
 def _aligned(values: Reals, block: tuple[str, ...]) -> Reals:
     """A block with its axes in alphabetical order, so that blocks of different tables add."""
     return np.transpose(values, sorted(range(len(block)), key=lambda axis: block[axis]))
@@ -153,26 +158,6 @@ def _unaligned(values: Reals, block: tuple[str, ...]) -> Reals:
     """The inverse of ``_aligned``."""
     order = sorted(range(len(block)), key=lambda axis: block[axis])
     return np.transpose(values, np.argsort(order)) if block else values
-
-
-def _transformed(values: Reals, *, forward: bool) -> Reals:
-    """Applies the residual transform, or its inverse, along every axis."""
-    for axis, size in enumerate(values.shape):
-        matrix = _residual_matrix(size)[0 if forward else 1]
-        values = np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
-    return np.ascontiguousarray(values)
-
-
-@cache
-def _residual_matrix(size: int) -> tuple[Reals, Reals]:
-    """[1; U^T] and its inverse [1/K, U], with U the orthonormal Helmert contrasts, columns that sum to zero."""
-    contrasts = np.zeros((size - 1, size))
-    for row in range(1, size):
-        contrasts[row - 1, :row] = 1 / np.sqrt(row * (row + 1))
-        contrasts[row - 1, row] = -row / np.sqrt(row * (row + 1))
-    forward = np.vstack([np.ones(size), contrasts])
-    inverse = np.hstack([np.full((size, 1), 1 / size), contrasts.T])
-    return forward, inverse
 
 
 def _onto_simplex(table: Reals, total: float) -> Reals:

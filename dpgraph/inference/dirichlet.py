@@ -18,7 +18,7 @@ from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCounts, Probabilities, Reals, Tables
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables
 
 PlugIn = Literal["nearest", "expected", "clipped"]
 
@@ -83,12 +83,12 @@ class DirichletPosterior:
 
 
 def posterior(
-    noisy: NoisyCounts | Tables | Release, *, prior: float = 1.0, counts: PlugIn = "nearest"
+    noisy: NoisyCounts | NoisyCoefficients | Tables | Release, *, prior: float = 1.0, counts: PlugIn = "nearest"
 ) -> DirichletPosterior:
     """The plug-in posterior of every conditional probability table, given released counts.
 
     Args:
-        noisy: A release of noisy counts, its value, or tables already made consistent.
+        noisy: A release of noisy counts or coefficients, its value, or tables already made consistent.
         prior: The Dirichlet concentration of every cell before any row, above 0.
         counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
             best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions within
@@ -110,7 +110,7 @@ def posterior(
         raise ReleaseError(f"prior must be a finite number above 0; got {prior!r}")
     if counts not in get_args(PlugIn):
         raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
-    if isinstance(value, NoisyCounts):
+    if isinstance(value, NoisyCounts | NoisyCoefficients):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
@@ -121,17 +121,22 @@ def posterior(
     return DirichletPosterior(value.network, concentration, provenance)
 
 
-def _nearest(noisy: NoisyCounts) -> dict[str, Reals]:
+def _nearest(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
     tables = consistent(noisy, nonnegative=True)
     return {name: np.maximum(tables.family(name), 0.0) for name in noisy.network.domain.names}
 
 
-def _clipped(noisy: NoisyCounts) -> dict[str, Reals]:
-    tables = noisy.clipped()
-    return {name: tables.family(name) for name in noisy.network.domain.names}
+def _clipped(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
+    names = noisy.network.domain.names
+    if isinstance(noisy, NoisyCounts):
+        tables = noisy.clipped()
+        return {name: tables.family(name) for name in names}
+    tables = noisy.tables()
+    highest = None if noisy.n is None else noisy.n + noisy.pseudo_records
+    return {name: np.clip(tables.family(name), 0, highest) for name in names}
 
 
-def _expected(noisy: NoisyCounts) -> dict[str, Reals]:
+def _expected(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
     """E[s | y] = y + sd phi(y / sd) / Phi(y / sd): a flat prior on s >= 0, normal noise; then scaled to the total.
 
     The ratio phi / Phi is written with erfcx, which neither overflows nor cancels far below zero.
@@ -139,7 +144,10 @@ def _expected(noisy: NoisyCounts) -> dict[str, Reals]:
     from scipy.special import erfcx
 
     tables = consistent(noisy, shrink=True)
-    variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
+    if isinstance(noisy, NoisyCounts):
+        variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
+    else:
+        variance = {family: noisy.variance(family) for family in noisy.network.families}
     expected: dict[str, Reals] = {}
     for name in noisy.network.domain.names:
         estimate, spread = tables.family(name), np.sqrt(variance[noisy.network.family(name)])

@@ -1,4 +1,4 @@
-"""Tables over a network: noisy counts as they were released, consistent counts, and conditional probabilities."""
+"""Tables over a network: noisy counts or coefficients as released, consistent counts, conditional probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import NoiseLaw, Provenance
+from dpgraph.privacy.records import NoiseLaw, Provenance, SumZeroLaplace
+from dpgraph.structure.basis import (
+    block_shape,
+    cell_variance,
+    coefficient_blocks,
+    contrast_norms,
+    fixed_point,
+    table_of,
+)
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family, Network
@@ -19,6 +27,9 @@ if TYPE_CHECKING:
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+#: The most pseudo-records; more would leave 64 bits.
+MOST_RECORDS = 1 << 62
 
 
 def margin(table: npt.NDArray[Any], axes: Family, wanted: Family) -> npt.NDArray[Any]:
@@ -95,6 +106,91 @@ class NoisyCounts:
         cut = FrozenMap((key, np.clip(table, 0, self.n).astype(float)) for key, table in self.tables.items())
         guess = float(np.mean([table.sum() for table in self.tables.values()])) if self.n is None else float(self.n)
         return Tables(self.network, cut, max(0.0, guess))
+
+
+@dataclass(frozen=True)
+class NoisyCoefficients:
+    """What a mechanism in a basis of tables released: noisy integer contrasts (``structure.basis``), block by block.
+
+    ``blocks[A]`` has one axis of K_v - 1 coordinates for each variable of A and holds the contrasts times the whole
+    numbers of ``fixed_point(levels of A, grid)``, plus ``step`` times a draw of ``laws[A]`` in every coordinate. At
+    ``grid`` 1 these are the plain contrasts, the Walsh sums of a binary network. ``step`` is 2 where parity counts
+    m = (n - w) / 2 were noised. The block of () is the number of rows; where it was not measured, ``n`` stands for it.
+
+    Attributes:
+        network: The DAG over its declared domain.
+        blocks: Every block of the downward closure; () may be left out where n is public.
+        laws: The noise law of each block, independent in every coordinate.
+        n: The exact number of rows where the neighbour relation makes it public, else None.
+        grid: The fixed-point resolution.
+        step: What a draw is multiplied by.
+        pseudo_records: Uniform records that ``tables`` adds so that cells are rarely negative; a public constant.
+
+    Raises:
+        NetworkError: If a block is missing, unknown or of the wrong shape, has no law, or a setting is out of range.
+    """
+
+    network: Network
+    blocks: FrozenMap[Family, Integers]
+    laws: FrozenMap[Family, NoiseLaw]
+    n: int | None
+    grid: int = 1
+    step: int = 1
+    pseudo_records: int = 0
+
+    def __post_init__(self) -> None:
+        wanted = coefficient_blocks(self.network)
+        if set(self.blocks) | ({()} if self.n is not None else set()) != set(wanted):
+            raise NetworkError("the blocks are not those of the network's downward closure")
+        if set(self.laws) != set(self.blocks) or any(isinstance(law, SumZeroLaplace) for law in self.laws.values()):
+            raise NetworkError("every block needs its noise law, independent in every coordinate, and no other")
+        if not (1 <= self.grid <= 1 << 32 and 1 <= self.step <= 1 << 32 and 0 <= self.pseudo_records <= MOST_RECORDS):
+            raise NetworkError("grid and step are at least 1, pseudo_records at least 0, and none is absurdly large")
+        frozen: dict[Family, Integers] = {}
+        for block in wanted:
+            if block in self.blocks:
+                frozen[block] = frozen_array(self.blocks[block], np.int64)
+                if frozen[block].shape != block_shape(self.network, block):
+                    raise NetworkError(f"the block of {', '.join(block)} has the wrong shape {frozen[block].shape}")
+        object.__setattr__(self, "blocks", FrozenMap(frozen))
+        object.__setattr__(self, "laws", FrozenMap((block, self.laws[block]) for block in frozen))
+
+    def contrasts(self) -> dict[Family, Reals]:
+        """Unbiased estimates of every block's contrasts; that of () is the number of rows, pseudo-records included."""
+        values = {
+            block: integers / fixed_point(self.network.shape(block), self.grid)
+            for block, integers in self.blocks.items()
+        }
+        rows = values.get((), np.array(float(self.n or 0)))
+        return values | {(): rows + self.pseudo_records}
+
+    def tables(self) -> Tables:
+        """The tables of the maximal families, cells possibly negative: any margin is the same whichever is read."""
+        return self.rebuilt(self.contrasts())
+
+    def rebuilt(self, contrasts: Mapping[Family, Reals]) -> Tables:
+        """The tables of the maximal families from given contrasts."""
+        rows = float(contrasts[()])
+        tables = FrozenMap((key, table_of(self.network, contrasts, key)) for key in self.network.maximal_families)
+        return Tables(self.network, tables, max(0.0, rows))
+
+    def residual_variance(self, block: Family) -> float:
+        """sigma_A^2: the noise variance of a block's orthonormal residuals, averaged over them; 0 for a public n."""
+        if block not in self.laws:
+            return 0.0
+        return residual_variance(self.network, block, self.laws[block], self.grid, self.step)
+
+    def variance(self, table: Family) -> float:
+        """The noise variance of one cell of a table that a family contains, the mean over its cells."""
+        blocks = coefficient_blocks(self.network)
+        return cell_variance(self.network, {block: self.residual_variance(block) for block in blocks}, table)
+
+
+def residual_variance(network: Network, block: Family, law: NoiseLaw, grid: int, step: int) -> float:
+    """The noise variance of a block's orthonormal residuals, averaged over them."""
+    levels = network.shape(block)
+    scale = step / (fixed_point(levels, grid) * contrast_norms(levels))
+    return law.variance(scale.size) * float((scale**2).mean())
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from scipy.optimize import minimize
 
 import dpgraph as dg
 from dpgraph.inference.consistency import _onto_simplex, consistent, consistent_variance
+from dpgraph.mechanisms.fourier import FourierMechanism
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.tables import NoisyCounts, margin
+from dpgraph.structure.basis import contrast_blocks, residual_transform
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, margin
 
 NETWORK = dg.Network.of(
     {"a": [0, 1], "b": [0, 1, 2], "c": [0, 1], "d": [0, 1, 2]}, {"b": ["a"], "c": ["a", "b"], "d": ["b"]}
@@ -246,3 +248,79 @@ def test_shrinking_never_raises_the_mean_squared_error(epsilon):
         gaps.append(math.log(errors[0] / errors[1]))
     z = np.mean(gaps) / (np.std(gaps) / math.sqrt(len(gaps)))
     assert z > 4.9 if epsilon == "0.05" else np.mean(gaps) > -0.01
+
+
+def coefficients(scale, n=None, seed=0, **settings):
+    """Noisy coefficients of the counts of 200 rows: contrasts from the definition, seeded noise."""
+    rng = np.random.default_rng(seed)
+    joint = rng.multinomial(200, rng.dirichlet(np.ones(36))).reshape(2, 3, 2, 3)
+    names = NETWORK.domain.names
+    exact = {family: margin(joint, names, family) for family in NETWORK.families}
+    blocks = contrast_blocks(NETWORK, iter(exact.items()))
+    if n is not None:
+        del blocks[()]
+    law = DiscreteLaplace(scale)
+    noise = dg.SeededNoise(seed)
+    drawn = {block: noise.add(values.ravel(), law).reshape(values.shape) for block, values in blocks.items()}
+    return exact, NoisyCoefficients(NETWORK, drawn, dict.fromkeys(drawn, law), n, **settings)
+
+
+def test_noisy_coefficients_are_rebuilt_as_they_are():
+    exact, noisy_blocks = coefficients(2.0**-8)
+    ours = consistent(noisy_blocks)
+    for family in NETWORK.families:
+        np.testing.assert_allclose(ours.family(family[0]), exact[family], atol=1e-9)
+
+
+@pytest.mark.parametrize("added", [0, 40])
+@pytest.mark.parametrize("n", [None, 200])
+def test_the_non_negative_tables_of_coefficients_are_near_and_agree(n, added):
+    _, noisy_blocks = coefficients(60.0, n, seed=1, pseudo_records=added)
+    plain, ours = consistent(noisy_blocks), consistent(noisy_blocks, nonnegative=True)
+    assert min(table.min() for table in plain.tables.values()) < 0
+    assert min(table.min() for table in ours.tables.values()) >= 0
+    for table in ours.tables.values():
+        assert table.sum() == pytest.approx(plain.n)
+    assert n is None or plain.n == 200 + added
+    for one, other in itertools.combinations(ours.tables, 2):
+        shared = tuple(name for name in one if name in other)
+        gap = margin(ours.tables[one], one, shared) - margin(ours.tables[other], other, shared)
+        assert np.abs(gap).max() < 0.05 * plain.n
+
+
+def test_non_negative_coefficients_stay_where_they_are():
+    _, noisy_blocks = coefficients(5.0, pseudo_records=2000)
+    plain, ours = consistent(noisy_blocks), consistent(noisy_blocks, nonnegative=True)
+    for key, table in plain.tables.items():
+        np.testing.assert_allclose(ours.tables[key], table, atol=1e-6)
+
+
+def test_shrinking_coefficients_is_james_stein_on_interactions_alone():
+    """Block (b, d) of 2 x 2 residuals, by the formula; one-variable blocks stay; loud noise leaves no interaction."""
+    _, noisy_blocks = coefficients(3.0)
+    held = noisy_blocks.blocks["b", "d"]
+    norms = np.sqrt(np.multiply.outer([2, 6], [2, 6]))
+    spread = DiscreteLaplace(3.0).variance(1) * (1 / norms**2).mean()
+    factor = max(0.0, 1 - 2 * spread / ((held / norms) ** 2).sum())
+    ours = residual_transform(np.array(consistent(noisy_blocks, shrink=True).margin("b", "d")), forward=True)
+    assert 0 < factor < 1
+    np.testing.assert_allclose(ours[1:, 1:], factor * held / norms, atol=1e-9)
+    np.testing.assert_allclose(ours[1:, 0], noisy_blocks.blocks["b",] / np.sqrt([2, 6]), atol=1e-9)
+    # Nothing but noise of scale 1e6 in two residuals or fewer cannot be shrunk; four of them nearly vanish on average.
+    loud = [consistent(coefficients(1e6, seed=seed)[1], shrink=True).margin("b", "d") for seed in range(20)]
+    plain = [consistent(coefficients(1e6, seed=seed)[1]).margin("b", "d") for seed in range(20)]
+    sizes = [
+        [(residual_transform(np.array(table), forward=True)[1:, 1:] ** 2).sum() for table in tables]
+        for tables in (loud, plain)
+    ]
+    assert np.mean(sizes[0]) < 0.7 * np.mean(sizes[1])
+
+
+def test_a_release_of_coefficients_keeps_its_provenance():
+    counts = dg.count(
+        dg.sample_rows(dg.load("example:asia"), 50, np.random.default_rng(0)), dg.read_network("example:asia")
+    )
+    release = dg.release(counts, FourierMechanism(1), budget=dg.Budget(1))
+    assert dg.consistent(release).provenance == release.provenance
+    assert dg.consistent(release.value).provenance is None
+    assert dg.posterior(release).mean().provenance == release.provenance

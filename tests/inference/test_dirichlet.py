@@ -10,7 +10,7 @@ import dpgraph as dg
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 NETWORK = dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]})
 
@@ -114,3 +114,52 @@ def test_provenance_travels_with_what_is_learned():
     assert dg.posterior(release).mean().provenance == release.provenance
     assert dg.posterior(release.value).provenance is None
     assert dg.posterior(dg.consistent(release)).provenance == release.provenance
+
+
+def coefficients(joint, scale=2.0**-8, **settings):
+    """Contrasts of a table with axes (b, a), from the definition, as if released with little noise."""
+    b = np.array([[1, -1, 0], [1, 1, -2]])
+    a = np.array([1, -1])
+    blocks = {
+        (): joint.sum(),
+        ("a",): [joint.sum(axis=0) @ a],
+        ("b",): b @ joint.sum(axis=1),
+        ("a", "b"): [b @ joint @ a],
+    }
+    return NoisyCoefficients(NETWORK, blocks, dict.fromkeys(blocks, DiscreteLaplace(scale)), **({"n": None} | settings))
+
+
+@pytest.mark.parametrize("plug_in", ["nearest", "expected", "clipped"])
+def test_exact_coefficients_give_the_conjugate_posterior(plug_in):
+    joint = np.array([[50, 100], [70, 20], [30, 40]])
+    learned = dg.posterior(coefficients(joint), prior=0.5, counts=plug_in)
+    np.testing.assert_allclose(learned.concentration["b"], joint + 0.5, atol=1e-6)
+    np.testing.assert_allclose(learned.concentration["a"], joint.sum(axis=0) + 0.5, atol=1e-6)
+
+
+def test_clipped_coefficients_are_cut_one_family_at_a_time():
+    joint = np.array([[-5, 31], [-1, 2], [3, 0]])
+    learned = dg.posterior(coefficients(joint, n=28), counts="clipped")
+    np.testing.assert_allclose(learned.concentration["b"] - 1, np.clip(joint, 0, 28), atol=1e-9)
+    np.testing.assert_allclose(learned.concentration["a"] - 1, [0, 28], atol=1e-9)
+    lifted = dg.posterior(coefficients(joint, n=28, pseudo_records=6), counts="clipped")
+    np.testing.assert_allclose(lifted.concentration["b"] - 1, np.clip(joint + 1, 0, 34), atol=1e-9)
+
+
+def test_negative_coefficients_give_proper_posteriors():
+    joint = np.array([[-500, 31], [-1, 2], [3, 0]])
+    for plug_in in ("nearest", "expected", "clipped"):
+        learned = dg.posterior(coefficients(joint, scale=300.0), counts=plug_in)
+        assert all(np.isfinite(table).all() and table.min() >= 1 for table in learned.concentration.values())
+
+
+def test_the_expected_count_of_coefficients_uses_their_own_variance():
+    """One variable, a Walsh pair: cells (w0 + w1) / 2 and (w0 - w1) / 2, each of variance (var + var) / 4."""
+    network = dg.Network.of({"a": [0, 1]}, {})
+    law = DiscreteLaplace(6.0)
+    noisy_pair = NoisyCoefficients(network, {(): 404, ("a",): [-396]}, {(): law, ("a",): law}, None)
+    spread = math.sqrt(law.variance(1) / 2)
+    mean = stats.truncnorm.mean(-4 / spread, np.inf, loc=4, scale=spread)
+    cell, rest = dg.posterior(noisy_pair, counts="expected").concentration["a"] - 1
+    assert cell / rest == pytest.approx(mean / 400, rel=1e-6)
+    assert cell + rest == pytest.approx(404)

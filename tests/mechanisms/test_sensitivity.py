@@ -1,6 +1,8 @@
 """The declared sensitivity is never exceeded and is attained (S6), over random networks and neighbours."""
 
 import itertools
+import math
+import time
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,16 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.mechanisms.allocation import measured_tables
-from dpgraph.mechanisms.sensitivity import l1_sensitivity, table_sensitivity
+from dpgraph.mechanisms.sensitivity import (
+    ParitySensitivity,
+    block_sensitivity,
+    joint_sensitivity,
+    l1_sensitivity,
+    parity_sensitivity,
+    table_sensitivity,
+)
+from dpgraph.structure.basis import coefficient_blocks
+from dpgraph.structure.elimination import elimination_order
 
 
 @st.composite
@@ -103,3 +114,122 @@ def test_every_pair_on_a_v_structure_enumerated():
     single = {i: tables_of(network, [row], network.families) for i, row in enumerate(rows)}
     largest = max(moved(single[i], single[j]) for i in single for j in single)
     assert largest == l1_sensitivity(network, network.families, dg.PrivacyUnit("replace")) == 6
+
+
+def closure(network):
+    """Every subset of a family with all levels of more than one, from the definition."""
+    sizes = network.domain.sizes
+    return {
+        frozenset(subset)
+        for family in network.families
+        for many in range(len(family) + 1)
+        for subset in itertools.combinations(family, many)
+        if all(sizes[name] > 1 for name in subset)
+    }
+
+
+def most_parities(network):
+    """M by enumeration of the sets of variables in which two rows differ."""
+    names = [name for name, size in network.domain.sizes.items() if size > 1]
+    blocks = closure(network)
+    sets = itertools.chain.from_iterable(itertools.combinations(names, many) for many in range(len(names) + 1))
+    return max(sum(len(block & set(differ)) % 2 for block in blocks) for differ in sets)
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_networks(), st.sampled_from([2, 4, 8, 1 << 20]))
+def test_the_parity_sensitivity_is_that_of_all_sets_of_variables(network, limit):
+    """Attained, since it is the maximum over all pairs; below the limit an upper bound that says so."""
+    ours, truth = parity_sensitivity(network, limit), most_parities(network)
+    assert ours.value >= truth
+    assert ours.value <= len(closure(network)) - 1
+    assert not ours.exact or ours.value == truth
+    assert ours.exact or limit < 1 << 20
+
+
+@pytest.mark.parametrize(("name", "parities"), [("asia", 14), ("win95pts", 524)])
+def test_the_parity_sensitivity_of_known_networks(name, parities):
+    """MATHS 3.1."""
+    ours = parity_sensitivity(dg.read_network(f"example:{name}"))
+    assert (ours.value, ours.exact) == (parities, True)
+
+
+def test_the_parity_sensitivity_of_a_clique_and_of_naive_bayes():
+    clique = dg.Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
+    assert parity_sensitivity(clique) == ParitySensitivity(4, True, 2)
+    features = [f"x{i}" for i in range(4)]
+    bayes = dg.Network.of({name: [0, 1] for name in ["c", *features]}, {name: ["c"] for name in features})
+    assert parity_sensitivity(bayes) == ParitySensitivity(8, True, 1)
+
+
+def test_the_parity_sensitivity_of_win95pts_takes_less_than_two_seconds():
+    network = dg.read_network("example:win95pts")
+    fresh = dg.Network.of(network.domain, {**network.parents})
+    parity_sensitivity.cache_clear()
+    elimination_order.cache_clear()
+    started = time.perf_counter()
+    parity_sensitivity(fresh)
+    assert time.perf_counter() - started < 2
+
+
+def fixed_point_contrasts(network, row, block, grid):
+    """The definition, without the package's transforms: products of (1, ..., 1, -r, 0, ...) times the multiplier."""
+    values = []
+    for rows in itertools.product(*(range(1, network.domain.sizes[name]) for name in block)):
+        multiplier = max(1, round(grid / math.sqrt(math.prod(r * (r + 1) for r in rows))))
+        entries = [1 if row[name] < r else -r if row[name] == r else 0 for name, r in zip(block, rows, strict=True)]
+        values.append(multiplier * math.prod(entries))
+    return np.array(values, np.int64)
+
+
+def all_rows(network):
+    names = network.domain.names
+    return [dict(zip(names, levels, strict=True)) for levels in itertools.product(*map(range, network.shape(names)))]
+
+
+@st.composite
+def tiny_networks(draw):
+    network = draw(small_networks().filter(lambda network: network.cells(network.domain.names) <= 36))
+    weights = {block: draw(st.integers(1, 9)) for block in coefficient_blocks(network)}
+    return network, weights
+
+
+@settings(max_examples=100, deadline=None)
+@given(tiny_networks(), st.sampled_from([1, 5, 1000]), st.integers(1, 3), st.sampled_from([16, 1 << 20]))
+def test_the_joint_sensitivity_is_the_maximum_over_all_pairs_of_rows(made, grid, rows_per_person, limit):
+    """Never exceeded by any pair and attained by one, for any weights; r rows move r times as far. The blocks' own
+    sensitivities are attained too."""
+    network, weights = made
+    stacked = {
+        block: np.stack([fixed_point_contrasts(network, row, block, grid) for row in all_rows(network)])
+        for block in weights
+    }
+    moved = {block: np.abs(values[:, None] - values[None]).sum(axis=-1) for block, values in stacked.items()}
+    size = {block: np.abs(values).sum(axis=-1) for block, values in stacked.items()}
+    replace = dg.PrivacyUnit("replace", rows_per_person)
+    add_remove = dg.PrivacyUnit("add-remove", rows_per_person)
+    truth = rows_per_person * int(sum(weights[block] * moved[block] for block in weights).max())
+    ours = joint_sensitivity(network, weights, grid, replace, limit)
+    assert ours.value >= truth
+    assert not ours.exact or ours.value == truth
+    assert ours.exact or limit == 16
+    truth = rows_per_person * int(sum(weights[block] * size[block] for block in weights).max())
+    assert joint_sensitivity(network, weights, grid, add_remove).value == truth
+    for block in weights:
+        assert block_sensitivity(network, block, grid, replace) == rows_per_person * moved[block].max()
+        assert block_sensitivity(network, block, grid, add_remove) == rows_per_person * size[block].max()
+
+
+def test_a_block_too_large_to_enumerate_gets_an_upper_bound(monkeypatch):
+    network = dg.Network.of({"a": [0, 1, 2], "b": [0, 1, 2]}, {"b": ["a"]})
+    weights, unit = dict.fromkeys(coefficient_blocks(network), 1), dg.PrivacyUnit("replace")
+    whole = joint_sensitivity(network, weights, 100, unit)
+    assert whole.exact
+    monkeypatch.setattr("dpgraph.mechanisms.sensitivity.MAX_BLOCK_WORK", 0)
+    bound = joint_sensitivity(network, weights, 100, unit)
+    assert not bound.exact
+    assert bound.value > whole.value
+    monkeypatch.undo()
+    monkeypatch.setattr("dpgraph.mechanisms.sensitivity.MAX_PAIRS", 0)
+    assert not joint_sensitivity(network, weights, 100, unit).exact
+    assert joint_sensitivity(network, weights, 100, unit).value >= whole.value

@@ -34,6 +34,7 @@ RELEASE, NOISE, BUDGET = (
     "tests/privacy/test_accounting.py",
 )
 LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
+FOURIER, NONNEGATIVITY = "tests/mechanisms/test_fourier.py", "tests/mechanisms/test_nonnegativity.py"
 
 MUTANTS = (
     Mutant(
@@ -194,6 +195,57 @@ MUTANTS = (
         "posterior(self.release_, prior=self.prior,",
         "posterior(self.release_, prior=self.prior + 1e-6 * len(frame),",
         ("tests/privacy/test_replay.py",),
+    ),
+    Mutant(
+        "Fourier re-run on negativity for free",
+        "mechanisms/fourier.py",
+        "        laws = FrozenMap((m.table, m.law) for m in plan.measurements)\n",
+        "        laws = FrozenMap((m.table, m.law) for m in plan.measurements)\n"
+        "        if any(int(block.min()) < 0 for block in blocks.values()):\n"
+        "            blocks = FrozenMap(_noisy_blocks(network, plan, true, rows, noise))\n",
+        (f"{FOURIER}::test_a_negative_table_is_not_drawn_again",),
+    ),
+    Mutant(
+        "parities of one row for a person of several",
+        "mechanisms/fourier.py",
+        "parity_sensitivity(network).value * rows",
+        "parity_sensitivity(network).value",
+        (FOURIER,),
+    ),
+    Mutant(
+        "Walsh sums move by one under replace",
+        "mechanisms/fourier.py",
+        "moved = 2 * rows if unit.n_is_public else rows",
+        "moved = rows",
+        (FOURIER,),
+    ),
+    Mutant(
+        "exact n with the coefficients under add-remove",
+        "mechanisms/fourier.py",
+        "n = rows if unit.n_is_public else None",
+        "n = rows",
+        (FOURIER,),
+    ),
+    Mutant(
+        "sensitivity of contrasts without their multiplier",
+        "mechanisms/sensitivity.py",
+        "distances += multiplier * np.abs(",
+        "distances += np.abs(",
+        (SENSITIVITY,),
+    ),
+    Mutant(
+        "pseudo-records from the data",
+        "mechanisms/fourier.py",
+        "plan.grid, plan.step, plan.pseudo_records)",
+        "plan.grid, plan.step, plan.pseudo_records and plan.pseudo_records - rows)",
+        (NONNEGATIVITY,),
+    ),
+    Mutant(
+        "the quantile without its confidence",
+        "mechanisms/nonnegativity.py",
+        "rank = int(np.count_nonzero(missed > MISS)) + 1",
+        "rank = int(probability * count)",
+        (NONNEGATIVITY,),
     ),
 )
 

@@ -156,10 +156,12 @@ def test_noise_is_drawn_through_its_one_home():
     """S1: outside seeded_noise, no module under the door names a sampler of numpy, scipy, random or the OS.
 
     Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
-    one, for synthetic rows of a public model.
+    one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
+    any data (``test_nonnegativity`` shows that it stays out of the draw).
     """
     homes = {
         "privacy/seeded_noise.py": {"np.random.Generator", "np.random.default_rng"},
+        "mechanisms/nonnegativity.py": {"np.random.Generator", "np.random.default_rng"},
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
         "inference/dirichlet.py": {"np.random.Generator"},
         "inference/queries.py": {"np.random.Generator"},

@@ -1,0 +1,227 @@
+"""Bases of family tables in which tables that share variables share coordinates.
+
+A table over S splits into one block for each subset A of S: the part that depends on all of A and on nothing else. The
+block of A is the same whichever table it is read from, so tables rebuilt from one set of blocks always agree.
+
+Three scalings of the same blocks, for a variable of K levels:
+
+* contrasts, integer: row r is (1, ..., 1, -r, 0, ..., 0) with r ones, r = 1 to K - 1. At K = 2 this is (1, -1), and the
+  contrasts of binary tables are their Walsh sums, sum over records of (-1)^<A, x> (Zhang et al. 2016, section 3.2);
+* residuals, real: row r divided by sqrt(r (r + 1)), the orthonormal Helmert matrix (MATHS 3.3; the blocks of
+  ResidualPlanner, Xiao et al. 2023);
+* fixed point: contrasts times whole numbers close to ``grid`` / sqrt(r (r + 1)), so that noise of one scale on a whole
+  block is nearly orthonormal while every sum stays an exact integer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.structure.network import Family, Network
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def subsets(table: Family) -> list[Family]:
+    """Every subset of a table's variables, in the table's order, the empty one first."""
+    return [subset for size in range(len(table) + 1) for subset in combinations(table, size)]
+
+
+def block_slices(table: Family, block: Family) -> tuple[int | slice, ...]:
+    """Where a block lies in a transformed table: the sum along the axes outside it, the contrasts along its own."""
+    return tuple(slice(1, None) if name in block else 0 for name in table)
+
+
+def coefficient_blocks(network: Network) -> tuple[Family, ...]:
+    """The blocks that carry information: the downward closure of the families, without variables of one level.
+
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"], "here": ["x"]}, {"wet": ["rain", "here"]})
+    >>> coefficient_blocks(network)
+    ((), ('rain',), ('wet',), ('rain', 'wet'))
+    """
+    sizes = network.domain.sizes
+    return tuple(block for block in network.downward_closure() if all(sizes[name] > 1 for name in block))
+
+
+def block_shape(network: Network, block: Family) -> tuple[int, ...]:
+    """The coordinates of a block along each of its variables: one fewer than the levels."""
+    return tuple(size - 1 for size in network.shape(block))
+
+
+def walsh_transform(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """sum over cells x of (-1)^<g, x> table[x], for every g, along axes of two levels; its own inverse up to 2^axes.
+
+    Fast: additions and subtractions only, one pass for each axis, exact on integers.
+
+    >>> walsh_transform(np.array([[5, 1], [2, 3]]))
+    array([[11,  3],
+           [ 1,  5]])
+    """
+    for axis in range(table.ndim):
+        table = _butterfly(table, axis)
+    return table
+
+
+def contrast_transform(table: Integers) -> Integers:
+    """The sum (index 0) and the integer contrasts (from index 1) along every axis: exact."""
+    for axis, size in enumerate(table.shape):
+        table = _butterfly(table, axis) if size == 2 else _along(contrast_matrix(size), table, axis)
+    return table
+
+
+def inverse_contrasts(values: Reals, *, batched: bool = False) -> Reals:
+    """The inverse of ``contrast_transform``; with ``batched``, of every item along axis 0."""
+    for axis in range(int(batched), values.ndim):
+        size = values.shape[axis]
+        shape = [size if other == axis else 1 for other in range(values.ndim)]
+        values = values / _squared_norms(size).reshape(shape)
+        values = _butterfly(values, axis) if size == 2 else _along(contrast_matrix(size).T.astype(float), values, axis)
+    return values
+
+
+def table_of(network: Network, contrasts: Mapping[Family, Reals], table: Family, *, batch: int | None = None) -> Reals:
+    """Rebuilds the table over some variables from the contrast blocks of all its subsets.
+
+    Args:
+        network: Where the levels are declared.
+        contrasts: A block for each subset of the table without one-level variables, keyed in the domain's order.
+        table: The variables, one axis each.
+        batch: If given, every block has a leading axis of this length, and so has the result.
+    """
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    lead: tuple[slice, ...] = () if batch is None else (slice(None),)
+    values = np.zeros((() if batch is None else (batch,)) + network.shape(table))
+    for block in subsets(table):
+        key = tuple(sorted(block, key=position.__getitem__))
+        if key in contrasts:
+            axes = [len(lead) + key.index(name) for name in block]
+            values[lead + block_slices(table, block)] = np.transpose(contrasts[key], [*range(len(lead)), *axes])
+    return inverse_contrasts(values, batched=batch is not None)
+
+
+def contrast_blocks(network: Network, tables: Iterator[tuple[Family, Integers]]) -> dict[Family, Integers]:
+    """The integer contrasts of every block of exact tables, keyed in the domain's order; the first holder is read."""
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    found: dict[Family, Integers] = {}
+    for table, counts in tables:
+        values = contrast_transform(counts)
+        for block in subsets(table):
+            key = tuple(sorted(block, key=position.__getitem__))
+            if key not in found and all(network.domain.sizes[name] > 1 for name in block):
+                part = values[block_slices(table, block)]
+                found[key] = np.asarray(np.transpose(part, [block.index(name) for name in key]))
+    return found
+
+
+def residual_transform(values: Reals, *, forward: bool) -> Reals:
+    """Applies the orthonormal residual transform, or its inverse, along every axis."""
+    for axis, size in enumerate(values.shape):
+        values = _along(residual_matrix(size)[0 if forward else 1], values, axis)
+    return np.ascontiguousarray(values)
+
+
+@cache
+def residual_matrix(size: int) -> tuple[Reals, Reals]:
+    """[1; U^T] and its inverse [1/K, U], with U the orthonormal Helmert contrasts, columns that sum to zero."""
+    norms = np.sqrt(_squared_norms(size))
+    norms[0] = 1.0
+    forward = contrast_matrix(size) / norms[:, None]
+    inverse = np.hstack([np.full((size, 1), 1 / size), forward[1:].T])
+    return forward, inverse
+
+
+@cache
+def contrast_matrix(size: int) -> Integers:
+    """[1; C]: a row of ones, then row r with r ones and -r after them."""
+    matrix = np.tril(np.ones((size, size), np.int64), -1)
+    matrix[0] = 1
+    matrix[np.arange(1, size), np.arange(1, size)] = -np.arange(1, size)
+    return matrix
+
+
+@cache
+def contrast_norms(sizes: tuple[int, ...]) -> Reals:
+    """How much longer than its residual each contrast of a block is: the product of sqrt(r (r + 1)).
+
+    Args:
+        sizes: The levels of the block's variables.
+    """
+    norms = np.ones(())
+    for size in sizes:
+        norms = np.multiply.outer(norms, np.sqrt(_squared_norms(size)[1:]))
+    return norms
+
+
+@cache
+def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
+    """The whole number each contrast of a block is multiplied by: ``grid`` / norm rounded, at least 1.
+
+    It does not increase along any axis, which ``sensitivity.block_sensitivity`` uses. At grid 1 it is 1.
+
+    >>> fixed_point((3,), 100)
+    array([71, 41])
+    """
+    return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
+
+
+def cell_variance(network: Network, variances: Mapping[Family, float], table: Family) -> float:
+    """The mean variance of one cell of a table rebuilt from noisy blocks.
+
+    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3). It is every
+    cell's variance where the residuals of a block have equal variances, else the mean over the cells.
+
+    Args:
+        network: Where the levels are declared.
+        variances: The mean variance sigma_A^2 of the residuals of each block inside the table.
+        table: The variables; those of one level do not matter.
+    """
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    table = tuple(sorted((name for name in table if network.domain.sizes[name] > 1), key=position.__getitem__))
+    total = 0.0
+    for block in subsets(table):
+        spread = variances[block]
+        for name in table:
+            size = network.domain.sizes[name]
+            spread *= 1 - 1 / size if name in block else 1 / size**2
+        total += spread
+    return total
+
+
+def error_weight(network: Network, block: Family, families: tuple[Family, ...]) -> float:
+    """V_A: how many squared cells of the families a unit of sigma_A^2 costs (MATHS 3.4).
+
+    Args:
+        network: Where the levels are declared.
+        block: The block A.
+        families: The families that contain it.
+    """
+    own = math.prod(block_shape(network, block))
+    return sum(own / math.prod(network.domain.sizes[name] for name in f if name not in block) for f in families)
+
+
+@cache
+def _squared_norms(size: int) -> Reals:
+    """The squared length of each row of ``contrast_matrix``: K, then r (r + 1)."""
+    rows = np.arange(size, dtype=float)
+    norms = rows * (rows + 1)
+    norms[0] = size
+    return norms
+
+
+def _along(matrix: npt.NDArray[Any], values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
+    """A matrix applied along one axis."""
+    return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
+
+
+def _butterfly(values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
+    """Sum and difference along an axis of two levels."""
+    first, second = np.take(values, 0, axis), np.take(values, 1, axis)
+    return np.stack([first + second, first - second], axis)
