@@ -31,15 +31,18 @@ def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
             return network.measured_families
 
 
-def shares(network: Network, tables: Sequence[Family], allocation: Allocation) -> tuple[Fraction, ...]:
-    """The part of epsilon each table gets; they sum to one exactly.
+def shares(
+    network: Network, tables: Sequence[Family], allocation: Allocation, power: float = 1 / 3
+) -> tuple[Fraction, ...]:
+    """The part of the budget each table gets; they sum to one exactly.
 
-    ``"optimal"`` minimises the total squared error of all family tables, epsilon_m proportional to W_m^(1/3)
-    (MATHS 3.4); ``"uniform"`` gives each table the same.
+    ``"optimal"`` minimises the total squared error of all family tables: with Laplace noise epsilon_m proportional to
+    W_m^(1/3), with Gaussian noise rho_m proportional to W_m^(1/2), its ``power`` (MATHS 3.4). ``"uniform"`` gives each
+    table the same.
     """
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)
-    roots = [weight ** (1 / 3) for weight in weights(network, tables)]
+    roots = [weight**power for weight in weights(network, tables)]
     whole = sum(roots)
     parts = [max(1, round(root / whole * RESOLUTION)) for root in roots]
     return tuple(Fraction(part, sum(parts)) for part in parts)

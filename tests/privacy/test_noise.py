@@ -23,13 +23,13 @@ from dpgraph.privacy.noise import (
     SecureNoise,
     _accept,
     _composition,
-    _exp_bounds,
     _geometrics,
     _laplace,
     _negative_binomial_mode,
     _ratio_bounds,
     _sum_zero,
     calibrated_scale,
+    exp_bounds,
 )
 from dpgraph.privacy.records import DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.privacy.seeded_noise import SeededNoise
@@ -120,7 +120,7 @@ def test_ratio_bounds_hold_the_exact_ratio_and_close_in(total, cells, scale):
     exponent = -1 / Fraction(scale)
     mode = _negative_binomial_mode(cells, exponent)
     exact_part = Fraction(math.comb(total + cells - 1, cells - 1), math.comb(mode + cells - 1, cells - 1))
-    reference = _exp_bounds((total - mode) * exponent, 200)
+    reference = exp_bounds((total - mode) * exponent, 200)
     for digits in (30, 50):
         low, high = _ratio_bounds(cells, total, mode, exponent, digits)
         assert low <= exact_part * reference[0] <= exact_part * reference[1] <= high
@@ -149,8 +149,8 @@ def test_the_coin_has_its_bias():
     assert stats.binomtest(heads, 20_000, 0.9 * bias).pvalue < LEVEL
 
 
-def test_exp_bounds_are_tight_and_right():
-    low, high = _exp_bounds(Fraction(-7, 3), 40)
+def testexp_bounds_are_tight_and_right():
+    low, high = exp_bounds(Fraction(-7, 3), 40)
     assert low <= Fraction(math.exp(-7 / 3)) * (1 + Fraction(1, 10**14))
     assert high >= Fraction(math.exp(-7 / 3)) * (1 - Fraction(1, 10**14))
     assert 0 < high - low < Fraction(1, 10**35)
