@@ -89,6 +89,25 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
     return scale
 
 
+@cache
+def _laplace(scale: float) -> Any:
+    """OpenDP's discrete Laplace measurement on integer vectors under the L1 distance."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    _check_scale(scale)
+    enable_features("contrib")
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+
+
+def _check_scale(scale: float) -> None:
+    """Refuses what OpenDP would take: a scale of 0 returns the data."""
+    if not 0 < scale <= 2 * MAX_SCALE:
+        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
+
+
 def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
     """The smallest float scale whose discrete Gaussian noise is rho-zCDP by OpenDP's own account, rounded up.
 
@@ -114,6 +133,27 @@ def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
     while Fraction(scale) ** 2 < square or Fraction(_gaussian(scale).map(distance)) > rho:
         scale = math.nextafter(scale, math.inf)
     return scale
+
+
+def _root_up(square: Fraction) -> float:
+    """The smallest float that is at least the root of a fraction."""
+    root = math.sqrt(float(square))
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+@cache
+def _gaussian(scale: float) -> Any:
+    """OpenDP's discrete Gaussian measurement on integer vectors under the L2 distance."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    _check_scale(scale)
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 @cache
@@ -166,42 +206,6 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
     return rounded(low, up=False)
-
-
-def _root_up(square: Fraction) -> float:
-    """The smallest float that is at least the root of a fraction."""
-    root = math.sqrt(float(square))
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
-
-
-@cache
-def _gaussian(scale: float) -> Any:
-    """OpenDP's discrete Gaussian measurement on integer vectors under the L2 distance."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
-
-    if not 0 < scale <= 2 * MAX_SCALE:
-        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
-
-
-@cache
-def _laplace(scale: float) -> Any:
-    """OpenDP's discrete Laplace measurement on integer vectors under the L1 distance."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
-
-    if not 0 < scale <= 2 * MAX_SCALE:
-        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
-    enable_features("contrib")
-    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
 def _sum_zero(cells: int, scale: float) -> list[int]:
