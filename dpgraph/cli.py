@@ -105,8 +105,7 @@ def cost(
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
         "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
         "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
-        "released counts."
-        + ("" if n else "\nGive --n for tv and kl.")
+        "released counts." + ("" if n else "\nGive --n for tv and kl.")
     )
 
 

@@ -21,6 +21,7 @@ from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_networ
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.privacy.records import (
+    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     Measurement,
@@ -39,7 +40,11 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabiliti
 
 VERSION = 1
 
-_LAWS: dict[str, Any] = {"discrete-laplace": DiscreteLaplace, "sum-zero-laplace": SumZeroLaplace}
+_LAWS: dict[str, Any] = {
+    "discrete-laplace": DiscreteLaplace,
+    "sum-zero-laplace": SumZeroLaplace,
+    "discrete-gaussian": DiscreteGaussian,
+}
 
 
 def save(value: Any, path: str | Path) -> None:
@@ -179,6 +184,7 @@ def _plain_provenance(provenance: Provenance | None) -> dict[str, Any]:
             "mechanism": event.mechanism,
             "epsilon": str(event.epsilon),
             "delta": str(event.delta),
+            **({} if event.rho is None else {"rho": str(event.rho)}),
             "measurements": [
                 {"variables": list(m.table), "cells": m.cells, "law": _plain_law(m.law), "sensitivity": m.sensitivity}
                 for m in event.measurements
@@ -199,10 +205,11 @@ def _provenance(plain: dict[str, Any]) -> Provenance | None:
         for m in event["measurements"]
     )
     epsilon, delta = _fraction(event["epsilon"]), _fraction(event["delta"], zero=True)
+    rho = _fraction(event["rho"]) if event.get("rho") is not None else None
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
     if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
         raise ReleaseError("the record of the release is not whole")
-    return Provenance(Event(event["mechanism"], epsilon, delta, measurements), unit, plain["private"])
+    return Provenance(Event(event["mechanism"], epsilon, delta, measurements, rho), unit, plain["private"])
 
 
 def _plain_law(law: NoiseLaw) -> dict[str, Any]:
@@ -306,8 +313,8 @@ def _whole(plain: Any) -> int:
 
 def _fraction(plain: Any, *, zero: bool = False) -> Fraction:
     if not isinstance(plain, str):
-        raise ReleaseError("epsilon and delta are written as text, so that they stay exact")
-    return exact(plain, "epsilon or delta", zero=zero)
+        raise ReleaseError("epsilon, delta and rho are written as text, so that they stay exact")
+    return exact(plain, "epsilon, delta or rho", zero=zero)
 
 
 _READERS: dict[str, Callable[[dict[str, Any], Network], Any]] = {

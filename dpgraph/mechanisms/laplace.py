@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.sensitivity import table_sensitivity
+from dpgraph.mechanisms.sensitivity import table_l2_squared, table_sensitivity
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteLaplace,
@@ -27,6 +27,7 @@ from dpgraph.privacy.records import (
     ReleaseError,
     SumZeroLaplace,
     exact,
+    rounded,
 )
 from dpgraph.statistics.counts import Counts
 from dpgraph.structure.frozen import FrozenMap
@@ -80,7 +81,8 @@ class LaplaceMechanism:
         Raises:
             ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful.
         """
-        return Event("LaplaceMechanism", exact(self.epsilon), measurements=_measurements(self, network, unit))
+        measured = _measurements(self, network, unit)
+        return Event("LaplaceMechanism", exact(self.epsilon), measurements=measured, rho=_rho(measured, network, unit))
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts:
         """Draws the noisy tables; ``release`` calls this after the charge."""
@@ -114,6 +116,20 @@ def _measurements(mechanism: LaplaceMechanism, network: Network, unit: PrivacyUn
         Measurement(table, network.cells(table), law, sensitivity)
         for table, law, sensitivity in zip(tables, laws, sensitivities, strict=True)
     )
+
+
+def _rho(measured: tuple[Measurement, ...], network: Network, unit: PrivacyUnit) -> Fraction | None:
+    """The zCDP of the whole, far below epsilon^2 / 2 where there are many tables; None where nothing is at stake.
+
+    A cell moved by d is (|d| / scale)-DP, so d^2 / (2 scale^2)-zCDP (Bun and Steinke 2016, Proposition 1.4), and with
+    independent noise the cells of a table add to its squared L2 sensitivity; a table whose noise sums to zero is
+    (sensitivity / scale)-DP as one.
+    """
+    rho = Fraction(0)
+    for m in measured:
+        square = m.sensitivity**2 if isinstance(m.law, SumZeroLaplace) else table_l2_squared(network, m.table, unit)
+        rho += square / (2 * Fraction(m.law.scale) ** 2)
+    return rounded(rho, up=True) or None
 
 
 def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:

@@ -2,35 +2,142 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any, Literal, get_args
 
+from dpgraph.privacy.composition import advanced, basic, opened_tables, parallel_share, sum_zero_loss, zero_concentrated
 from dpgraph.privacy.records import (
     BudgetExceededError,
+    DiscreteGaussian,
     Event,
+    NoiseLaw,
     Number,
     PrivacyCost,
     PrivacyUnit,
     Release,
     ReleaseError,
+    RowGroup,
+    SumZeroLaplace,
     decimal,
     exact,
+    rounded,
 )
 
+Method = Literal["basic", "advanced", "zcdp", "pld"]
 
-def cost(spent: Release | Event | Iterable[Release | Event]) -> PrivacyCost:
-    """Prices releases or events by basic composition: epsilons and deltas add.
+
+def cost(
+    spent: Release | Event | Iterable[Release | Event],
+    method: Method = "basic",
+    delta: Number | None = None,
+    *,
+    unit: PrivacyUnit | None = None,
+) -> PrivacyCost:
+    """Prices releases or events together, made on the same rows one after the other.
+
+    Args:
+        spent: What was done.
+        method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose (see
+            ``composition.advanced``). ``"zcdp"``: zero-concentrated (``composition.zero_concentrated``). ``"pld"``:
+            numerical composition of privacy loss distributions by dp-accounting, from the recorded noise laws where
+            those are of tables and the unit is one row per person, else from each event's claim.
+        delta: The delta to price at, for every method but basic. No method gives more than basic does where basic's
+            own delta is within it.
+        unit: The unit of bare events, which ``"pld"`` needs to open them; a release has its own.
+
+    Raises:
+        ReleaseError: If delta is missing or out of range, the releases protect different units, the method is
+            unknown, or dp-accounting is not installed.
 
     >>> cost([Event("a", exact("0.1")), Event("b", exact("0.2"))]).epsilon
     Fraction(3, 10)
+    >>> hundred = [Event("a", exact("0.1"))] * 100
+    >>> [round(float(cost(hundred, method, "1e-6").epsilon), 2) for method in ("advanced", "zcdp")]
+    [6.31, 5.22]
     """
-    if isinstance(spent, Release):
-        spent = spent.event
-    if isinstance(spent, Event):
-        return PrivacyCost(spent.epsilon, spent.delta)
-    return sum((cost(one) for one in spent), PrivacyCost(Fraction(0)))
+    many = [spent] if isinstance(spent, Release | Event) else list(spent)
+    units = {one.unit for one in many if isinstance(one, Release)} | ({unit} if unit else set())
+    if len(units) > 1:
+        raise ReleaseError(f"costs under different units do not add: {' | '.join(sorted(map(str, units)))}")
+    events = [one.event if isinstance(one, Release) else one for one in many]
+    if method not in get_args(Method):
+        raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
+    if method == "basic":
+        if delta is not None:
+            raise ReleaseError("basic composition has the events' own delta; give delta to the other methods only")
+        return basic(events)
+    target = Fraction(0) if delta is None else exact(delta, "delta", zero=True)
+    if not 0 < target < 1:
+        raise ReleaseError(f"method={method!r} needs a delta above 0 and below 1; got {delta!r}")
+    if not events:
+        return PrivacyCost(Fraction(0), target)
+    match method:
+        case "advanced":
+            return advanced(events, target)
+        case "zcdp":
+            return zero_concentrated(events, target)
+        case "pld":
+            return _numerical(events, target, next(iter(units), None))
+
+
+def _numerical(events: Sequence[Event], delta: Fraction, unit: PrivacyUnit | None) -> PrivacyCost:
+    """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together.
+
+    The losses of Gaussian noise are spread between grid points ("connect the dots") and need no finer grid when there
+    are many; the few losses of other noise are rounded up to the next point each.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as library
+        from dp_accounting.pld.common import DifferentialPrivacyParameters
+    except ImportError:
+        raise ReleaseError("method='pld' needs dp-accounting: pip install 'dpgraph[pld]'") from None
+    opened, claims = Counter[tuple[NoiseLaw, int]](), Counter[tuple[Fraction, Fraction]]()
+    for event in events:
+        tables = opened_tables(event, unit)
+        opened.update(tables)
+        if not tables:
+            claims[event.epsilon, event.delta] += 1
+    rounded_up = claims.total() + sum(n for (law, _), n in opened.items() if not isinstance(law, DiscreteGaussian))
+    grid = min(1e-4, max(1e-4 / max(1, rounded_up), float(basic(events).epsilon) / 1_000_000))
+    whole: Any = library.identity(grid)
+    for (law, cells), times in opened.items():
+        whole = whole.compose(_distribution(library, law, cells, grid).self_compose(times))
+    for (epsilon, own), times in claims.items():
+        claim = DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf), float(own))
+        whole = whole.compose(library.from_privacy_parameters(claim, grid).self_compose(times))
+    found = whole.get_epsilon_for_delta(float(delta) * (1 - 1e-12))
+    plain = basic(events)
+    if plain.delta <= delta and plain.epsilon <= found:
+        return PrivacyCost(plain.epsilon, delta)
+    if found == math.inf:
+        raise ReleaseError(f"the events' own deltas leave nothing of delta {float(delta):g}")
+    return PrivacyCost(rounded(found, up=True), delta)
+
+
+def _distribution(library: Any, law: NoiseLaw, cells: int, grid: float) -> Any:
+    """The privacy loss of one moved cell, or for noise that sums to zero of a table with two moved cells.
+
+    A discrete Laplace cell moved by one is exactly randomised response at 1 / scale: the loss is +-1 / scale. For
+    noise that sums to zero the loss is 2 / scale with probability a, -2 / scale with exp(-2 / scale) a, else 0.
+    """
+    if isinstance(law, DiscreteGaussian):
+        return library.from_discrete_gaussian_mechanism(
+            law.scale, sensitivity=1, value_discretization_interval=grid, use_connect_dots=True
+        )
+    if isinstance(law, SumZeroLaplace):
+        loss, high = 2 / law.scale, sum_zero_loss(law.scale, cells)
+    else:
+        loss, high = 1 / law.scale, 1 / (1 + math.exp(-1 / law.scale))
+    low = high * math.exp(-loss)
+    masses = {1: high, -1: low} | ({0: 1 - high - low} if high + low < 1 - 1e-12 else {})
+    upper = {outcome: math.log(mass) for outcome, mass in masses.items()}
+    lower = {outcome: upper[-outcome] for outcome in upper}
+    return library.from_two_probability_mass_functions(lower, upper, value_discretization_interval=grid)
 
 
 class Budget:
@@ -64,6 +171,7 @@ class Budget:
         self._events: tuple[Event, ...] = ()
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._group: RowGroup | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -81,6 +189,11 @@ class Budget:
         return self._unit
 
     @property
+    def group(self) -> RowGroup | None:
+        """Which rows the budget is for, where ``parallel`` made it; None is all."""
+        return self._group
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What was charged, in order."""
         return self._events
@@ -95,9 +208,44 @@ class Budget:
         """The epsilon that is left."""
         return self.epsilon - self.spent
 
-    def cost(self) -> PrivacyCost:
-        """The price of everything charged so far."""
-        return cost(self._events)
+    def cost(self, method: Method = "basic", delta: Number | None = None) -> PrivacyCost:
+        """The price of everything charged so far; see ``cost``. Charges themselves always add by basic composition."""
+        return cost(self._events, method, delta, unit=self._unit)
+
+    def parallel(self, domain: Any, by: str, *, epsilon: Number, delta: Number = 0) -> dict[Any, Budget]:
+        """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
+
+        Each budget takes only counts of its own group, ``count(rows, network, where={by: level})``, declared as it is
+        in ``domain``, so the groups share no row. What each may spend follows from ``composition.parallel_cost``: with
+        one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
+        groups. The groups' own unit is add/remove either way: how many rows a group has is not public.
+
+        Args:
+            domain: The domain that declares the variable.
+            by: The variable whose levels are the groups.
+            epsilon: What this budget is charged, now and whole, however little the groups spend.
+            delta: Its delta.
+
+        Returns:
+            A budget for each declared level.
+
+        Raises:
+            BudgetExceededError: If this budget does not hold it; nothing is charged.
+            DomainError: If the variable is not declared.
+
+        >>> from dpgraph.structure.domain import Domain
+        >>> regions = Budget(1).parallel(Domain.of({"region": ["north", "south"]}), "region", epsilon=1)
+        >>> regions["north"].epsilon, str(regions["north"].group), regions["north"].unit.neighbours
+        (Fraction(1, 2), "region = 'north'", 'add-remove')
+        """
+        variable, levels = domain[by], tuple(domain.levels(by))
+        whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
+        share = parallel_share(whole, len(levels), self._unit)
+        made = {level: Budget(share.epsilon, share.delta, unit=self._unit.within_groups()) for level in levels}
+        self.charge(Event(f"parallel over {by}", whole.epsilon, whole.delta))
+        for level, budget in made.items():
+            budget._group = RowGroup(by, level, variable)
+        return made
 
     def charge(self, event: Event) -> None:
         """Records an event, or refuses it whole. There is no way to take a charge back.
@@ -133,5 +281,6 @@ class Budget:
     def __repr__(self) -> str:
         return (
             f"Budget(epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, unit=({self.unit}), "
-            f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)})"
+            f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}"
+            + (")" if self._group is None else f", rows=({self._group}))")
         )

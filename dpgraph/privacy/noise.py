@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
 
 Integers = npt.NDArray[np.int64]
 
@@ -53,8 +53,10 @@ class SecureNoise:
             raise ReleaseError("no secure noise source: OpenDP cannot be loaded") from error
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
-        """Adds discrete Laplace noise by OpenDP, or sum-zero noise by ``sum_zero``."""
+        """Adds discrete Laplace or discrete Gaussian noise by OpenDP, or sum-zero noise by ``sum_zero``."""
         match law:
+            case DiscreteGaussian(scale=scale):
+                return np.array(_gaussian(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
             case DiscreteLaplace(scale=scale):
                 return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
             case SumZeroLaplace(scale=scale):
@@ -95,10 +97,115 @@ def _laplace(scale: float) -> Any:
     from opendp.metrics import l1_distance
     from opendp.mod import enable_features
 
-    if not 0 < scale <= 2 * MAX_SCALE:
-        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
+    _check_scale(scale)
     enable_features("contrib")
     return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+
+
+def _check_scale(scale: float) -> None:
+    """Refuses what OpenDP would take: a scale of 0 returns the data."""
+    if not 0 < scale <= 2 * MAX_SCALE:
+        raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
+
+
+def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
+    """The smallest float scale whose discrete Gaussian noise is rho-zCDP by OpenDP's own account, rounded up.
+
+    The exact condition is scale^2 >= l2_squared / (2 rho) (Canonne, Kamath and Steinke 2020, Theorem 4).
+
+    Args:
+        l2_squared: The squared L2 sensitivity of the integer statistics.
+        rho: Their exact zero-concentrated budget.
+
+    Raises:
+        ReleaseError: If the scale would be so large that nothing could be learned.
+
+    >>> calibrated_gaussian_scale(1, Fraction(1, 8))
+    2.0
+    """
+    if l2_squared < 1 or rho <= 0:
+        raise ReleaseError(f"a noise scale needs sensitivity >= 1 and rho > 0; got {l2_squared}, {float(rho):g}")
+    square = Fraction(l2_squared) / (2 * rho)
+    if square > Fraction(MAX_SCALE) ** 2:
+        raise ReleaseError(f"rho {float(rho):.3g} asks for so much noise that nothing could be learned from it")
+    distance = _root_up(Fraction(l2_squared))
+    scale = max(math.sqrt(float(square)), MIN_SCALE)
+    while Fraction(scale) ** 2 < square or Fraction(_gaussian(scale).map(distance)) > rho:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _root_up(square: Fraction) -> float:
+    """The smallest float that is at least the root of a fraction."""
+    root = math.sqrt(float(square))
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+@cache
+def _gaussian(scale: float) -> Any:
+    """OpenDP's discrete Gaussian measurement on integer vectors under the L2 distance."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    _check_scale(scale)
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+
+@cache
+def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon at a delta of any rho-zCDP mechanism, by OpenDP's conversion, never rounded down.
+
+    Canonne, Kamath and Steinke 2020, Corollary 13; the least of its bounds over all orders.
+
+    Raises:
+        ReleaseError: If rho is so large that the conversion overflows.
+
+    >>> round(float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**6))), 2)
+    5.22
+    """
+    from opendp.combinators import make_zCDP_to_approxDP
+    from opendp.mod import OpenDPException
+
+    unit = _gaussian(1.0)
+    distance = _root_up(2 * rho)
+    while Fraction(unit.map(distance)) < rho:
+        distance = math.nextafter(distance, math.inf)
+    below = float(delta)
+    while Fraction(below) > delta:
+        below = math.nextafter(below, 0.0)
+    try:
+        return Fraction(make_zCDP_to_approxDP(unit).map(distance).epsilon(below))
+    except OpenDPException:
+        pass
+    raise ReleaseError(
+        f"rho {float(rho):.3g} at delta {float(delta):.3g} is beyond what can be converted to an epsilon"
+    )
+
+
+@cache
+def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, to ten digits, that ``epsilon_of_rho`` prices at no more than epsilon.
+
+    Raises:
+        ReleaseError: If epsilon is so large that the conversion overflows.
+
+    >>> round(float(rho_of_epsilon(Fraction(1), Fraction(1, 10**6))), 4)
+    0.0244
+    """
+    depth = math.log(1 / delta)
+    low = rounded((epsilon / (math.sqrt(depth + epsilon) + math.sqrt(depth))) ** 2 / 2, up=False)
+    high = low
+    while epsilon_of_rho(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > low / 10**11:
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
+    return rounded(low, up=False)
 
 
 def _sum_zero(cells: int, scale: float) -> list[int]:
@@ -154,7 +261,7 @@ def _below_one(t: int, cells: int, q_exponent: Fraction) -> bool:
     """Whether q (t + K) / (t + 1) < 1, decided in rigorous arithmetic; q is transcendental, so never equal."""
     digits = 40
     while True:
-        low, high = _exp_bounds(q_exponent, digits)
+        low, high = exp_bounds(q_exponent, digits)
         ratio = Fraction(t + cells, t + 1)
         if ratio * high < 1 or ratio * low > 1:
             return ratio * high < 1
@@ -183,7 +290,7 @@ def _ratio_bounds(cells: int, total: int, mode: int, q_exponent: Fraction, digit
     """
     if total == mode:
         return Fraction(1), Fraction(1)
-    low, high = _exp_bounds((total - mode) * q_exponent, digits)
+    low, high = exp_bounds((total - mode) * q_exponent, digits)
     context, ratio = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX), Decimal(1)
     if abs(total - mode) < cells - 1:
         start, stop = sorted((total, mode))
@@ -199,7 +306,7 @@ def _ratio_bounds(cells: int, total: int, mode: int, q_exponent: Fraction, digit
     return Fraction(ratio) * low * (1 - slack), Fraction(ratio) * high * (1 + slack)
 
 
-def _exp_bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+def exp_bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Rigorous bounds on exp(exponent): Decimal's exp is correctly rounded, and the exponent's rounding is covered."""
     context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
     power = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from numbers import Rational
@@ -66,6 +66,17 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
     return number
 
 
+def rounded(value: Fraction | float, *, up: bool) -> Fraction:
+    """The nearest twelve-digit decimal on the stated side: exact, and short to write.
+
+    >>> rounded(Fraction(2, 3), up=False)
+    Fraction(333333333333, 500000000000)
+    """
+    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    number = Fraction(value)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+
+
 @dataclass(frozen=True)
 class PrivacyUnit:
     """Whom the promise protects: the neighbour relation and how many rows one person may hold.
@@ -91,6 +102,10 @@ class PrivacyUnit:
     def n_is_public(self) -> bool:
         """Whether the exact number of rows may be shown."""
         return self.neighbours == "replace"
+
+    def within_groups(self) -> PrivacyUnit:
+        """The unit inside one of several disjoint groups of rows: a row may appear or vanish there, so n is private."""
+        return PrivacyUnit("add-remove", self.rows_per_person)
 
     def __str__(self) -> str:
         person = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
@@ -127,7 +142,28 @@ class SumZeroLaplace:
         return _sum_zero_variance(self.scale, cells)
 
 
-NoiseLaw = DiscreteLaplace | SumZeroLaplace
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Independent integer noise, P(z) proportional to exp(-z^2 / (2 scale^2)) in every cell.
+
+    Canonne, Kamath and Steinke 2020. The scale is the sigma of the formula; the standard deviation is no larger.
+
+    >>> round(DiscreteGaussian(10.0).variance(cells=4), 2)
+    100.0
+    """
+
+    scale: float
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: scale^2 above a scale of 4 (exact in 53 bits), else the sum over the pmf."""
+        if self.scale > 4:
+            return self.scale**2
+        weight = [math.exp(-(z**2) / (2 * self.scale**2)) for z in range(1, 41)]
+        moment = sum(z**2 * part for z, part in enumerate(weight, start=1))
+        return 2 * moment / (1 + 2 * sum(weight))
+
+
+NoiseLaw = DiscreteLaplace | SumZeroLaplace | DiscreteGaussian
 
 
 @cache
@@ -163,12 +199,29 @@ class Event:
     """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
 
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it.
+    ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which composes more tightly.
     """
 
     mechanism: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     measurements: tuple[Measurement, ...] = ()
+    rho: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The rows whose declared variable has one level; two levels of one declaration share no row.
+
+    ``declaration`` is the variable as it was declared, so that "north" of two different declarations differs.
+    """
+
+    by: str
+    level: object
+    declaration: object
+
+    def __str__(self) -> str:
+        return f"{self.by} = {self.level!r}"
 
 
 @dataclass(frozen=True)

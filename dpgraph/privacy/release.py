@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise, SecureNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError, RowGroup
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
@@ -55,8 +55,24 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
+    _check_group(getattr(statistics, "group", None), budget)
     source = SecureNoise() if noise is None else noise
     event = mechanism.event(network, budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)
     return Release(value, event, budget.unit, private=source.private)
+
+
+def _check_group(group: RowGroup | None, budget: Budget) -> None:
+    """A group's budget is for that group's rows, and a group's number of rows is never public."""
+    if budget.group is not None and group != budget.group:
+        counted = "all rows" if group is None else f"the rows with {group}"
+        raise ReleaseError(
+            f"this budget is for the rows with {budget.group}, declared as in Budget.parallel, and the statistics are "
+            f"of {counted}; count with where={{{budget.group.by!r}: {budget.group.level!r}}}"
+        )
+    if group is not None and budget.unit.n_is_public:
+        raise ReleaseError(
+            f"statistics of the rows with {group} need an add-remove budget, such as one of Budget.parallel: "
+            "a replaced row may leave the group, so its number of rows is not public"
+        )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from dpgraph.privacy.noise import Integers
-from dpgraph.privacy.records import DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,20 @@ class SeededNoise:
                 return values + draws[0] - draws[1]
             case SumZeroLaplace(scale=scale):
                 return values + self._sum_zero(len(values), scale)
+            case DiscreteGaussian(scale=scale):
+                return values + self._gaussian(len(values), scale)
+
+    def _gaussian(self, count: int, scale: float) -> Integers:
+        """Rejection from a discrete Laplace (Canonne, Kamath and Steinke 2020, Algorithm 3), many at once."""
+        width = math.floor(scale) + 1
+        draws = np.zeros(0, np.int64)
+        while len(draws) < count:
+            tries = self._generator.geometric(-np.expm1(-1 / width), (2, 2 * (count - len(draws)) + 16))
+            candidate = tries[0] - tries[1]
+            exponent = (np.abs(candidate) - scale**2 / width) ** 2 / (2 * scale**2)
+            kept = candidate[self._generator.random(len(candidate)) < np.exp(-exponent)]
+            draws = np.concatenate([draws, kept])
+        return draws[:count]
 
     def _sum_zero(self, cells: int, scale: float) -> Integers:
         """The rejection of ``noise._sum_zero`` in floating point."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from dpgraph.privacy.records import RowGroup
 from dpgraph.statistics.arrow import batches
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
@@ -77,6 +78,12 @@ def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:
     for batch, is_text in batches(rows, domain):
         columns = {name: encode_column(array, domain[name], name, is_text) for name, array in batch.items()}
         yield Codes(domain, FrozenMap(columns))
+
+
+def select(codes: Codes, group: RowGroup) -> Codes:
+    """The encoded rows of one declared group."""
+    wanted = codes.columns[group.by] == codes.domain.code(group.by, group.level)
+    return Codes(codes.domain, FrozenMap((name, column[wanted]) for name, column in codes.columns.items()))
 
 
 def _restricted(codes: Codes, domain: Domain) -> Codes:

@@ -5,15 +5,16 @@ Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import ReleaseError
-from dpgraph.statistics.codes import Codes, encoded_batches
+from dpgraph.privacy.records import ReleaseError, RowGroup
+from dpgraph.statistics.codes import Codes, encoded_batches, select
+from dpgraph.structure.domain import Domain, DomainError, Level
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin, smallest_holder
@@ -34,6 +35,7 @@ class Counts:
 
     network: Network
     sensitive_tables: FrozenMap[Family, Integers]
+    group: RowGroup | None = None
 
     def __post_init__(self) -> None:
         frozen = {key: frozen_array(table, np.int64) for key, table in self.sensitive_tables.items()}
@@ -50,8 +52,10 @@ class Counts:
             return NotImplemented
         if other.network != self.network:
             raise ReleaseError("counts of different networks do not add")
+        if other.group != self.group:
+            raise ReleaseError("counts of different groups of rows do not add; count the rows without where=")
         mine, theirs = self.sensitive_tables, other.sensitive_tables
-        return Counts(self.network, FrozenMap((key, mine[key] + theirs[key]) for key in mine))
+        return Counts(self.network, FrozenMap((key, mine[key] + theirs[key]) for key in mine), self.group)
 
     def sensitive_margin(self, variables: Family) -> Integers:
         """The exact counts over variables that one table holds together."""
@@ -70,19 +74,22 @@ class Counts:
         raise TypeError("counts are sensitive and are not pickled; release them")
 
 
-def count(rows: Any, network: Network) -> Counts:
+def count(rows: Any, network: Network, *, where: Mapping[str, Level] | None = None) -> Counts:
     """Counts every family of a network in one pass.
 
     Args:
         rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, ``Codes``, or the path of a CSV
             file, a Parquet file or a folder of Parquet files.
         network: The DAG over its declared domain.
+        where: Counts only the rows in which one declared variable has one level, for ``Budget.parallel``. The
+            variable is one of the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
 
     Returns:
         Sensitive counts; they add.
 
     Raises:
-        DomainError: If the rows do not fit the domain. Nothing is counted then.
+        DomainError: If the rows do not fit the domain, or ``where`` is not one declared variable and level. Nothing
+            is counted then.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -91,11 +98,26 @@ def count(rows: Any, network: Network) -> Counts:
     """
     tables = network.measured_families
     totals = [np.zeros(network.cells(table), np.int64) for table in tables]
-    for codes in encoded_batches(rows, network.domain):
+    domain = rows.domain if isinstance(rows, Codes) else network.domain
+    group = None if where is None else _group(where, domain)
+    for batch in encoded_batches(rows, domain):
+        (codes,) = encoded_batches(batch if group is None else select(batch, group), network.domain)
         for total, table in zip(totals, tables, strict=True):
             total += _table_counts(codes, table, network.shape(table))
     shaped = ((table, total.reshape(network.shape(table))) for table, total in zip(tables, totals, strict=True))
-    return Counts(network, FrozenMap(shaped))
+    return Counts(network, FrozenMap(shaped), group)
+
+
+def _group(where: Mapping[str, Level], domain: Domain) -> RowGroup:
+    """The declared group of rows that ``where`` names."""
+    if not isinstance(where, Mapping) or len(where) != 1:
+        raise DomainError(f"where must be one variable and its level, such as {{'region': 'north'}}; got {where!r}")
+    ((name, level),) = where.items()
+    if name not in domain:
+        raise DomainError(
+            f"where names {name!r}, which is not declared; encode the rows by a domain that has it, and count those"
+        )
+    return RowGroup(name, domain.levels(name)[domain.code(name, level)], domain[name])
 
 
 def _table_counts(codes: Codes, table: Family, shape: Sequence[int]) -> Integers:

@@ -17,7 +17,9 @@ from dpgraph.mechanisms.sensitivity import (
     block_sensitivity,
     joint_sensitivity,
     l1_sensitivity,
+    l2_squared,
     parity_sensitivity,
+    table_l2_squared,
     table_sensitivity,
 )
 from dpgraph.structure.basis import coefficient_blocks
@@ -47,6 +49,10 @@ def moved(one, other):
     return sum(int(np.abs(one[key] - other[key]).sum()) for key in one)
 
 
+def moved_squared(one, other):
+    return sum(int(((one[key] - other[key]) ** 2).sum()) for key in one)
+
+
 designs = st.sampled_from(["families", "maximal", "merged"])
 
 
@@ -69,6 +75,10 @@ def test_no_pair_of_neighbours_moves_the_tables_further_than_declared(network, d
     assert moved(base, removed) <= l1_sensitivity(network, tables, add_remove)
     for table in tables:
         assert int(np.abs(base[table] - replaced[table]).sum()) <= table_sensitivity(network, table, replace)
+        assert int(((base[table] - replaced[table]) ** 2).sum()) <= table_l2_squared(network, table, replace)
+        assert int(((base[table] - removed[table]) ** 2).sum()) <= table_l2_squared(network, table, add_remove)
+    assert moved_squared(base, replaced) <= l2_squared(network, tables, replace)
+    assert moved_squared(base, removed) <= l2_squared(network, tables, add_remove)
 
 
 @settings(max_examples=200, deadline=None)
@@ -83,6 +93,8 @@ def test_the_declared_sensitivity_is_attained(network, design, rows_per_person):
     none = tables_of(network, [], tables)
     assert moved(one, other) == l1_sensitivity(network, tables, dg.PrivacyUnit("replace", rows_per_person))
     assert moved(one, none) == l1_sensitivity(network, tables, dg.PrivacyUnit("add-remove", rows_per_person))
+    assert moved_squared(one, other) == l2_squared(network, tables, dg.PrivacyUnit("replace", rows_per_person))
+    assert moved_squared(one, none) == l2_squared(network, tables, dg.PrivacyUnit("add-remove", rows_per_person))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ RELEASE, NOISE, BUDGET = (
 )
 LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
 FOURIER, NONNEGATIVITY = "tests/mechanisms/test_fourier.py", "tests/mechanisms/test_nonnegativity.py"
+GAUSSIAN, COMPOSITION, PARALLEL = (
+    "tests/mechanisms/test_gaussian.py",
+    "tests/privacy/test_composition.py",
+    "tests/privacy/test_parallel.py",
+)
 
 MUTANTS = (
     Mutant(
@@ -181,6 +186,73 @@ MUTANTS = (
         "if os.getpid() != self._process:",
         "if False:",
         (BUDGET,),
+    ),
+    Mutant(
+        "per-table rho without composition",
+        "mechanisms/gaussian.py",
+        "calibrated_gaussian_scale(pair[0], rho * pair[1])",
+        "calibrated_gaussian_scale(pair[0], rho)",
+        (GAUSSIAN,),
+    ),
+    Mutant(
+        "Gaussian scale/2",
+        "privacy/noise.py",
+        "    return scale\n\n\ndef _root_up",
+        "    return scale / 2\n\n\ndef _root_up",
+        (GAUSSIAN,),
+    ),
+    Mutant(
+        "rows per person not squared in L2",
+        "mechanisms/sensitivity.py",
+        "return 2 * unit.rows_per_person**2 if",
+        "return 2 * unit.rows_per_person if",
+        (SENSITIVITY,),
+    ),
+    Mutant(
+        "Gaussian tables with exact n under add-remove",
+        "mechanisms/gaussian.py",
+        "n = statistics.sensitive_rows if unit.n_is_public else None",
+        "n = statistics.sensitive_rows",
+        (GAUSSIAN,),
+    ),
+    Mutant(
+        "Gaussian scale rounded down",
+        "privacy/noise.py",
+        "    while Fraction(scale) ** 2 < square or Fraction(_gaussian(scale).map(distance)) > rho:\n"
+        "        scale = math.nextafter(scale, math.inf)\n",
+        "",
+        (f"{NOISE}::test_gaussian_scales_round_up",),
+    ),
+    Mutant(
+        "a row that moves between groups charged once",
+        "privacy/composition.py",
+        "epsilon = whole.epsilon / (2 * dearest)",
+        "epsilon = whole.epsilon / dearest",
+        (PARALLEL,),
+    ),
+    Mutant(
+        "groups believed, not checked",
+        "privacy/release.py",
+        '    _check_group(getattr(statistics, "group", None), budget)\n',
+        "",
+        (PARALLEL,),
+    ),
+    Mutant(
+        "groups known by the level's name alone",
+        "statistics/counts.py",
+        "return RowGroup(name, domain.levels(name)[domain.code(name, level)], domain[name])",
+        "return RowGroup(name, level, rows_declaration(name, level, domain))\n\n\n"
+        "def rows_declaration(name: str, level: Level, domain: Domain) -> object:\n"
+        "    from dpgraph.structure.domain import Categories\n\n"
+        "    return Categories(domain.levels(name))",
+        (PARALLEL,),
+    ),
+    Mutant(
+        "a replaced row priced as one moved cell",
+        "privacy/composition.py",
+        "met[measured.law, 1] += moved",
+        "met[measured.law, 1] += 1",
+        (COMPOSITION,),
     ),
     Mutant(
         "random_state seeds the noise",

@@ -23,15 +23,19 @@ from dpgraph.privacy.noise import (
     SecureNoise,
     _accept,
     _composition,
-    _exp_bounds,
+    _gaussian,
     _geometrics,
     _laplace,
     _negative_binomial_mode,
     _ratio_bounds,
     _sum_zero,
+    calibrated_gaussian_scale,
     calibrated_scale,
+    epsilon_of_rho,
+    exp_bounds,
+    rho_of_epsilon,
 )
-from dpgraph.privacy.records import DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.privacy.seeded_noise import SeededNoise
 
 LEVEL = 1e-6
@@ -61,6 +65,17 @@ def test_discrete_laplace_noise_has_its_law_and_not_that_of_a_wrong_scale(source
     assert fits(draws, lambda z: -abs(z) / scale, support) > LEVEL
     for factor in (2 / 3, 0.9, 1.1, 3 / 2):
         assert fits(draws, lambda z, factor=factor: -abs(z) / (scale * factor), support) < LEVEL
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(8)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("scale", [0.6, 3.4])
+def test_discrete_gaussian_noise_has_its_law_and_not_that_of_a_wrong_scale(source, scale):
+    draws = source.add(ZEROS[:60_000], DiscreteGaussian(scale))
+    support = range(-60, 61)
+    assert fits(draws, lambda z: -(z**2) / (2 * scale**2), support) > LEVEL
+    for factor in (2 / 3, 0.95, 1.05, 3 / 2):
+        assert fits(draws, lambda z, factor=factor: -(z**2) / (2 * (scale * factor) ** 2), support) < LEVEL
+    assert fits(draws, lambda z: -abs(z) / scale, support) < LEVEL
 
 
 @pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(6)], ids=["secure", "seeded"])
@@ -120,7 +135,7 @@ def test_ratio_bounds_hold_the_exact_ratio_and_close_in(total, cells, scale):
     exponent = -1 / Fraction(scale)
     mode = _negative_binomial_mode(cells, exponent)
     exact_part = Fraction(math.comb(total + cells - 1, cells - 1), math.comb(mode + cells - 1, cells - 1))
-    reference = _exp_bounds((total - mode) * exponent, 200)
+    reference = exp_bounds((total - mode) * exponent, 200)
     for digits in (30, 50):
         low, high = _ratio_bounds(cells, total, mode, exponent, digits)
         assert low <= exact_part * reference[0] <= exact_part * reference[1] <= high
@@ -149,8 +164,8 @@ def test_the_coin_has_its_bias():
     assert stats.binomtest(heads, 20_000, 0.9 * bias).pvalue < LEVEL
 
 
-def test_exp_bounds_are_tight_and_right():
-    low, high = _exp_bounds(Fraction(-7, 3), 40)
+def testexp_bounds_are_tight_and_right():
+    low, high = exp_bounds(Fraction(-7, 3), 40)
     assert low <= Fraction(math.exp(-7 / 3)) * (1 + Fraction(1, 10**14))
     assert high >= Fraction(math.exp(-7 / 3)) * (1 - Fraction(1, 10**14))
     assert 0 < high - low < Fraction(1, 10**35)
@@ -168,6 +183,55 @@ def test_scales_round_up():
         if Fraction(sensitivity) / epsilon > 1:
             assert Fraction(scale) <= Fraction(sensitivity) / epsilon * (1 + Fraction(1, 10**14))
     _laplace.cache_clear()
+
+
+def test_gaussian_scales_round_up():
+    """S11 for rho: OpenDP's own account of the scale never passes rho, over 10^4 random settings."""
+    rng = random.Random(2)
+    for _ in range(10_000):
+        rho = Fraction(rng.randint(1, 10**6), rng.choice([10, 1000, 10**5, 3 * 10**6]))
+        squared = rng.randint(1, 3000)
+        scale = calibrated_gaussian_scale(squared, rho)
+        assert Fraction(_gaussian(scale).map(math.nextafter(math.sqrt(squared), 0.0))) <= rho
+        assert Fraction(squared) / (2 * Fraction(scale) ** 2) <= rho
+        if squared > 2 * rho:
+            assert Fraction(squared) / (2 * Fraction(scale) ** 2) >= rho * (1 - Fraction(1, 10**13))
+    _gaussian.cache_clear()
+
+
+@pytest.mark.parametrize(("squared", "rho"), [(0, 1), (1, 0), (-2, 1), (1, -1)])
+def test_no_gaussian_scale_without_sensitivity_and_rho(squared, rho):
+    with pytest.raises(ReleaseError):
+        calibrated_gaussian_scale(squared, Fraction(rho))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_a_gaussian_scale_that_is_not_above_zero_and_finite_is_refused(scale):
+    with pytest.raises(ReleaseError, match="above 0 and finite"):
+        _gaussian(scale)
+
+
+def test_a_rho_too_small_to_learn_from_is_refused_and_a_huge_one_still_gets_noise():
+    with pytest.raises(ReleaseError, match="nothing could be learned"):
+        calibrated_gaussian_scale(2, Fraction(1, 2**81))
+    assert 0 < calibrated_gaussian_scale(1, Fraction(1, 2**80)) <= MAX_SCALE * 1.001
+    assert calibrated_gaussian_scale(1, Fraction(10**12)) > 0
+
+
+@pytest.mark.parametrize("delta", ["1e-3", "1e-6", "1e-12"])
+@pytest.mark.parametrize("rho", ["1e-6", "0.005", "0.1", "0.5", "7", "60"])
+def test_the_conversion_of_rho_is_the_least_bound_over_all_orders(rho, delta):
+    """Canonne, Kamath and Steinke 2020, Corollary 13: delta = min over a > 1 of
+    exp((a - 1)(a rho - epsilon)) / (a - 1) (1 - 1/a)^a, here by a fine grid over a, to 1e-4 and never below."""
+    rho, delta = Fraction(rho), Fraction(delta)
+    order = 1 + np.geomspace(1e-4, 1e7, 400_000)
+    r, log_delta = float(rho), math.log(delta)
+    bound = float((r * order + np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1)).min())
+    assert float(epsilon_of_rho(rho, delta)) == pytest.approx(max(bound, 0.0), rel=1e-4, abs=1e-9)
+    if bound > 0:
+        back = rho_of_epsilon(epsilon_of_rho(rho, delta), delta)
+        assert float(back) == pytest.approx(r, rel=1e-8)
+        assert epsilon_of_rho(back, delta) <= epsilon_of_rho(rho, delta)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
@@ -193,7 +257,11 @@ def test_a_huge_epsilon_still_gets_a_scale_above_zero():
     assert (SecureNoise().add(np.array([3, 4]), DiscreteLaplace(calibrated_scale(1, Fraction(10**9)))) == [3, 4]).all()
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(4.0), SumZeroLaplace(4.0)], ids=["independent", "sum-zero"])
+@pytest.mark.parametrize(
+    "law",
+    [DiscreteLaplace(4.0), SumZeroLaplace(4.0), DiscreteGaussian(4.0)],
+    ids=["independent", "sum-zero", "gaussian"],
+)
 def test_noise_is_integer_and_on_the_same_grid_whatever_the_values(law):
     """S2: inputs 0 and 1 give outputs of the same integer type."""
     for values in (np.zeros(6, np.int64), np.ones(6, np.int64)):
@@ -206,7 +274,7 @@ def test_noise_is_integer_and_on_the_same_grid_whatever_the_values(law):
 
 def test_two_draws_differ():
     values = np.zeros(40, np.int64)
-    for law in (DiscreteLaplace(1000.0), SumZeroLaplace(1000.0)):
+    for law in (DiscreteLaplace(1000.0), SumZeroLaplace(1000.0), DiscreteGaussian(1000.0)):
         assert (SecureNoise().add(values, law) != SecureNoise().add(values, law)).any()
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgraph.privacy.records import (
+    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     PrivacyCost,
@@ -19,6 +20,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     decimal,
     exact,
+    rounded,
 )
 
 NOT_EPSILONS = [
@@ -92,6 +94,21 @@ def test_the_discrete_laplace_variance_is_the_sum_over_its_pmf(scale):
     z = np.arange(-int(60 * scale) - 60, int(60 * scale) + 61)
     pmf = np.exp(-np.abs(z) / scale)
     assert DiscreteLaplace(scale).variance(5) == pytest.approx((z**2 * pmf).sum() / pmf.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 3.9, 4.1, 70.0])
+def test_the_discrete_gaussian_variance_is_the_sum_over_its_pmf(scale):
+    z = np.arange(-int(15 * scale) - 15, int(15 * scale) + 16)
+    pmf = np.exp(-(z**2) / (2 * scale**2))
+    assert DiscreteGaussian(scale).variance(3) == pytest.approx((z**2 * pmf).sum() / pmf.sum(), rel=1e-12)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**30), max_value=10**9), st.booleans())
+def test_rounding_keeps_its_side_twelve_digits_and_a_short_text(value, up):
+    near = rounded(value, up=up)
+    assert near >= value if up else near <= value
+    assert abs(near - value) <= value / 10**11
+    assert len(str(near)) <= 100
 
 
 @pytest.mark.parametrize("scale", [0.5, 2.0, 6.0])

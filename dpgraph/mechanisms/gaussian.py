@@ -1,0 +1,156 @@
+"""Discrete Gaussian noise on contingency tables, accounted in zero-concentrated differential privacy.
+
+With m equal tables and delta > 0 it beats Laplace noise when m is more than about epsilon^2 / (4 rho): the cost of a
+table grows with the square of what it is told, so many tables share the budget well (MATHS 3.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from functools import cache
+from typing import get_args
+
+from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
+from dpgraph.mechanisms.sensitivity import table_l2_squared, table_sensitivity
+from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
+from dpgraph.privacy.records import (
+    DiscreteGaussian,
+    Event,
+    Measurement,
+    Number,
+    PrivacyUnit,
+    ReleaseError,
+    exact,
+    rounded,
+)
+from dpgraph.statistics.counts import Counts
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCounts
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Releases noisy contingency tables of a network under (epsilon, delta)- and rho-zero-concentrated privacy.
+
+    Sensitivity: a person's row moves each measured table by 1 in squared L2 norm under add/remove and by 2 under
+    replace, times the square of the rows per person (all of a person's rows may be alike). Table m gets rho_m, the
+    rho_m sum to rho, and its noise has scale^2 at least sensitivity / (2 rho_m), so the release is rho-zCDP (Canonne,
+    Kamath and Steinke 2020, Theorem 4 and composition), and (epsilon, delta)-DP by OpenDP's conversion.
+
+    The noise of cells is independent, so where n is public the noisy tables do not sum to it; ``consistent`` uses it.
+    Merging tables never helps here: two tables not inside each other have a union of at least twice the cells of
+    either (levels >= 2), so sqrt(W_1) + sqrt(W_2) <= sqrt(W_merged) always; measure the maximal ones.
+
+    A budget is charged in epsilon and delta, so delta is always needed; epsilon or rho says how much noise.
+
+    Args:
+        epsilon: The claim at ``delta``; the largest rho (to ten digits) that gives it is used. Leave it out with rho.
+        delta: Above 0 and below 1; choose it far below one over the number of persons.
+        rho: The zero-concentrated budget, instead of epsilon, which then is what the conversion gives. Both may be
+            given if rho is small enough for the claim.
+        tables: ``"maximal"`` (default), ``"families"`` or ``"merged"``; see ``measured_tables``.
+        allocation: ``"optimal"`` (default), rho_m proportional to sqrt(W_m), or ``"uniform"``; see ``shares``.
+
+    Raises:
+        ReleaseError: If delta is missing, 0, or not below 1, if neither epsilon nor rho is given or they contradict
+            each other, or a setting is not one of these.
+
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> mechanism = GaussianMechanism(delta="1e-6", rho="1/8")
+    >>> round(float(mechanism.epsilon), 2)
+    2.42
+    >>> [m.law.scale for m in mechanism.event(network, PrivacyUnit("add-remove")).measurements]
+    [2.0]
+    """
+
+    epsilon: Number | None = None
+    delta: Number | None = None
+    _: KW_ONLY
+    rho: Number | None = None
+    tables: Tables = "maximal"
+    allocation: Allocation = "optimal"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("tables", Tables), ("allocation", Allocation)):
+            if getattr(self, name) not in get_args(choices):
+                wanted = ", ".join(repr(choice) for choice in get_args(choices))
+                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+        delta = _delta(self.delta)
+        epsilon, rho = _claims(self.epsilon, delta, self.rho)
+        for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
+            object.__setattr__(self, name, value)
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per table, with its exact noise law.
+
+        Raises:
+            ReleaseError: If the budget is too small to be useful.
+        """
+        epsilon, delta, rho = (exact(value) for value in (self.epsilon, self.delta, self.rho) if value is not None)
+        return Event("GaussianMechanism", epsilon, delta, _measurements(self, network, unit), rho)
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts:
+        """Draws the noisy tables; ``release`` calls this after the charge."""
+        network = statistics.network
+        planned = _measurements(self, network, unit)
+        noisy = {
+            m.table: noise.add(statistics.sensitive_margin(m.table).ravel(), m.law).reshape(network.shape(m.table))
+            for m in planned
+        }
+        n = statistics.sensitive_rows if unit.n_is_public else None
+        return NoisyCounts(network, FrozenMap(noisy), FrozenMap((m.table, m.law) for m in planned), n)
+
+    def __repr__(self) -> str:
+        settings = f"tables={self.tables!r}, allocation={self.allocation!r}"
+        return f"GaussianMechanism({str(self.epsilon)!r}, {str(self.delta)!r}, rho={str(self.rho)!r}, {settings})"
+
+
+def _delta(value: Number | None) -> Fraction:
+    """The delta, which Gaussian noise cannot do without."""
+    delta = Fraction(0) if value is None else exact(value, "delta", zero=True)
+    if delta == 0:
+        raise ReleaseError(
+            "Gaussian noise is never purely private: give a delta above 0, such as 1e-6, or use LaplaceMechanism"
+        )
+    if delta >= 1:
+        raise ReleaseError(f"delta must be below 1; got {value!r}")
+    return delta
+
+
+def _claims(epsilon: Number | None, delta: Fraction, rho: Number | None) -> tuple[Fraction, Fraction]:
+    """The epsilon and the rho, one from the other; given both, they must agree."""
+    if rho is None:
+        if epsilon is None:
+            raise ReleaseError("GaussianMechanism needs epsilon=... or rho=...")
+        claim = exact(epsilon)
+        return claim, rho_of_epsilon(claim, delta)
+    budget = exact(rho, "rho")
+    converted = epsilon_of_rho(budget, delta)
+    claim = rounded(converted, up=True) if epsilon is None else exact(epsilon)
+    if converted > claim:
+        raise ReleaseError(
+            f"rho {float(budget):g} costs epsilon {float(converted):g} at delta {float(delta):g}, more than "
+            f"epsilon {float(claim):g}; leave one of them out"
+        )
+    if claim == 0:
+        raise ReleaseError(f"rho {float(budget):g} is within delta {float(delta):g} alone; use a smaller delta")
+    return claim, budget
+
+
+@cache
+def _measurements(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """The plan: each table's share of rho, and the scale that spends it."""
+    tables = measured_tables(network, mechanism.tables)
+    parts = shares(network, tables, mechanism.allocation, power=1 / 2)
+    rho = Fraction(mechanism.rho or 0)
+    moved = [max(1, table_l2_squared(network, table, unit)) for table in tables]
+    scales = {pair: calibrated_gaussian_scale(pair[0], rho * pair[1]) for pair in zip(moved, parts, strict=True)}
+    return tuple(
+        Measurement(
+            table, network.cells(table), DiscreteGaussian(scales[pair]), table_sensitivity(network, table, unit)
+        )
+        for table, pair in zip(tables, zip(moved, parts, strict=True), strict=True)
+    )

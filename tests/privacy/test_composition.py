@@ -1,0 +1,279 @@
+"""Composition: the published numbers, exact oracles, and nothing a method gives is less than the truth."""
+
+import itertools
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpgraph as dg
+from dpgraph.mechanisms.gaussian import GaussianMechanism
+from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.composition import opened_tables, parallel_cost, parallel_share, sum_zero_loss
+from dpgraph.privacy.records import DiscreteLaplace, Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, exact
+
+REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")
+NEEDS_PLD = "the numerical accountant, dp-accounting, is an optional extra"
+
+
+def spend(epsilon, delta=0, rho=None):
+    return Event("x", exact(epsilon), exact(delta, "delta", zero=True), rho=None if rho is None else exact(rho))
+
+
+def coins(number, levels=2):
+    """Independent variables, so that each is a table by itself."""
+    return dg.Network.of({f"v{i}": list(range(levels)) for i in range(number)}, {})
+
+
+def responses_delta(number, epsilon, target):
+    """The exact delta at which ``number`` randomised responses of epsilon each are (target, delta)-DP."""
+    high = 1 / (1 + math.exp(-epsilon))
+    return sum(
+        math.comb(number, k)
+        * high**k
+        * (1 - high) ** (number - k)
+        * max(0.0, -math.expm1(target - (2 * k - number) * epsilon))
+        for k in range(number + 1)
+    )
+
+
+def test_a_hundred_tenths_as_published():
+    """MATHS 6: basic 10, advanced 6.31, zCDP 5.22, exponential mechanism 2.42."""
+    hundred = [spend("0.1")] * 100
+    selections = [spend("0.1", rho="1/800")] * 100
+    assert cost(hundred).epsilon == 10
+    assert float(cost(hundred, "advanced", "1e-6").epsilon) == pytest.approx(6.31, abs=0.005)
+    assert float(cost(hundred, "zcdp", "1e-6").epsilon) == pytest.approx(5.22, abs=0.005)
+    assert float(cost(selections, "zcdp", "1e-6").epsilon) == pytest.approx(2.42, abs=0.005)
+    assert cost(hundred, "zcdp", "1e-6").delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("method", ["advanced", "zcdp"])
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.fractions(Fraction(1, 100), 1), min_size=1, max_size=40), st.sampled_from(["1e-3", "1e-9"]))
+def test_no_method_is_below_the_truth_for_unequal_randomised_responses(method, epsilons, delta):
+    """The worst pure mechanisms are randomised responses; their joint loss on a grid rounded down is a lower bound."""
+    priced = float(cost([spend(epsilon) for epsilon in epsilons], method, delta).epsilon)
+    step = 0.01
+    mass = {0: 1.0}
+    for epsilon in map(float, epsilons):
+        high, moved = 1 / (1 + math.exp(-epsilon)), math.floor(epsilon / step)
+        later = {}
+        for loss, part in mass.items():
+            later[loss + moved] = later.get(loss + moved, 0) + part * high
+            later[loss - moved - 1] = later.get(loss - moved - 1, 0) + part * (1 - high)
+        mass = later
+    truth = sum(part * max(0.0, -math.expm1(priced - loss * step)) for loss, part in mass.items())
+    assert truth <= float(delta)
+    assert cost([spend(epsilon) for epsilon in epsilons], method, delta).epsilon <= sum(epsilons)
+
+
+def test_a_budget_prices_its_events_by_every_method():
+    budget = Budget(20)
+    for _ in range(100):
+        budget.charge(spend("0.1"))
+    assert budget.cost() == PrivacyCost(Fraction(10))
+    assert budget.cost("advanced", "1e-6") == cost(budget.events, "advanced", "1e-6")
+    assert budget.cost(method="zcdp", delta=1e-6) == cost(budget.events, "zcdp", "1e-6")
+
+
+def test_gaussian_releases_add_their_rhos_and_laplace_tables_their_own():
+    """Two Gaussian releases at rho = 1/16 are one at 1/8: epsilon 2.42; a Laplace release of 25 tables at epsilon 1
+    is 25 small spends, rho at most 1/50 instead of 1/2."""
+    event = GaussianMechanism(delta="1e-9", rho="1/16").event(coins(3), ADD)
+    assert float(cost([event, event], "zcdp", "1e-6").epsilon) == pytest.approx(2.42, abs=0.005)
+    laplace = dg.LaplaceMechanism(1, tables="maximal", allocation="uniform").event(coins(25), ADD)
+    assert laplace.rho == pytest.approx(Fraction(1, 50))
+    assert laplace.rho >= Fraction(1, 50)
+
+
+@pytest.mark.parametrize("unit", [REPLACE, ADD, PrivacyUnit("replace", 2)], ids=str)
+@pytest.mark.parametrize("noise", ["independent", "auto"])
+def test_the_rho_of_a_laplace_table_holds_for_its_real_pmf(unit, noise):
+    """Renyi divergences of every order over the grid, all ways a person moves a table of three cells."""
+    mechanism = dg.LaplaceMechanism("1.5", tables="maximal", noise=noise)
+    event = mechanism.event(coins(1, levels=3), unit)
+    scale, side = event.measurements[0].law.scale, np.arange(-40, 41)
+    grid = np.stack(np.meshgrid(side, side, side, indexing="ij"), -1).reshape(-1, 3)
+    if not isinstance(event.measurements[0].law, DiscreteLaplace):
+        grid = grid[grid.sum(1) == 0]
+    r = unit.rows_per_person
+    moves = [(-r, r, 0), (-r, r - 1, 1), (-1, 1, 0)] if unit.n_is_public else [(r, 0, 0), (r - 1, 1, 0)]
+
+    def log_pmf(shift):
+        log = -np.abs(grid - np.array(shift)).sum(1) / scale
+        return log - np.logaddexp.reduce(log)
+
+    for shift in moves:
+        p, q = log_pmf((0, 0, 0)), log_pmf(shift)
+        for order in (1.01, 2, 5, 20):
+            divergence = np.logaddexp.reduce(order * p + (1 - order) * q) / (order - 1)
+            assert divergence <= order * float(event.rho) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("events", "method", "delta", "message"),
+    [
+        ([spend(1)], "zcdp", None, "needs a delta"),
+        ([spend(1)], "zcdp", 0, "needs a delta"),
+        ([spend(1)], "advanced", 1, "needs a delta"),
+        ([spend(1)], "pld", float("nan"), "delta must be"),
+        ([spend(1)], "basic", "1e-6", "other methods"),
+        ([spend(1)], "renyi", "1e-6", "method must be one of"),
+        ([spend(1, "1e-6")], "advanced", "1e-6", "claim delta"),
+        ([spend(1, "1e-6")], "zcdp", "1e-7", "claim delta"),
+    ],
+)
+def test_what_cannot_be_priced_is_refused(events, method, delta, message):
+    with pytest.raises(ReleaseError, match=message):
+        cost(events, method, delta)
+
+
+def test_costs_under_different_units_do_not_add():
+    releases = [Release(0, spend(1), REPLACE), Release(0, spend(1), ADD)]
+    with pytest.raises(ReleaseError, match="different units"):
+        cost(releases)
+    assert cost(releases[:1] * 2).epsilon == 2
+
+
+def test_a_delta_outside_zcdp_is_added_and_an_epsilon_too_large_to_convert_stays_basic():
+    mixed = [spend(1, "1e-7"), spend("0.1", rho="1/200")]
+    both = float(cost(mixed, "zcdp", "1e-6").epsilon)
+    assert both == pytest.approx(min(1.1, 1 + float(cost(mixed[1], "zcdp", "9e-7").epsilon)))
+    assert cost([spend(800), spend(1)], "advanced", "1e-6").epsilon == 801
+    assert cost([], "zcdp", "1e-6") == PrivacyCost(Fraction(0), Fraction(1, 10**6))
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(ReleaseError, match=r"dpgraph\[pld\]"):
+        cost([spend(1)], "pld", "1e-6")
+
+
+@pytest.mark.parametrize(("number", "published"), [(6, 0.996), (25, 0.556), (59, 0.358), (152, 0.218)])
+def test_equal_laplace_tables_by_loss_distributions(number, published):
+    """MATHS 6, continuous noise. A discrete Laplace cell is a randomised response, so the truth is a binomial sum:
+    the price is not below it, and less than 0.002 above."""
+    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
+    mechanism = dg.LaplaceMechanism(1, tables="maximal", allocation="uniform", noise="independent")
+    priced = float(cost(mechanism.event(coins(number), REPLACE), "pld", "1e-6", unit=REPLACE).epsilon)
+    assert priced == pytest.approx(published, abs=0.002)
+    assert responses_delta(2 * number, 1 / (2 * number), priced) <= 1e-6
+    assert responses_delta(2 * number, 1 / (2 * number), priced - 0.002) > 1e-6
+
+
+def test_claims_are_priced_as_randomised_responses():
+    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
+    priced = float(cost([spend("0.1")] * 30, "pld", "1e-6").epsilon)
+    assert responses_delta(30, 0.1, priced) <= 1e-6
+    assert responses_delta(30, 0.1, priced - 0.002) > 1e-6
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4])
+@pytest.mark.parametrize("scale", [0.7, 2.5])
+def test_the_loss_of_sum_zero_noise_by_enumeration(levels, scale):
+    side = range(-int(14 * scale) - 4, int(14 * scale) + 5)
+    whole = largest = 0.0
+    for free in itertools.product(side, repeat=levels - 1):
+        z = (*free, -sum(free))
+        mass = math.exp(-sum(map(abs, z)) / scale)
+        whole += mass
+        largest += mass * (z[0] <= 0 <= z[1])
+    assert sum_zero_loss(scale, levels) == pytest.approx(largest / whole, rel=1e-5)
+
+
+def test_a_sum_zero_release_by_loss_distributions_against_its_real_pmf():
+    """Two tables of three levels: the hockey-stick divergence of the product, at the price and just below it."""
+    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
+    event = dg.LaplaceMechanism(2, tables="maximal", allocation="uniform").event(coins(2, levels=3), REPLACE)
+    scale, side = event.measurements[0].law.scale, np.arange(-60, 61)
+    plane = [(a, b, -a - b) for a in side for b in side]
+    log = np.array([-sum(map(abs, z)) for z in plane]) / scale
+    other = np.array([-sum(map(abs, (z[0] + 1, z[1] - 1, z[2]))) for z in plane]) / scale
+    mass = np.exp(log - np.logaddexp.reduce(log))
+    loss = np.round((log - other) * scale).astype(int)
+    single = {k: mass[loss == k].sum() for k in (-2, 0, 2)}
+
+    def delta(epsilon):
+        pairs = itertools.product(single.items(), repeat=2)
+        return sum(p * q * max(0.0, -math.expm1(epsilon - (a + b) / scale)) for (a, p), (b, q) in pairs)
+
+    priced = float(cost(event, "pld", "0.05", unit=REPLACE).epsilon)
+    assert priced < 2
+    assert delta(priced) <= 0.05
+    assert delta(priced - 0.001) > 0.05
+
+
+def test_gaussian_releases_by_loss_distributions():
+    """Twelve equal tables: the joint loss is a sum of discrete Gaussians, convolved here. The published figure is that
+    of one continuous Gaussian of mu = sqrt(2 rho) (MATHS 6), which differs by less."""
+    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
+    from scipy.stats import norm
+
+    for unit, moved in ((REPLACE, 24), (ADD, 12)):
+        event = GaussianMechanism(1, "1e-6").event(coins(12), unit)
+        priced = float(cost(event, "pld", "1e-6", unit=unit).epsilon)
+        scale = event.measurements[0].law.scale
+        single = np.exp(-(np.arange(-300, 301) ** 2) / (2 * scale**2))
+        mass = np.ones(1)
+        for _ in range(moved):
+            mass = np.convolve(mass, single / single.sum())
+        total = np.arange(len(mass)) - len(mass) // 2
+        loss = (moved - 2 * total) / (2 * scale**2)
+
+        def delta(epsilon, mass=mass, loss=loss):
+            return (mass * np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0)))).sum()
+
+        assert delta(priced) <= 1e-6
+        assert delta(priced - 0.001) > 1e-6
+        mu = math.sqrt(2 * float(event.rho))
+        continuous = norm.cdf(-priced / mu + mu / 2) - math.exp(priced) * norm.cdf(-priced / mu - mu / 2)
+        assert continuous == pytest.approx(1e-6, rel=0.01)
+        assert priced < float(cost(event, "zcdp", "1e-6").epsilon)
+
+
+def test_a_record_is_opened_only_where_it_says_how_a_row_moves():
+    tables = dg.LaplaceMechanism(1, tables="maximal", noise="independent").event(coins(3), REPLACE)
+    assert sum(opened_tables(tables, REPLACE).values()) == 6
+    assert not opened_tables(tables, None)
+    assert not opened_tables(tables, ADD)
+    assert not opened_tables(tables, PrivacyUnit("replace", 2))
+    assert not opened_tables(Event("Another", tables.epsilon, measurements=tables.measurements), REPLACE)
+    alone = dg.LaplaceMechanism(1, tables="maximal").event(coins(3, levels=1), REPLACE)
+    assert not opened_tables(alone, REPLACE)
+
+
+costs = st.lists(
+    st.builds(PrivacyCost, st.fractions(Fraction(1, 10), 3), st.sampled_from([Fraction(0), Fraction(1, 10**6)])),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(costs, st.sampled_from(["replace", "add-remove"]), st.integers(1, 3))
+def test_the_parallel_cost_covers_every_way_a_person_can_be_spread(parts, neighbours, rows):
+    """All choices of groups a person leaves and enters, each a step, two steps on one group by the group property."""
+    whole = parallel_cost(parts, PrivacyUnit(neighbours, rows))
+    hits = [set(choice) for size in range(rows + 1) for choice in itertools.combinations(range(len(parts)), size)]
+    largest = 0
+    for left, entered in itertools.product(hits, hits if neighbours == "replace" else [set()]):
+        epsilon = sum(parts[g].epsilon * ((g in left) + (g in entered)) for g in range(len(parts)))
+        both = left & entered
+        delta = sum(parts[g].delta * (1 + math.exp(parts[g].epsilon) if g in both else 1) for g in left | entered)
+        assert epsilon <= whole.epsilon
+        assert delta <= float(whole.delta) * (1 + 1e-9)
+        largest = max(largest, epsilon)
+    assert largest == whole.epsilon
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_equal_shares_cost_the_whole(groups, rows, neighbours):
+    unit, whole = PrivacyUnit(neighbours, rows), PrivacyCost(Fraction(2), Fraction(1, 10**6))
+    assert parallel_cost([parallel_share(whole, groups, unit)] * groups, unit) == whole
