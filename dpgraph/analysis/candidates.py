@@ -10,9 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from dpgraph.inference.consistency import consistent_variance
+from dpgraph.mechanisms.allocation import residual_design
+from dpgraph.mechanisms.fourier import GRID, FourierMechanism
+from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.sensitivity import l1_sensitivity
-from dpgraph.privacy.records import Measurement, PrivacyUnit
+from dpgraph.mechanisms.sensitivity import l1_sensitivity, l2_squared
+from dpgraph.privacy.records import Measurement, PrivacyUnit, exact
+from dpgraph.structure.basis import cell_variance
 from dpgraph.structure.network import Family, Network
 
 
@@ -20,7 +24,8 @@ from dpgraph.structure.network import Family, Network
 class Candidate:
     """One mechanism on one network: what it would measure and the noise variance of a cell of each family.
 
-    ``usable`` says whether it may be recommended; ``paper`` marks the one the others are compared with.
+    ``grid`` is how many units of the released integers make one row, for fixed-point statistics. ``usable`` says whether
+    the mechanism may be recommended, and ``paper`` marks the one the others are compared with.
     """
 
     label: str
@@ -30,6 +35,7 @@ class Candidate:
     variances: dict[Family, float]
     sensitivity: float
     note: str = ""
+    grid: int = 1
     usable: bool = True
     paper: bool = False
 
@@ -45,6 +51,9 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Every mechanism that can be priced in closed form under this budget."""
     yield from _laplace(network, epsilon, unit)
+    yield from _fourier(network, epsilon, unit)
+    if delta > 0:
+        yield from _gaussian(network, epsilon, delta, unit)
 
 
 def _laplace(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator[Candidate]:
@@ -76,4 +85,41 @@ def _laplace(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator
             consistent_variance(network, laws, unit.n_is_public),
             l1_sensitivity(network, list(laws), unit),
             "least squares",
+        )
+
+
+def _fourier(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator[Candidate]:
+    designs = [("Fourier, exact sensitivity", FourierMechanism(epsilon), "consistent by construction")]
+    if max(network.domain.sizes.values()) <= 2:
+        paper = FourierMechanism(epsilon, sensitivity="paper")
+        designs.append(("Fourier, Zhang et al. 2016 Algorithm 2", paper, "before pseudo-records"))
+    for label, mechanism, note in designs:
+        measured = mechanism.event(network, unit).measurements
+        grid = 1 if max(network.domain.sizes.values()) <= 2 else GRID
+        reach = max(m.law.scale for m in measured) * float(epsilon) / grid
+        yield Candidate(label, mechanism, network, measured, mechanism.variance(network, unit), reach, note, grid)
+
+
+def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> Iterator[Candidate]:
+    mechanism = GaussianMechanism(epsilon, delta)
+    measured = mechanism.event(network, unit).measurements
+    laws = {m.table: m.law for m in measured}
+    reach = math.sqrt(l2_squared(network, list(laws), unit))
+    variances = consistent_variance(network, laws, unit.n_is_public)
+    yield Candidate(
+        "Gaussian, maximal tables", mechanism, network, measured, variances, reach, "least squares; delta above 0"
+    )
+    if unit == PrivacyUnit("add-remove"):
+        design = residual_design(network, exact(mechanism.rho or 0, "rho")).variances
+        every = {block: design.get(block, 0.0) for block in network.downward_closure()}
+        bound = {family: cell_variance(network, every, family) for family in network.families}
+        yield Candidate(
+            "Gaussian, residual basis (lower bound)",
+            None,
+            network,
+            (),
+            bound,
+            math.nan,
+            "ResidualPlanner",
+            usable=False,
         )

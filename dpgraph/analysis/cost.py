@@ -148,8 +148,8 @@ def _mechanisms(priced: list[Candidate]) -> pd.DataFrame:
             "tables": len(candidate.measured),
             "released numbers": sum(m.cells for m in candidate.measured),
             "sensitivity": candidate.sensitivity,
-            "lowest scale": min((m.law.scale for m in candidate.measured), default=math.nan),
-            "highest scale": max((m.law.scale for m in candidate.measured), default=math.nan),
+            "lowest scale": min((m.law.scale for m in candidate.measured), default=math.nan) / candidate.grid,
+            "highest scale": max((m.law.scale for m in candidate.measured), default=math.nan) / candidate.grid,
             "rmse": candidate.rmse,
             "note": candidate.note,
         }
@@ -178,7 +178,7 @@ def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Fa
             "sensitivity": table.sensitivity,
             "law": type(table.law).__name__,
             "epsilon": table.sensitivity / table.law.scale,
-            "scale": table.law.scale,
+            "scale": table.law.scale / best.grid,
             "rmse": rmse,
             "n needed": math.ceil(rmse**2 / sampling) if sampling > 0 else 0,
         }

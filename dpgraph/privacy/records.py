@@ -176,8 +176,8 @@ def _sum_zero_variance(scale: float, cells: int) -> float:
 
     mean = (cells - 1) * scale + cells
     spread = math.sqrt(cells) * scale + 1
-    low, high = max(0, int(mean - 40 * spread)), int(mean + 40 * spread)
-    total = np.unique(np.linspace(low, high, 200_001).astype(np.int64)).astype(float)
+    low, high = max(0, int(mean - 15 * spread)), int(mean + 15 * spread)
+    total = np.unique(np.linspace(low, high, 8_001).astype(np.int64)).astype(float)
     log_weight = 2 * (gammaln(total + cells) - gammaln(total + 1)) - 2 * total / scale
     weight = np.exp(log_weight - log_weight.max()) * np.gradient(total)
     moment = float((weight * total * (total + cells)).sum() / weight.sum())
