@@ -24,8 +24,8 @@ from dpgraph.structure.network import Family, Network
 class Candidate:
     """One mechanism on one network: what it would measure and the noise variance of a cell of each family.
 
-    ``grid`` is how many units of the released integers make one row, for fixed-point statistics. ``usable`` says whether
-    the mechanism may be recommended, and ``paper`` marks the one the others are compared with.
+    ``grid`` is how many units of the released integers make one row, for fixed-point statistics. ``usable`` says
+    whether the mechanism may be recommended, and ``paper`` marks the one the others are compared with.
     """
 
     label: str
