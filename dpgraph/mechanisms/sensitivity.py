@@ -166,4 +166,7 @@ def _distances(shape: tuple[int, ...], grid: int) -> Integers:
 @cache
 def _odd(size: int) -> Integers:
     """1 where an odd number of so many variables differ."""
-    return np.indices((2,) * size).sum(axis=0) % 2
+    parity = np.zeros((), np.int64)
+    for _ in range(size):
+        parity = np.stack([parity, 1 - parity])
+    return parity
