@@ -85,10 +85,10 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3, 3.5).
     """
-    position = {name: i for i, name in enumerate(network.domain.names)}
     found = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
-    ordered = {tuple(sorted(block, key=position.__getitem__)): spread for block, spread in found.items()}
-    return {family: cell_variance(network, ordered, family) for family in network.families}
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    variances = {tuple(sorted(block, key=position.__getitem__)): spread for block, spread in found.items()}
+    return {family: cell_variance(network, variances, family) for family in network.families}
 
 
 class _Averaging:

@@ -24,10 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.network import Family, Network
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+#: More blocks than this are refused before any memory is taken.
+MAX_BLOCKS = 1_000_000
 
 
 def subsets(table: Family) -> list[Family]:
@@ -40,14 +44,26 @@ def block_slices(table: Family, block: Family) -> tuple[int | slice, ...]:
     return tuple(slice(1, None) if name in block else 0 for name in table)
 
 
+def ordered(network: Network, names: Family) -> Family:
+    """The variables that have more than one level, in the domain's order: how blocks are keyed."""
+    position = {name: i for i, name in enumerate(network.domain.names)}
+    return tuple(sorted((name for name in names if network.domain.sizes[name] > 1), key=position.__getitem__))
+
+
+@cache
 def coefficient_blocks(network: Network) -> tuple[Family, ...]:
     """The blocks that carry information: the downward closure of the families, without variables of one level.
+
+    Raises:
+        NetworkError: If there would be more than ``MAX_BLOCKS``: a family of n variables has 2^n.
 
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"], "here": ["x"]}, {"wet": ["rain", "here"]})
     >>> coefficient_blocks(network)
     ((), ('rain',), ('wet',), ('rain', 'wet'))
     """
     sizes = network.domain.sizes
+    if sum(2 ** len(family) for family in network.maximal_families) > MAX_BLOCKS:
+        raise NetworkError(f"the families have more than {MAX_BLOCKS:,} subsets; give variables fewer parents")
     return tuple(block for block in network.downward_closure() if all(sizes[name] > 1 for name in block))
 
 
@@ -183,8 +199,7 @@ def cell_variance(network: Network, variances: Mapping[Family, float], table: Fa
         variances: The mean variance sigma_A^2 of the residuals of each block inside the table.
         table: The variables; those of one level do not matter.
     """
-    position = {name: i for i, name in enumerate(network.domain.names)}
-    table = tuple(sorted((name for name in table if network.domain.sizes[name] > 1), key=position.__getitem__))
+    table = ordered(network, table)
     total = 0.0
     for block in subsets(table):
         spread = variances[block]

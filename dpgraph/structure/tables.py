@@ -16,6 +16,8 @@ from dpgraph.structure.basis import (
     coefficient_blocks,
     contrast_norms,
     fixed_point,
+    ordered,
+    subsets,
     table_of,
 )
 from dpgraph.structure.domain import NetworkError
@@ -182,7 +184,7 @@ class NoisyCoefficients:
 
     def variance(self, table: Family) -> float:
         """The noise variance of one cell of a table that a family contains, the mean over its cells."""
-        blocks = coefficient_blocks(self.network)
+        blocks = subsets(ordered(self.network, table))
         return cell_variance(self.network, {block: self.residual_variance(block) for block in blocks}, table)
 
 

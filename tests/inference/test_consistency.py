@@ -130,6 +130,17 @@ def test_the_variances_are_those_of_the_linear_map(kind, n):
         assert declared[family] == pytest.approx(value, rel=1e-6)
 
 
+def test_a_variable_of_one_level_changes_no_variance():
+    """It may sit in some of the tables that hold a variable, and not in others."""
+    laws = {("c", "a", "b"): DiscreteLaplace(3.0), ("d", "b"): DiscreteLaplace(1.5)}
+    parents = {**NETWORK.parents, "d": ("b", "one")}
+    wider = dg.Network.of({**NETWORK.domain.variables, "one": [0]}, parents)
+    moved = {("c", "a", "b"): DiscreteLaplace(3.0), ("d", "b", "one"): DiscreteLaplace(1.5)}
+    plain, ours = consistent_variance(NETWORK, laws, False), consistent_variance(wider, moved, False)
+    for name in NETWORK.domain.names:
+        assert ours[wider.family(name)] == pytest.approx(plain[NETWORK.family(name)])
+
+
 @pytest.mark.parametrize(
     ("name", "paper", "least_squares"), [("asia", 11.3, 6.95), ("sachs", 15.6, 8.31), ("alarm", 52.3, 30.0)]
 )

@@ -352,9 +352,10 @@ def test_what_does_not_fit_the_network_is_refused_uncharged(mechanism, message):
 
 
 def test_an_increment_beyond_64_bits_is_refused_uncharged():
-    network = dg.read_network("example:win95pts")
+    features = [f"x{i}" for i in range(2000)]
+    network = dg.Network.of({name: [0, 1] for name in ["c", *features]}, {name: ["c"] for name in features})
     with pytest.raises(dg.ReleaseError, match="pseudo-records"):
-        FourierMechanism("1e-8", "paper", t=1000).event(network, dg.PrivacyUnit("replace", 10**4))
+        FourierMechanism("1e-8", "paper", t=1000).event(network, REPLACE)
 
 
 def test_the_papers_increment_is_refused_in_the_residual_basis():
@@ -461,3 +462,13 @@ def test_equal_mechanisms_are_equal_however_epsilon_is_written():
     assert repr(FourierMechanism("1/10", nonnegative=0.9)) == (
         "FourierMechanism(epsilon='1/10', sensitivity='exact', nonnegative=0.9, t=None, basis='auto')"
     )
+
+
+def test_no_seed_can_enter():
+    import inspect
+
+    for function in (FourierMechanism, FourierMechanism.event, FourierMechanism.randomise):
+        assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state"}
+    counts = counts_of(LEVELS["arc"], all_rows(LEVELS["arc"]))
+    drawn = [dg.release(counts, FourierMechanism("0.01"), budget=dg.Budget(1)).value.blocks for _ in range(2)]
+    assert drawn[0] != drawn[1]

@@ -111,6 +111,13 @@ def test_blocks_leave_out_variables_of_one_level():
     assert set(coefficient_blocks(NETWORK)) == expected
 
 
+def test_a_family_with_too_many_subsets_is_refused():
+    parents = [f"p{i}" for i in range(20)]
+    network = dg.Network.of({name: [0, 1] for name in ["x", *parents]}, {"x": parents})
+    with pytest.raises(dg.NetworkError, match="subsets"):
+        coefficient_blocks(network)
+
+
 @pytest.mark.parametrize(("name", "size"), [("asia", 21), ("sachs", 39), ("alarm", 142), ("win95pts", 935)])
 def test_the_closures_of_known_networks(name, size):
     """|N_I| as in MATHS 3.5."""
