@@ -201,12 +201,14 @@ def fit_naive_bayes(
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
+    from dpgraph.inference.dirichlet import check_prior
     from dpgraph.inference.dirichlet import posterior as make_posterior
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.counts import count
 
+    check_prior(prior)
     graph = naive_bayes_network(read_domain(domain), target)
     mechanism, budget = LaplaceMechanism(epsilon), _budget(epsilon, neighbours, rows_per_person)
     if _only_priced(dry_run, mechanism, graph, budget):
@@ -247,7 +249,9 @@ def predict(model: str, rows: str, out: Path) -> None:
 @main.command()
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
-@click.option("--seed", type=int, default=None, help="A seed for the draw; the model is public already.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=None, help="A seed for the draw; the model is public already."
+)
 @_OUT
 def sample(model: str, n: int, seed: int | None, out: Path) -> None:
     """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""

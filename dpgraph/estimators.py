@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpgraph.inference.dirichlet import posterior
+from dpgraph.inference.dirichlet import check_prior, posterior
 from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
@@ -99,6 +100,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """
         if self.inference != "plug-in":
             raise ReleaseError(f'inference must be "plug-in"; got {self.inference!r}')
+        check_prior(self.prior)
         mechanism = self._mechanism()
         frame, labels = self._rows(X, y)
         domain, target = self._domain(frame, labels)
@@ -118,26 +120,28 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         frame = self._features(X, reset=False)
         domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
         return self.model_.predict_proba(encode(frame, domain).columns)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable label of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _mechanism(self) -> Any:
         """The mechanism value, its epsilon checked before any row is read."""
         if self.mechanism == "laplace":
             return LaplaceMechanism(self.epsilon)
-        if not callable(getattr(self.mechanism, "randomise", None)):
+        if isinstance(self.mechanism, type) or not callable(getattr(self.mechanism, "randomise", None)):
             raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
         return self.mechanism
 
     def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The features as a frame, and the labels."""
+        import pandas as pd
+
         if self.domain is None:
             raise DomainError(
                 "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
@@ -149,6 +153,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         labels = column_or_1d(y, warn=True)
         if len(labels) != len(frame):
             raise DomainError("X and y must have the same number of rows")
+        if pd.isna(np.asarray(labels, dtype=object)).any():
+            raise DomainError("y holds nulls")
+        assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         return frame, _Labels(labels, getattr(y, "name", None))
 
@@ -159,7 +166,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name] for name in X.columns})
-            return frame
+            return frame.rename(columns=str)
         infer = isinstance(self.domain, str)
         array: Any = validate_data(self, X, reset=reset, dtype="numeric" if infer else None, ensure_all_finite=infer)
         names = self._names(array.shape[1]) if reset else list(self.model_.features)
@@ -195,15 +202,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=4,
         )
-        import pandas as pd
-
         target = labels.name if isinstance(labels.name, str) and labels.name not in frame.columns else "target"
         while target in frame.columns:
             target += "_"
         variables = dict(domain_of_rows(frame).variables)
-        variables |= {target: [level.item() for level in np.unique(np.asarray(labels))]}
-        if pd.isna(np.asarray(labels, dtype=object)).any():
-            raise DomainError("y holds nulls")
+        variables |= {target: list(np.unique(np.asarray(labels)))}
         return Domain.of(variables), target
 
     def __sklearn_tags__(self) -> Any:

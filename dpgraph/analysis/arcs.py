@@ -7,9 +7,11 @@ family, and only the tables that hold it; each arc is priced from those alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dpgraph.structure.merging import holders, table_rank
+from dpgraph.structure.merging import holders
 from dpgraph.structure.network import Family, Network
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class _Plan:
         family = self.network.family(child)
         smaller, table = tuple(name for name in family if name != parent), self.holder[family]
         moving = [smaller if other == family else other for other in self.served[table]]
+        rank = partial(self.rank, child=child, smaller=smaller)
         stays = any(set(other) == set(table) for other in moving)
         homes = [[kept for kept in self.tables_over(other) if stays or kept != table] for other in moving]
         homeless = [other for other, held in zip(moving, homes, strict=True) if not held]
@@ -79,9 +82,9 @@ class _Plan:
         ]
         count = {table: 0} | dict.fromkeys(fresh, 0)
         for other, held in zip(moving, homes, strict=True):
-            best = min([*held, *(top for top in fresh if set(other) <= set(top))], key=self.rank)
+            best = min([*held, *(top for top in fresh if set(other) <= set(top))], key=rank)
             count[best] = count.get(best, len(self.served.get(best, ()))) + 1
-        for other, top in self.drawn_to(fresh, moving).items():
+        for other, top in self.drawn_to(fresh, moving, rank).items():
             old = self.holder[other]
             count[old] = count.get(old, len(self.served[old])) - 1
             count[top] += 1
@@ -93,18 +96,23 @@ class _Plan:
         """The maximal tables that contain a family."""
         return [table for table in self.by_name[family[0]] if set(family) <= set(table)]
 
-    def drawn_to(self, fresh: list[Family], moving: list[Family]) -> dict[Family, Family]:
+    def drawn_to(
+        self, fresh: list[Family], moving: list[Family], rank: Callable[[Family], tuple[int, int]]
+    ) -> dict[Family, Family]:
         """Families of other tables that a fresh, smaller table would serve better."""
         drawn: dict[Family, Family] = {}
-        for top in sorted(fresh, key=self.rank):
+        for top in sorted(fresh, key=rank):
             for other in map(self.network.family, top):
                 known = other in drawn or other in moving or other not in self.holder
-                if not known and set(other) <= set(top) and self.rank(top) < self.rank(self.holder[other]):
+                if not known and set(other) <= set(top) and rank(top) < rank(self.holder[other]):
                     drawn[other] = top
         return drawn
 
-    def rank(self, table: Family) -> tuple[int, ...]:
-        return table_rank(self.network, table)
+    def rank(self, table: Family, child: str, smaller: Family) -> tuple[int, int]:
+        """The order ``holders`` prefers tables in, once a child's family is smaller: cells, then whose family it is."""
+        families = ((name, smaller if name == child else self.network.family(name)) for name in table)
+        owners = [self.network.position[name] for name, family in families if set(family) == set(table)]
+        return (self.network.cells(table), min(owners))
 
 
 def _covers(one: Family, i: int, other: Family, j: int) -> bool:

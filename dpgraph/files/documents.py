@@ -143,7 +143,7 @@ def write_whole(target: Path, text: str) -> None:
     """Writes a file under a temporary name and moves it into place.
 
     Raises:
-        ReleaseError: If the folder cannot be written.
+        ReleaseError: If the file or its folder cannot be written.
     """
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=True)
@@ -154,6 +154,9 @@ def write_whole(target: Path, text: str) -> None:
             file.write(text)
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
+    except OSError as error:
+        os.unlink(name)
+        raise ReleaseError(f"{target} cannot be written ({type(error).__name__})") from None
     except BaseException:
         os.unlink(name)
         raise
@@ -209,7 +212,10 @@ def _provenance(plain: dict[str, Any]) -> Provenance | None:
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
     if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
         raise ReleaseError("the record of the release is not whole")
-    return Provenance(Event(event["mechanism"], epsilon, delta, measurements, rho), unit, plain["private"])
+    provenance = Provenance(Event(event["mechanism"], epsilon, delta, measurements, rho), unit, plain["private"])
+    if plain["cost"] != _plain_provenance(provenance)["cost"]:
+        raise ReleaseError("the cost is not that of the event")
+    return provenance
 
 
 def _plain_law(law: NoiseLaw) -> dict[str, Any]:
@@ -219,8 +225,13 @@ def _plain_law(law: NoiseLaw) -> dict[str, Any]:
 
 def _law(plain: dict[str, Any]) -> NoiseLaw:
     scale = plain["scale"]
-    if plain["name"] not in _LAWS or isinstance(scale, bool) or not isinstance(scale, int | float) or not scale > 0:
-        raise ReleaseError("a noise law is not known or its scale is not above 0")
+    if (
+        plain["name"] not in _LAWS
+        or isinstance(scale, bool)
+        or not isinstance(scale, int | float)
+        or not 0 < scale < np.inf
+    ):
+        raise ReleaseError("a noise law is not known or its scale is not a finite number above 0")
     return _LAWS[plain["name"]](float(scale))
 
 
@@ -306,8 +317,8 @@ def _family(plain: Any) -> tuple[str, ...]:
 
 
 def _whole(plain: Any) -> int:
-    if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
-        raise ReleaseError("a whole number was expected")
+    if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain < 2**63:
+        raise ReleaseError("a whole number from 0 to 2^63 was expected")
     return plain
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.resources
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ import numpy as np
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Network, check_cells
 from dpgraph.structure.tables import Probabilities
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: What pgmpy's BIF reader reads back as it was written.
 _BIF_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+
+#: A variable's name in which that reader would see the start of a table's numbers.
+_BIF_TABLE = re.compile(r"(table|default)[0-9eE.+-]")
 
 
 def to_pgmpy(probabilities: Probabilities | Release[Probabilities]) -> Any:
@@ -90,7 +94,7 @@ def read_bif(text: str) -> Probabilities:
     """Reads BIF text.
 
     Raises:
-        NetworkError: If it is not BIF, is cut short, or repeats a variable.
+        NetworkError: If it is not BIF, is cut short, repeats a variable, or has an absurdly large family.
     """
     clean = text.replace("\r\n", "\n").rstrip() + "\n"
     declared = re.findall(r"^\s*variable\s+([^{]+?)\s*\{", clean, re.MULTILINE)
@@ -98,6 +102,7 @@ def read_bif(text: str) -> Probabilities:
         raise NetworkError("no variable is declared; is this a BIF file, and whole?")
     if len({name.lower() for name in declared}) < len(declared):
         raise NetworkError("a variable is declared twice (BIF names are told apart without case)")
+    _check_sizes(clean)
     with _quiet():
         from pgmpy.readwrite import BIFReader
 
@@ -111,6 +116,17 @@ def read_bif(text: str) -> Probabilities:
     if set(probabilities.network.domain.names) != set(declared):
         raise NetworkError("the BIF text is cut short: a declared variable was not read whole")
     return probabilities
+
+
+def _check_sizes(text: str) -> None:
+    """Refuses an absurdly large family by its header alone; pgmpy's reader would allocate its table first."""
+    states = re.findall(r"variable\s+([^{]+?)\s*\{[^{}]*\{([^}]*)\}", text)
+    sizes = {
+        name.lower(): len(re.split(r"\s*,\s*" if "," in levels else r"\s+", levels.strip())) for name, levels in states
+    }
+    for header in re.findall(r"probability\s*\(([^)]*)\)", text):
+        family = tuple(re.split(r"\s*[|,]\s*" if "|" in header else r"\s+", header.strip()))
+        check_cells(family, math.prod(sizes.get(name.lower(), 1) for name in family))
 
 
 def read_xmlbif(text: str) -> Probabilities:
@@ -142,6 +158,8 @@ def write_bif(probabilities: Probabilities) -> str:
                 raise NetworkError(
                     f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json"
                 )
+        if _BIF_TABLE.search(name):
+            raise NetworkError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
     if len({name.lower() for name in domain.names}) < len(domain.names):
         raise NetworkError("BIF tells names apart without case; rename one, or use .json")
     with _quiet():
@@ -192,12 +210,24 @@ def query(
         from pgmpy.inference import VariableElimination
 
         engine: Any = VariableElimination(to_pgmpy(value))
+        possible = all((table > 0).all() for table in value.tables.values()) or _is_possible(engine, given)
         factor = engine.query([target], evidence=given, show_progress=False)
         answer = np.asarray(factor.values, dtype=float)
-    if not np.isfinite(answer).all():
+    if not possible or not np.isfinite(answer).all():
         raise DomainError("the network gives this evidence probability 0, so nothing follows from it")
     order = [factor.state_names[target].index(str(level)) for level in domain.levels(target)]
     return pd.Series(answer[order], index=pd.Index(domain.levels(target), name=target), name="probability")
+
+
+def _is_possible(engine: Any, evidence: Mapping[str, str]) -> bool:
+    """Whether the evidence has positive probability; a query alone drops the evidence it can spare."""
+    before: dict[str, str] = {}
+    for name, level in evidence.items():
+        factor = engine.query([name], evidence=before, show_progress=False)
+        if not factor.values[factor.state_names[name].index(level)] > 0:
+            return False
+        before[name] = level
+    return True
 
 
 @contextmanager

@@ -35,6 +35,8 @@ class DirichletPosterior:
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
+        if set(self.concentration) != set(self.network.domain.names):
+            raise NetworkError("every variable needs its concentrations, and no other")
         frozen: dict[str, Reals] = {}
         for name in self.network.domain.names:
             table = frozen_array(self.concentration[name], np.float64)
@@ -106,8 +108,7 @@ def posterior(
     array([0.75, 0.25])
     """
     value, provenance = released_value(noisy)
-    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior < np.inf:
-        raise ReleaseError(f"prior must be a finite number above 0; got {prior!r}")
+    check_prior(prior)
     if counts not in get_args(PlugIn):
         raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts | NoisyCoefficients):
@@ -119,6 +120,16 @@ def posterior(
         raise ReleaseError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
+
+
+def check_prior(prior: float) -> None:
+    """Refuses what is no prior; whoever spends before calling ``posterior`` asks this first.
+
+    Raises:
+        ReleaseError: If the prior is not a finite number above 0.
+    """
+    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior < np.inf:
+        raise ReleaseError(f"prior must be a finite number above 0; got {prior!r}")
 
 
 def _nearest(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:

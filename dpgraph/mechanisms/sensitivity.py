@@ -168,7 +168,10 @@ def _distances(shape: tuple[int, ...], grid: int) -> Integers:
 @cache
 def _odd(size: int) -> Integers:
     """1 where an odd number of so many variables differ."""
-    return np.indices((2,) * size).sum(axis=0) % 2
+    parity = np.zeros((), np.int64)
+    for _ in range(size):
+        parity = np.stack([parity, 1 - parity])
+    return parity
 
 
 def table_l2_squared(network: Network, table: Family, unit: PrivacyUnit) -> int:
@@ -186,7 +189,3 @@ def table_l2_squared(network: Network, table: Family, unit: PrivacyUnit) -> int:
 def l2_squared(network: Network, tables: Iterable[Family], unit: PrivacyUnit) -> int:
     """The joint squared L2 sensitivity of several tables: exact, because one pair attains every table's at once."""
     return sum(table_l2_squared(network, table, unit) for table in tables)
-    parity = np.zeros((), np.int64)
-    for _ in range(size):
-        parity = np.stack([parity, 1 - parity])
-    return parity

@@ -51,7 +51,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     network = getattr(statistics, "network", None)
     if network is None:
         raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
-    if not callable(getattr(mechanism, "randomise", None)):
+    if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")

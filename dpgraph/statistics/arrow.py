@@ -5,6 +5,7 @@ Only the declared columns are read. No message repeats what a row holds, and non
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,8 @@ def batches(rows: Any, domain: Domain) -> Iterator[tuple[Batch, bool]]:
         yield from _from_path(Path(rows), domain)
     elif type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
         yield _from_pandas(rows, domain), False
-    elif hasattr(rows, "__arrow_c_stream__"):
-        yield from ((batch, False) for batch in _from_stream(rows, domain))
-    elif hasattr(rows, "__arrow_c_array__"):
-        yield _select(pa.record_batch(rows), domain), False
+    elif hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+        yield from ((batch, False) for batch in _from_arrow(rows, domain))
     else:
         raise DomainError(
             "rows must be a pandas, polars or Arrow table, or the path of a CSV or Parquet file; "
@@ -61,12 +60,21 @@ def _from_pandas(frame: Any, domain: Domain) -> Batch:
     return columns
 
 
-def _from_stream(rows: Any, domain: Domain) -> Iterator[Batch]:
-    """The declared columns of an Arrow stream."""
-    reader = pa.RecordBatchReader.from_stream(rows)
-    _require(reader.schema.names, domain, "the table")
-    for batch in reader:
-        yield _select(batch, domain)
+def _from_arrow(rows: Any, domain: Domain) -> Iterator[Batch]:
+    """The declared columns of an Arrow stream, or of one batch."""
+    try:
+        whole = rows if hasattr(rows, "__arrow_c_stream__") else pa.Table.from_batches([pa.record_batch(rows)])
+        reader = pa.RecordBatchReader.from_stream(whole)
+        _require(reader.schema.names, domain, "the table")
+        for batch in reader:
+            yield _select(batch, domain)
+    except DomainError:
+        raise
+    except Exception as error:  # the engine behind the stream raises its own, and those may repeat a value
+        failure = type(error).__name__
+    else:
+        return
+    raise DomainError(f"the Arrow data of {type(rows).__name__} cannot be read; is it a table? ({failure})")
 
 
 def _select(batch: pa.RecordBatch, domain: Domain) -> Batch:
@@ -77,7 +85,7 @@ def _select(batch: pa.RecordBatch, domain: Domain) -> Batch:
 
 def _from_path(path: Path, domain: Domain) -> Iterator[tuple[Batch, bool]]:
     """The declared columns of a file or of a folder of Parquet files."""
-    if not path.exists():
+    if not os.path.exists(path):
         raise DomainError(f"there is no file {path}")
     if path.is_dir():
         files = sorted(file for suffix in PARQUET_SUFFIXES for file in path.rglob(f"*{suffix}") if _visible(file, path))

@@ -6,6 +6,7 @@ table is refused: a row is counted in every family or in none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -131,8 +132,8 @@ def _category_codes(array: pa.Array, variable: Categories) -> npt.NDArray[np.int
     if variable.kind == "boolean" and pa.types.is_boolean(array.type):
         return _matched(array, variable.levels, pa.bool_())
     if variable.kind == "number" and _is_number(array.type):
-        numbers = array.cast(pa.float64(), safe=False)
-        code = _matched(numbers, [float(level) for level in variable.levels], pa.float64())
+        numbers = pc.add(array.cast(pa.float64(), safe=False), 0.0)  # Arrow tells -0.0 from 0.0; their sum is 0.0
+        code = _matched(numbers, [float(level) + 0.0 for level in variable.levels], pa.float64())
         code[np.isnan(_floats(numbers))] = NULL
         return code
     return np.full(len(array), WRONG_TYPE)
@@ -203,7 +204,8 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         wanted = f"the levels {show_levels(variable.levels)}"
         remedy = "missing=... one of the levels"
     if found == WRONG_TYPE:
-        return f"column {name!r} is of type {kind}, which does not fit its declaration: {wanted}"
+        bare = re.split(r"\W", str(kind))[0]  # without its parameters: the fields of a struct are what rows hold
+        return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
     if found == NULL:
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted})"
     return f"column {name!r} holds values outside {wanted}; declare them, or other=... one of the levels"

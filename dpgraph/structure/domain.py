@@ -235,6 +235,6 @@ def _plain(level: object) -> Level:
     value = item() if callable(item) else level
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= 2**53:
+    if isinstance(value, int | float) and abs(value) < 2**53:
         return value
-    raise NetworkError(f"a level must be text, a finite number up to 2^53 or a boolean; got {value!r}")
+    raise NetworkError(f"a level must be text, a finite number below 2^53 or a boolean; got {value!r}")

@@ -13,7 +13,9 @@ V = TypeVar("V")
 
 
 class FrozenMap(Mapping[K, V]):
-    """A read-only mapping in a fixed order; equal when the items are, arrays compared by value.
+    """A read-only mapping in a fixed order; equal when the items are and, to another FrozenMap, the order too.
+
+    Arrays are compared by value.
 
     >>> FrozenMap({"a": 1}) == {"a": 1}
     True
@@ -38,6 +40,8 @@ class FrozenMap(Mapping[K, V]):
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping) or len(self) != len(other):
+            return False
+        if isinstance(other, FrozenMap) and tuple(self) != tuple(other):
             return False
         return all(key in other and _same(value, other[key]) for key, value in self._items.items())
 

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 
 def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
-    """For each family the smallest of the tables that contains it, ties to the variables that come first."""
-    members = [(frozenset(table), table_rank(network, table), table) for table in tables]
-    by_name: dict[str, list[tuple[frozenset[str], tuple[int, ...], Family]]] = {
-        name: [] for name in network.domain.names
-    }
+    """For each family the smallest of the tables that contains it, ties to the first."""
+    members = [(frozenset(table), network.cells(table), table) for table in tables]
+    by_name: dict[str, list[tuple[frozenset[str], int, Family]]] = {name: [] for name in network.domain.names}
     for entry in members:
         for name in entry[0]:
             by_name[name].append(entry)
@@ -30,11 +28,6 @@ def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
         inside = [entry for entry in by_name[family[0]] if entry[0].issuperset(family)]
         chosen[family] = min(inside, key=lambda entry: entry[1])[2]
     return chosen
-
-
-def table_rank(network: Network, table: Family) -> tuple[int, ...]:
-    """Orders tables by cells, then by their variables whatever the order of their axes."""
-    return (network.cells(table), *sorted(network.position[name] for name in table))
 
 
 def weights(network: Network, tables: Sequence[Family]) -> list[int]:

@@ -72,11 +72,7 @@ class Network:
         if cycle:
             raise NetworkError(f"the graph has a cycle: {' -> '.join(cycle)}")
         for family in self.families:
-            if self.cells(family) > MAX_FAMILY_CELLS:
-                raise NetworkError(
-                    f"the family of {family[0]!r} ({', '.join(family)}) has {self.cells(family):,} cells, more than "
-                    f"{MAX_FAMILY_CELLS:,}; give it fewer parents or coarser levels"
-                )
+            check_cells(family, self.cells(family))
         if self.cell_count > MAX_NETWORK_CELLS:
             raise NetworkError(f"the families have {self.cell_count:,} cells, more than {MAX_NETWORK_CELLS:,}")
 
@@ -162,6 +158,19 @@ class Network:
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.parents.values())
         return f"Network({len(self.domain.names)} variables, {arcs} arcs, {self.cell_count} cells)"
+
+
+def check_cells(family: Family, cells: int) -> None:
+    """Refuses a table that would be absurdly large; readers ask before they, or an engine, take its memory.
+
+    Raises:
+        NetworkError: Naming the family and its cells.
+    """
+    if cells > MAX_FAMILY_CELLS:
+        raise NetworkError(
+            f"the family of {family[0]!r} ({', '.join(family)}) has {cells:,} cells, more than "
+            f"{MAX_FAMILY_CELLS:,}; give it fewer parents or coarser levels"
+        )
 
 
 def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, tuple[str, ...]]:

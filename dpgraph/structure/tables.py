@@ -92,9 +92,9 @@ class NoisyCounts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", _checked(self.network, self.tables, np.int64))
-        object.__setattr__(self, "laws", FrozenMap(self.laws))
         if set(self.laws) != set(self.tables):
             raise NetworkError("every noisy table needs its noise law, and no other")
+        object.__setattr__(self, "laws", FrozenMap((key, self.laws[key]) for key in self.tables))
 
     def variance(self, table: Family) -> float:
         """The noise variance of one cell."""

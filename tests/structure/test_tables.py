@@ -1,95 +1,155 @@
-"""Noisy coefficients: what they must hold, what they stand for, and their variances."""
+"""Tables over a network: margins against brute force, shapes, read-only arrays, and what is refused."""
+
+import dataclasses
+import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.basis import block_shape, coefficient_blocks
-from dpgraph.structure.tables import NoisyCoefficients
+from dpgraph.structure.tables import Tables, conditional_frame, margin, smallest_holder
+from tests.strategies import networks, probabilities
 
-NETWORK = dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]})
-CLOSURE = ((), ("a",), ("b",), ("a", "b"))
-
-
-def noisy(n=None, keep=CLOSURE, scale=2.0, **settings):
-    rng = np.random.default_rng(0)
-    blocks = {block: rng.integers(-50, 50, block_shape(NETWORK, block)) for block in keep}
-    return NoisyCoefficients(NETWORK, blocks, dict.fromkeys(keep, DiscreteLaplace(scale)), n, **settings)
+NETWORK = dg.Network.of({"a": [0, 1], "b": ["x", "y", "z"], "c": [False, True]}, {"b": ["a"], "c": ["b", "a"]})
+LAW = DiscreteLaplace(2.0)
 
 
-def test_the_number_of_rows_is_measured_or_public():
-    measured = noisy()
-    assert measured.tables().tables["b", "a"].sum() == pytest.approx(measured.blocks[()])
-    public = noisy(7, CLOSURE[1:])
-    assert public.tables().tables["b", "a"].sum() == pytest.approx(7)
-    assert public.tables().n == 7
-    both = noisy(7)
-    assert both.tables().tables["b", "a"].sum() == pytest.approx(both.blocks[()])
+@given(st.permutations("abc"), st.permutations("abc"), st.integers(0, 3), st.integers(0, 2**32))
+def test_a_margin_is_a_sum_over_the_rest(axes, wanted, size, seed):
+    sizes = {"a": 2, "b": 3, "c": 4}
+    table = np.random.default_rng(seed).integers(0, 9, [sizes[name] for name in axes])
+    wanted = tuple(wanted[:size])
+    expected = np.zeros([sizes[name] for name in wanted], int)
+    for cell in np.ndindex(*table.shape):
+        at = dict(zip(axes, cell, strict=True))
+        expected[tuple(at[name] for name in wanted)] += table[cell]
+    np.testing.assert_array_equal(margin(table, tuple(axes), wanted), expected)
 
 
-def test_the_tables_have_the_contrasts_they_were_rebuilt_from():
-    table = noisy(grid=1).tables().tables["b", "a"]
-    blocks = noisy(grid=1).blocks
-    assert table[:, 0].sum() - table[:, 1].sum() == pytest.approx(blocks["a",].item())
-    assert table[0].sum() + table[1].sum() - 2 * table[2].sum() == pytest.approx(blocks["b",][1])
-    assert table[0, 0] - table[1, 0] - table[0, 1] + table[1, 1] == pytest.approx(blocks["a", "b"][0, 0])
+def test_the_smallest_table_that_holds_them_is_chosen():
+    tables = [("c", "b", "a"), ("b", "a"), ("a", "b")]
+    assert smallest_holder(NETWORK, tables, ("a",)) == ("b", "a")
+    assert smallest_holder(NETWORK, tables, ("c",)) == ("c", "b", "a")
+    with pytest.raises(dg.NetworkError, match="no table holds c, a together"):
+        smallest_holder(NETWORK, [("c", "b"), ("b", "a")], ("c", "a"))
 
 
-def test_fixed_point_is_divided_out():
-    """At grid 100 the contrasts of b are held 71 and 41 times over, as 100 / sqrt(2) and 100 / sqrt(6) round."""
-    held = noisy(grid=100)
-    np.testing.assert_allclose(held.contrasts()["b",], held.blocks["b",] / np.array([71, 41]))
+def test_tables_give_margins_and_families():
+    joint = np.stack([np.arange(6.0).reshape(3, 2), np.zeros((3, 2))])
+    tables = Tables(NETWORK, {("c", "b", "a"): joint}, n=15.0)
+    np.testing.assert_array_equal(tables.margin("a", "b"), joint[0].T)
+    np.testing.assert_array_equal(tables.family("b"), joint[0])
+    np.testing.assert_array_equal(tables.family("a"), [0 + 2 + 4, 1 + 3 + 5])
 
 
-@pytest.mark.parametrize("settings", [{}, {"grid": 100}, {"grid": 1000, "step": 2}], ids=str)
-@pytest.mark.parametrize("n", [None, 9])
-@pytest.mark.parametrize("table", [("b", "a"), ("a",), ("b",), ()])
-def test_the_variance_is_the_mean_over_cells_of_the_linear_map(settings, n, table):
-    """Every unit of noise pushed through the reconstruction."""
-    keep = CLOSURE if n is None else CLOSURE[1:]
-    base = noisy(n, keep, **settings)
-    variance = np.zeros(NETWORK.shape(table))
-    for block in keep:
-        for cell in np.ndindex(block_shape(NETWORK, block)):
-            moved = {key: np.array(values) for key, values in base.blocks.items()}
-            moved[block][cell] += 1000 * base.step
-            other = NoisyCoefficients(NETWORK, moved, base.laws, n, base.grid, base.step)
-            gap = (other.tables().margin(*table) - base.tables().margin(*table)) / 1000
-            variance += gap**2 * DiscreteLaplace(2.0).variance(1)
-    assert base.variance(table) == pytest.approx(variance.mean(), rel=1e-9)
+@pytest.mark.parametrize("table", [[1, 2, 3], [[1, 2]], 1, [], [[1], [2]]], ids=repr)
+def test_a_table_of_another_shape_is_refused(table):
+    for build in (
+        lambda: Tables(NETWORK, {("a",): table}, 3),
+        lambda: dg.NoisyCounts(NETWORK, {("a",): table}, {("a",): LAW}, 3),
+    ):
+        with pytest.raises(dg.NetworkError, match=r"the table of a has shape \(.*\), not \(2,\)"):
+            build()
+
+
+def test_every_noisy_table_has_its_law():
+    with pytest.raises(dg.NetworkError, match="its noise law"):
+        dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, {}, 3)
+    with pytest.raises(dg.NetworkError, match="its noise law"):
+        dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, {("a",): LAW, ("b",): LAW}, 3)
+
+
+def test_noisy_counts_are_a_value():
+    noisy = dg.NoisyCounts(NETWORK, {("a",): [1, -2], ("b",): [0, 0, 1]}, {("b",): LAW, ("a",): SumZeroLaplace(1.0)}, 3)
+    other = dg.NoisyCounts(NETWORK, {("a",): [1, -2], ("b",): [0, 0, 1]}, {("a",): SumZeroLaplace(1.0), ("b",): LAW}, 3)
+    assert noisy == other == pickle.loads(pickle.dumps(noisy))
+    assert noisy != dataclasses.replace(noisy, n=4)
+    assert noisy != dataclasses.replace(noisy, tables={("a",): [1, -3], ("b",): [0, 0, 1]})
+    assert noisy.tables["a",].dtype == np.int64
+    assert noisy.variance(("b",)) == pytest.approx(LAW.variance(3))
+
+
+def test_clipping_cuts_to_the_possible_counts():
+    tables = {("a",): [-5, 40], ("b",): [3, 12, -1]}
+    public = dg.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), 10).clipped()
+    assert public.tables["a",].tolist() == [0, 10]
+    assert public.tables["b",].tolist() == [3, 10, 0]
+    assert public.n == 10
+    private = dg.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), None).clipped()
+    assert private.tables["a",].tolist() == [0, 40]
+    assert private.n == ((-5 + 40) + (3 + 12 - 1)) / 2
+
+
+def test_arrays_are_read_only_copies():
+    source = np.array([0.25, 0.75])
+    learned = dg.Probabilities(dg.Network.of({"a": [0, 1]}, {}), {"a": source})
+    source[0] = 9.0
+    assert learned.table("a").tolist() == [0.25, 0.75]
+    with pytest.raises(ValueError, match="read-only"):
+        learned.table("a")[0] = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        learned.tables = {}
+
+
+GOOD = {"a": [0.5, 0.5], "b": np.full((3, 2), 1 / 3), "c": np.full((2, 3, 2), 1 / 2)}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"blocks": lambda blocks: {k: v for k, v in blocks.items() if k != ("b",)}}, "downward closure"),
-        ({"blocks": lambda blocks: blocks | {("c",): np.zeros(1, int)}}, "downward closure"),
-        ({"blocks": lambda blocks: {k: v for k, v in blocks.items() if k}}, "downward closure"),
-        ({"blocks": lambda blocks: {("b", "a") if k == ("a", "b") else k: v for k, v in blocks.items()}}, "closure"),
-        ({"blocks": lambda blocks: blocks | {("b",): np.zeros(3, int)}}, "wrong shape"),
-        ({"laws": lambda laws: {k: v for k, v in laws.items() if k}}, "noise law"),
-        ({"laws": lambda laws: laws | {("c",): DiscreteLaplace(1.0)}}, "noise law"),
-        ({"laws": lambda laws: laws | {("b",): SumZeroLaplace(1.0)}}, "independent"),
-        ({"grid": lambda _: 0}, "at least 1"),
-        ({"step": lambda _: 0}, "at least 1"),
-        ({"pseudo_records": lambda _: -1}, "at least 0"),
+        ({"a": [0.5, 0.6]}, "the table of 'a' must be non-negative and sum to 1"),
+        ({"a": [1.5, -0.5]}, "the table of 'a' must be non-negative and sum to 1"),
+        ({"a": [np.nan, 1]}, "the table of 'a' must be non-negative and sum to 1"),
+        ({"a": [np.inf, 0]}, "the table of 'a' must be non-negative and sum to 1"),
+        ({"a": [0.2, 0.3, 0.5]}, r"the table of a has shape \(3,\), not \(2,\)"),
+        ({"b": np.full((2, 3), 1 / 2)}, r"the table of b, a has shape \(2, 3\), not \(3, 2\)"),
+        ({"z": [1.0]}, "no variable 'z'"),
     ],
+    ids=repr,
 )
-def test_what_is_not_whole_is_refused(change, message):
-    good = noisy()
-    settings = {"blocks": dict(good.blocks), "laws": dict(good.laws), "grid": 1, "step": 1, "pseudo_records": 0}
-    for name, function in change.items():
-        settings[name] = function(settings[name])
+def test_bad_probabilities_are_refused(change, message):
+    assert dg.Probabilities(NETWORK, GOOD).table("a").tolist() == [0.5, 0.5]
     with pytest.raises(dg.NetworkError, match=message):
-        NoisyCoefficients(NETWORK, n=None, **settings)
+        dg.Probabilities(NETWORK, GOOD | change)
 
 
-def test_a_copy_is_kept_and_the_order_is_the_networks():
-    blocks = {block: np.zeros(block_shape(NETWORK, block), np.int64) for block in reversed(CLOSURE)}
-    value = NoisyCoefficients(NETWORK, blocks, dict.fromkeys(blocks, DiscreteLaplace(1.0)), None)
-    blocks["a",][0] = 5
-    assert value.blocks["a",][0] == 0
-    assert tuple(value.blocks) == coefficient_blocks(NETWORK) == CLOSURE
-    with pytest.raises(ValueError, match="read-only"):
-        value.blocks["a",][0] = 1
+def test_every_variable_needs_its_table():
+    with pytest.raises(dg.NetworkError, match="every variable needs"):
+        dg.Probabilities(NETWORK, {name: GOOD[name] for name in "ab"})
+
+
+def test_an_unknown_table_is_a_network_error():
+    with pytest.raises(dg.NetworkError, match="no variable 'z'"):
+        dg.Probabilities(NETWORK, GOOD).table("z")
+
+
+@given(networks().flatmap(probabilities))
+def test_a_frame_reads_row_by_row_as_the_table_does(learned):
+    network = learned.network
+    for name in network.domain.names:
+        frame, table = learned.to_frame(name), learned.table(name)
+        parents = network.parents[name]
+        assert list(frame.columns) == list(network.domain.levels(name))
+        for row, configuration in enumerate(np.ndindex(*network.shape(parents))):
+            assert frame.iloc[row].tolist() == [table[(i, *configuration)] for i in range(table.shape[0])]
+            levels = tuple(network.domain.levels(p)[i] for p, i in zip(parents, configuration, strict=True))
+            if len(parents) == 1:
+                assert frame.index[row] == levels or frame.index[row] == (levels[0],)
+            elif parents:
+                assert frame.index[row] == levels
+
+
+@given(networks().flatmap(probabilities))
+def test_probabilities_are_a_value(learned):
+    assert pickle.loads(pickle.dumps(learned)) == learned
+    assert dg.Probabilities(learned.network, dict(reversed(list(learned.tables.items())))) == learned
+
+
+def test_a_frame_without_parents_has_one_row():
+    frame = conditional_frame(NETWORK, "a", np.array([0.5, 0.5]))
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.shape == (1, 2)

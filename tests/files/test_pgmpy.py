@@ -1,0 +1,267 @@
+"""To and from pgmpy and BIF with the same numbers, and queries against the whole joint distribution."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpgraph as dg
+from dpgraph.files.pgmpy import read_bif, write_bif
+from dpgraph.privacy.records import Event, Release
+from tests.strategies import joint, networks, probabilities, words
+
+NETWORK = dg.Network.of(
+    {"b": ["x", "y", "z"], "a": [0, 1], "c": dg.Bins([0, 1, 2, 3, 4]), "d": [True, False], "alone": ["only"]},
+    {"b": ["c", "a"], "d": ["b"]},
+)
+
+
+def learned(network=NETWORK, seed=0):
+    rng = np.random.default_rng(seed)
+    tables = {}
+    for name in network.domain.names:
+        weights = rng.gamma(1.0, size=network.shape(network.family(name)))
+        tables[name] = weights / weights.sum(axis=0)
+    return dg.Probabilities(network, tables)
+
+
+def pgmpy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pgmpy.factors.discrete
+        import pgmpy.models
+        import pgmpy.readwrite
+    return pgmpy
+
+
+def assert_same_numbers(model, expected, rel=0):
+    """Entry by entry and by name, whatever order the other side keeps."""
+    network = expected.network
+    assert set(model.nodes) == set(network.domain.names)
+    assert set(model.edges) == {(p, name) for name, parents in network.parents.items() for p in parents}
+    for name in network.domain.names:
+        cpd = model.get_cpds(name)
+        family = network.family(name)
+        for cell in np.ndindex(*network.shape(family)):
+            at = {v: str(network.domain.levels(v)[i]) for v, i in zip(family, cell, strict=True)}
+            index = tuple(cpd.state_names[v].index(at[v]) for v in cpd.variables)
+            assert cpd.values[index] == pytest.approx(expected.table(name)[cell], rel=rel, abs=0)
+
+
+def test_pgmpy_gets_the_same_names_states_and_numbers():
+    model = dg.to_pgmpy(learned())
+    assert isinstance(model, pgmpy().models.DiscreteBayesianNetwork)
+    assert model.check_model()
+    assert list(model.nodes) == list(NETWORK.domain.names)
+    assert_same_numbers(model, learned())
+
+
+@settings(deadline=None, max_examples=30)
+@given(networks(names=words).flatmap(probabilities))
+def test_there_and_back_is_exact_but_for_the_text_of_levels(value):
+    back = dg.from_pgmpy(dg.to_pgmpy(value))
+    network = value.network
+    assert back.network.domain.names == network.domain.names
+    assert back.network.parents == network.parents
+    for name in network.domain.names:
+        assert back.network.domain.levels(name) == tuple(str(level) for level in network.domain.levels(name))
+        np.testing.assert_allclose(back.table(name), value.table(name), rtol=1e-15)
+
+
+def test_a_release_of_probabilities_is_taken_for_its_value():
+    release = Release(learned(), Event("m", 1), dg.PrivacyUnit())
+    assert_same_numbers(dg.to_pgmpy(release), learned())
+    assert dg.query(release, "a").equals(dg.query(learned(), "a"))
+
+
+def test_a_model_made_in_pgmpy_keeps_its_numbers():
+    """P(c | b, a) with the parents in an order that is not the alphabet's nor the graph's."""
+    discrete = pgmpy().factors.discrete
+    model = pgmpy().models.DiscreteBayesianNetwork([("a", "c"), ("b", "c")])
+    values = np.array([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]])
+    states = {"c": ["c0", "c1"], "b": ["b0", "b1", "b2"], "a": ["a0", "a1"]}
+    model.add_cpds(
+        discrete.TabularCPD("c", 2, values, ["b", "a"], [3, 2], state_names=states),
+        discrete.TabularCPD("a", 2, [[0.25], [0.75]], state_names={"a": states["a"]}),
+        discrete.TabularCPD("b", 3, [[0.2], [0.3], [0.5]], state_names={"b": states["b"]}),
+    )
+    read = dg.from_pgmpy(model)
+    assert read.network.family("c") == ("c", "b", "a")
+    assert read.table("c")[0].tolist() == [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]  # rows b, columns a
+    assert read.table("b").tolist() == [0.2, 0.3, 0.5]
+    assert_same_numbers(model, read)
+
+
+def test_a_pgmpy_model_that_is_not_whole_is_refused():
+    discrete = pgmpy().factors.discrete
+    model = pgmpy().models.DiscreteBayesianNetwork([("a", "b")])
+    with pytest.raises(dg.NetworkError, match="no probability table for a, b"):
+        dg.from_pgmpy(model)
+    model.add_cpds(discrete.TabularCPD("a", 2, [[0.25], [0.75]], state_names={"a": ["x", "y"]}))
+    with pytest.raises(dg.NetworkError, match="no probability table for b"):
+        dg.from_pgmpy(model)
+    model.add_cpds(discrete.TabularCPD("b", 2, [[0.5], [0.5]], state_names={"b": ["x", "y"]}))
+    with pytest.raises(dg.NetworkError, match="'b' has other parents than the graph"):
+        dg.from_pgmpy(model)
+
+
+def test_bif_loads_in_pgmpy_with_the_same_numbers(tmp_path):
+    network = dg.Network.of(
+        {"b": ["x", "y", "z"], "a": [0, 1], "c": dg.Bins([0, 1, 2, 3, 4]), "d": [True, False], "e": ["only"]},
+        {"b": ["c", "a"], "d": ["b"]},
+    )
+    value = learned(network)
+    dg.save(value, tmp_path / "model.bif")
+    assert_same_numbers(pgmpy().readwrite.BIFReader(str(tmp_path / "model.bif")).get_model(), value)
+    back = dg.load(tmp_path / "model.bif")
+    assert_same_numbers(dg.to_pgmpy(back), value, rel=1e-14)
+    for name in network.domain.names:
+        assert back.network.parents[name] == network.parents[name]
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks(kinds=("text", "boolean", "bins"), max_variables=4).flatmap(probabilities))
+def test_bif_keeps_every_number(value):
+    """Plain words, numbers and the signs of bin names survive; a trailing digit is not lost."""
+    back = read_bif(write_bif(value))
+    for name in value.network.domain.names:
+        assert back.network.parents[name] == value.network.parents[name]
+        np.testing.assert_allclose(back.table(name), value.table(name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("word", ["a b", "a,b", "a;b", "a(b", "a{b", "a|b", 'a"b', "é", "a\nb", "a/b", "a'b", "a&b"])
+def test_a_word_that_bif_would_lose_is_refused(word, tmp_path):
+    path = tmp_path / "model.bif"
+    for variables in ({word: ["x", "y"]}, {"v": ["x", word]}):
+        value = learned(dg.Network.of(variables, {}))
+        with pytest.raises(dg.NetworkError, match="does not survive BIF"):
+            dg.save(value, path)
+        dg.save(value, tmp_path / "model.json")
+        assert dg.load(tmp_path / "model.json") == value
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["table1", "x_default2", "timetable.a", "tablee", "table-", "default+"])
+def test_a_name_that_reads_as_a_table_is_refused(name):
+    """The reader of pgmpy looks for the word and then for numbers, wherever they stand."""
+    with pytest.raises(dg.NetworkError, match="does not survive BIF"):
+        write_bif(learned(dg.Network.of({name: ["x", "y"]}, {})))
+
+
+@pytest.mark.parametrize(
+    "word", ["table", "default", "variable", "probability", "network", "type", "e5", "-", "1", "tables"]
+)
+def test_the_words_of_the_format_itself_survive(word):
+    value = learned(dg.Network.of({word: [word, "y"], "child": ["x", word]}, {"child": [word]}))
+    back = read_bif(write_bif(value))
+    assert back.network.domain.levels(word) == (word, "y")
+    np.testing.assert_allclose(back.table("child"), value.table("child"), rtol=1e-14)
+
+
+def test_names_that_differ_in_case_alone_are_refused():
+    with pytest.raises(dg.NetworkError, match="without case"):
+        write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {})))
+
+
+def brute_force(value, target, evidence):
+    """P(target | evidence) by adding up the joint; None if the evidence is impossible."""
+    names = value.network.domain.names
+    table = joint(value)
+    for axis, name in enumerate(names):
+        if name in evidence:
+            table = np.take(table, [evidence[name]], axis=axis)
+    margin = table.sum(axis=tuple(i for i, name in enumerate(names) if name != target))
+    return margin / margin.sum() if margin.sum() > 0 else None
+
+
+@st.composite
+def questions(draw, zeros):
+    value = draw(networks(max_variables=4).flatmap(lambda network: probabilities(network, zeros)))
+    names = value.network.domain.names
+    target = draw(st.sampled_from(names))
+    others = [name for name in names if name != target]
+    given_ = draw(st.lists(st.sampled_from(others), unique=True)) if others else []
+    sizes = value.network.domain.sizes
+    return value, target, {name: draw(st.integers(0, sizes[name] - 1)) for name in given_}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.booleans().flatmap(questions))
+def test_a_query_adds_up_the_joint_or_says_the_evidence_is_impossible(case):
+    value, target, evidence = case
+    domain = value.network.domain
+    shown = {name: domain.levels(name)[i] for name, i in evidence.items()}
+    expected = brute_force(value, target, evidence)
+    if expected is None:
+        with pytest.raises(dg.DomainError, match="probability 0"):
+            dg.query(value, target, shown)
+        return
+    answer = dg.query(value, target, shown)
+    assert list(answer.index) == list(domain.levels(target))
+    assert answer.index.name == target
+    np.testing.assert_allclose(answer.to_numpy(), expected, atol=1e-9)
+
+
+CERTAIN = dg.Probabilities(
+    dg.Network.of({"a": ["x", "y"], "b": ["p", "q"], "c": ["u", "v"], "d": ["r", "s"]}, {"b": ["a"], "d": ["b", "a"]}),
+    {
+        "a": [1.0, 0.0],
+        "b": [[0.5, 0.2], [0.5, 0.8]],
+        "c": [0.0, 1.0],
+        "d": [[[0.3, 0.3], [0.0, 0.3]], [[0.7, 0.7], [1.0, 0.7]]],
+    },
+)
+
+
+@pytest.mark.parametrize("evidence", [{"a": "y"}, {"c": "u"}, {"b": "q", "d": "r"}, {"c": "v", "a": "y"}])
+def test_impossible_evidence_is_an_error_wherever_it_stands(evidence):
+    """Above the target, apart from it, and only together: a reader that drops what it can spare would answer."""
+    for target in set("abcd") - set(evidence):
+        with pytest.raises(dg.DomainError, match="the network gives this evidence probability 0"):
+            dg.query(CERTAIN, target, evidence)
+
+
+def test_possible_evidence_beside_zeros_is_answered():
+    assert dg.query(CERTAIN, "b", {"d": "r"}).to_dict() == pytest.approx({"p": 1.0, "q": 0.0})
+    assert dg.query(CERTAIN, "a", {"c": "v"}).to_dict() == pytest.approx({"x": 1.0, "y": 0.0})
+
+
+def test_evidence_on_bins_is_a_name_or_a_number():
+    value = learned()
+    by_name = dg.query(value, "b", {"c": "1-2"})
+    for number in (1, 1.0, 1.999):
+        assert dg.query(value, "b", {"c": number}).equals(by_name)
+    assert dg.query(value, "b", {"c": 99}).equals(dg.query(value, "b", {"c": "3-4"}))
+
+
+@pytest.mark.parametrize(
+    ("target", "evidence", "error", "message"),
+    [
+        ("z", {}, dg.NetworkError, "no variable 'z'"),
+        ("a", {"z": 0}, dg.NetworkError, "no variable 'z'"),
+        ("a", {"b": "nope"}, dg.DomainError, "'nope' is not a level of 'b'; declared: 'x', 'y', 'z'"),
+        ("a", {"d": 1}, dg.DomainError, "1 is not a level of 'd'"),
+        ("a", {"b": None}, dg.DomainError, "None is not a level of 'b'"),
+        ("a", {"c": float("nan")}, dg.DomainError, "nan is not a level of 'c'"),
+        ("a", {"a": 0}, dg.DomainError, "'a' is both asked for and given"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(target, evidence, error, message):
+    with pytest.raises(error, match=message):
+        dg.query(learned(), target, evidence)
+
+
+def test_every_pair_of_questions_about_asia():
+    """The chest clinic's published answer, Lauritzen and Spiegelhalter 1988: P(tub | asia, dysp) is about 0.088."""
+    asia = dg.load("example:asia")
+    assert dg.query(asia, "tub", {"asia": "yes", "dysp": "yes"})["yes"] == pytest.approx(0.0877, abs=5e-4)
+    table = joint(asia)
+    names = asia.network.domain.names
+    for target, given_ in itertools.permutations(names[:4], 2):
+        evidence = {given_: 0}
+        answer = dg.query(asia, target, {given_: asia.network.domain.levels(given_)[0]})
+        np.testing.assert_allclose(answer.to_numpy(), brute_force(asia, target, evidence), atol=1e-9)
+    assert table.sum() == pytest.approx(1)
