@@ -42,8 +42,13 @@ _HOMES = {
     "release": "privacy.release",
     "SeededNoise": "privacy.seeded_noise",
     "LaplaceMechanism": "mechanisms.laplace",
+    "GaussianMechanism": "mechanisms.gaussian",
+    "FourierMechanism": "mechanisms.fourier",
+    "UnprovedGuaranteeWarning": "mechanisms.fourier",
+    "recommend": "analysis.cost",
     # after the door
     "NoisyCounts": "structure.tables",
+    "NoisyCoefficients": "structure.tables",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -68,10 +73,13 @@ __all__ = [
     "Domain",
     "DomainError",
     "DomainWarning",
+    "FourierMechanism",
+    "GaussianMechanism",
     "LaplaceMechanism",
     "NaiveBayes",
     "Network",
     "NetworkError",
+    "NoisyCoefficients",
     "NoisyCounts",
     "PrivacyCost",
     "PrivacyLeakWarning",
@@ -81,6 +89,7 @@ __all__ = [
     "Release",
     "ReleaseError",
     "SeededNoise",
+    "UnprovedGuaranteeWarning",
     "consistent",
     "cost",
     "count",
@@ -94,6 +103,7 @@ __all__ = [
     "query",
     "read_domain",
     "read_network",
+    "recommend",
     "release",
     "sample_rows",
     "save",
@@ -101,7 +111,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.analysis.cost import privacy_cost, recommend
     from dpgraph.estimators import PrivateNaiveBayes
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
@@ -109,6 +119,8 @@ if TYPE_CHECKING:
     from dpgraph.inference.consistency import consistent
     from dpgraph.inference.dirichlet import posterior
     from dpgraph.inference.queries import sample_rows
+    from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
+    from dpgraph.mechanisms.gaussian import GaussianMechanism
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
     from dpgraph.privacy.accounting import Budget, cost
@@ -127,7 +139,7 @@ if TYPE_CHECKING:
     from dpgraph.statistics.infer import infer_domain
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
     from dpgraph.structure.network import Network
-    from dpgraph.structure.tables import NoisyCounts, Probabilities
+    from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 
 def __getattr__(name: str) -> Any:

@@ -344,7 +344,7 @@ def _plain(frame: pd.DataFrame) -> str:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame's rows for JSON; a number that does not apply is null."""
-    return json.loads(frame.to_json(orient="records", double_precision=15))
+    return json.loads(str(frame.to_json(orient="records", double_precision=15)))
 
 
 def _say(words: str) -> None:

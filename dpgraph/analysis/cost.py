@@ -113,6 +113,16 @@ def privacy_cost(
     )
 
 
+def recommend(network: Network, *, epsilon: Number, delta: Number = 0, unit: PrivacyUnit | None = None) -> Any:
+    """The mechanism with the smallest expected error on this network, as ``privacy_cost`` recommends it.
+
+    >>> from dpgraph.files.networks import read_network
+    >>> type(recommend(read_network("example:alarm"), epsilon=1, delta="1e-6")).__name__
+    'GaussianMechanism'
+    """
+    return privacy_cost(network, epsilon=epsilon, delta=delta, unit=unit).recommended
+
+
 def graph_facts(network: Network) -> dict[str, Any]:
     """Whole-graph numbers that the costs come from."""
     import networkx as nx
