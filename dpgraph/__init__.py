@@ -45,7 +45,6 @@ _HOMES = {
     "GaussianMechanism": "mechanisms.gaussian",
     "FourierMechanism": "mechanisms.fourier",
     "UnprovedGuaranteeWarning": "mechanisms.fourier",
-    "recommend": "analysis.cost",
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
@@ -103,7 +102,6 @@ __all__ = [
     "query",
     "read_domain",
     "read_network",
-    "recommend",
     "release",
     "sample_rows",
     "save",
@@ -111,7 +109,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpgraph.analysis.cost import privacy_cost, recommend
+    from dpgraph.analysis.cost import privacy_cost
     from dpgraph.estimators import PrivateNaiveBayes
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network

@@ -92,12 +92,14 @@ def cost(
         settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
         promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
         advice = {"recommended": repr(report.recommended), "reason": report.reason}
+        facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
         tables = {name: _records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs")}
-        click.echo(json.dumps(settings | promise | advice | {"facts": report.facts} | tables, indent=1))
+        click.echo(json.dumps(settings | promise | advice | facts | tables, indent=1))
         return
-    facts = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     click.echo(
-        f"{network}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families\n{facts}\n"
+        f"{network}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
+        f"{report.facts['cells']} cells\n{listed}\n"
         f"{spent}, protecting {unit}\n\n{_plain(report.mechanisms)}\n\n"
         f"recommended: {report.recommended}\n{report.reason}\n\n"
         f"by family, under the recommended mechanism:\n{_plain(report.nodes)}\n\n"
@@ -113,9 +115,14 @@ def cost(
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
 @_EPSILON
-@click.option("--mechanism", type=click.Choice(["auto", "laplace"]), default="auto", show_default=True)
-@click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), default="merged", show_default=True)
-@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), default="optimal", show_default=True)
+@_DELTA
+@click.option(
+    "--mechanism",
+    type=click.Choice(["auto", "laplace", "gaussian", "fourier"]),
+    default="auto",
+    show_default=True,
+    help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
+)
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN
@@ -124,24 +131,22 @@ def release(
     rows: str,
     network: str,
     epsilon: str,
+    delta: str,
     mechanism: str,
-    tables: Any,
-    allocation: Any,
     neighbours: str,
     rows_per_person: int,
     dry_run: bool,
     out: Path,
 ) -> None:
     """Release noisy family counts of ROWS, once, under a budget."""
+    from dpgraph.analysis.cost import mechanism_named
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_network
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.counts import count
 
-    graph = read_network(network)
-    chosen = LaplaceMechanism(epsilon, tables=tables, allocation=allocation)
-    budget = _budget(epsilon, neighbours, rows_per_person)
+    graph, budget = read_network(network), _budget(epsilon, neighbours, rows_per_person, delta)
+    chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if _only_priced(dry_run, chosen, graph, budget):
         return
     _must_be_writable(out, ".json")
@@ -309,10 +314,10 @@ def _unit(neighbours: Any, rows_per_person: int) -> Any:
     return PrivacyUnit(neighbours, rows_per_person)
 
 
-def _budget(epsilon: str, neighbours: str, rows_per_person: int) -> Budget:
+def _budget(epsilon: str, neighbours: str, rows_per_person: int, delta: str = "0") -> Budget:
     from dpgraph.privacy.accounting import Budget
 
-    return Budget(epsilon, unit=_unit(neighbours, rows_per_person))
+    return Budget(epsilon, delta, unit=_unit(neighbours, rows_per_person))
 
 
 def _only_priced(dry_run: bool, mechanism: Any, graph: Any, budget: Budget) -> bool:

@@ -17,17 +17,18 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dpgraph.analysis.cost import MECHANISMS, mechanism_named
 from dpgraph.inference.dirichlet import check_prior, posterior
-from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.codes import encode
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.infer import domain_of_rows
 from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.network import Network
 
 
 class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
@@ -40,7 +41,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         domain: The declared levels of every feature and of the target. The target is the variable that is not a
             column of X. ``"infer"``, by name, reads it off the rows and warns that this leaks.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
-        mechanism: ``"laplace"``, or a mechanism value, whose own epsilon is then what is spent.
+        mechanism: ``"laplace"`` (default), ``"fourier"``, ``"auto"`` for the one that ``privacy_cost`` recommends, or a
+            mechanism value, whose own epsilon and delta are then what is spent.
         inference: ``"plug-in"``: the expected counts given the released ones are treated as exact.
         prior: The Dirichlet concentration of every cell.
         budget: What to charge; shared by clones, so cross-validation is counted in full. None makes a budget of
@@ -101,10 +103,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if self.inference != "plug-in":
             raise ReleaseError(f'inference must be "plug-in"; got {self.inference!r}')
         check_prior(self.prior)
-        mechanism = self._mechanism()
+        self._check_mechanism()
         frame, labels = self._rows(X, y)
         domain, target = self._domain(frame, labels)
         network = naive_bayes_network(domain, target)
+        mechanism = self._mechanism(network)
         counts = count(frame.assign(**{target: np.asarray(labels)}), network)
         budget = self.budget
         if budget is None:
@@ -130,13 +133,20 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def _mechanism(self) -> Any:
-        """The mechanism value, its epsilon checked before any row is read."""
-        if self.mechanism == "laplace":
-            return LaplaceMechanism(self.epsilon)
-        if isinstance(self.mechanism, type) or not callable(getattr(self.mechanism, "randomise", None)):
-            raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
-        return self.mechanism
+    def _check_mechanism(self) -> None:
+        """Refuses a mechanism or an epsilon that is none, before any row is read."""
+        if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
+            exact(self.epsilon)
+        elif not callable(getattr(self.mechanism, "randomise", None)):
+            names = ", ".join(map(repr, MECHANISMS))
+            raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}")
+
+    def _mechanism(self, network: Network) -> Any:
+        """The mechanism value for this network."""
+        if not isinstance(self.mechanism, str):
+            return self.mechanism
+        unit = getattr(self.budget, "unit", self.unit)
+        return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
 
     def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The features as a frame, and the labels."""

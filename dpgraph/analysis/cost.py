@@ -18,6 +18,9 @@ from scipy.special import gammaln, ndtr, psi
 
 from dpgraph.analysis.arcs import arc_costs
 from dpgraph.analysis.candidates import Candidate, candidates
+from dpgraph.mechanisms.fourier import FourierMechanism
+from dpgraph.mechanisms.gaussian import GaussianMechanism
+from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.merging import holders
 from dpgraph.structure.network import Family, Network
@@ -25,6 +28,9 @@ from dpgraph.structure.tables import Probabilities, Reals
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: The names ``mechanism_named`` knows.
+MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
 
 #: Rows drawn, from a fixed seed, to read the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -113,14 +119,29 @@ def privacy_cost(
     )
 
 
-def recommend(network: Network, *, epsilon: Number, delta: Number = 0, unit: PrivacyUnit | None = None) -> Any:
-    """The mechanism with the smallest expected error on this network, as ``privacy_cost`` recommends it.
+def mechanism_named(
+    name: str, network: Network, *, epsilon: Number, delta: Number = 0, unit: PrivacyUnit | None = None
+) -> Any:
+    """A mechanism by the name users give it, for one budget; ``"auto"`` is the one ``privacy_cost`` recommends.
+
+    Raises:
+        ReleaseError: If the name is unknown, or delta is above 0 where a mechanism has no use for it, or 0 where it
+            has.
 
     >>> from dpgraph.files.networks import read_network
-    >>> type(recommend(read_network("example:alarm"), epsilon=1, delta="1e-6")).__name__
+    >>> alarm = read_network("example:alarm")
+    >>> type(mechanism_named("auto", alarm, epsilon=1, delta="1e-6")).__name__
     'GaussianMechanism'
     """
-    return privacy_cost(network, epsilon=epsilon, delta=delta, unit=unit).recommended
+    if name not in MECHANISMS:
+        raise ReleaseError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}; got {name!r}")
+    if name == "auto":
+        return privacy_cost(network, epsilon=epsilon, delta=delta, unit=unit).recommended
+    if name == "gaussian":
+        return GaussianMechanism(epsilon, delta)
+    if exact(delta, "delta", zero=True) > 0:
+        raise ReleaseError(f"mechanism {name!r} is pure, delta 0; got delta {delta!r}")
+    return LaplaceMechanism(epsilon) if name == "laplace" else FourierMechanism(epsilon)
 
 
 def graph_facts(network: Network) -> dict[str, Any]:
