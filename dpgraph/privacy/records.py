@@ -138,10 +138,10 @@ def _sum_zero_variance(scale: float, cells: int) -> float:
     import numpy as np
     from scipy.special import gammaln
 
-    mean = (cells - 1) * scale + cells
-    spread = math.sqrt(cells) * scale + 1
-    low, high = max(0, int(mean - 40 * spread)), int(mean + 40 * spread)
-    total = np.unique(np.linspace(low, high, 200_001).astype(np.int64)).astype(float)
+    odds = 1 / math.expm1(min(1 / scale, 700.0))
+    mode, spread = (cells - 1) * odds, math.sqrt(cells * odds * (1 + odds)) + 1
+    low, high = max(0, int(mode - 15 * spread)), int(mode + 15 * spread)
+    total = np.unique(np.linspace(low, high, 8_001).astype(np.int64)).astype(float)
     log_weight = 2 * (gammaln(total + cells) - gammaln(total + 1)) - 2 * total / scale
     weight = np.exp(log_weight - log_weight.max()) * np.gradient(total)
     moment = float((weight * total * (total + cells)).sum() / weight.sum())

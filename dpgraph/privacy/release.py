@@ -56,6 +56,8 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     source = SecureNoise() if noise is None else noise
+    if not callable(getattr(source, "add", None)):
+        raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     event = mechanism.event(network, budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)

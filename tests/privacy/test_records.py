@@ -106,6 +106,12 @@ def test_the_sum_zero_variance_is_the_sum_over_its_pmf(scale, cells):
     )
 
 
+@pytest.mark.parametrize("cells", [2, 60, 2000])
+def test_sum_zero_noise_of_a_tiny_scale_is_zero(cells):
+    """All the mass is at T = 0, however many cells there are: P(T = 1) = K^2 exp(-2 / scale) of it."""
+    assert SumZeroLaplace(0.02).variance(cells) == pytest.approx(0, abs=1e-30)
+
+
 @pytest.mark.parametrize("cells", [4, 8, 32])
 def test_the_sum_zero_variance_tends_to_its_closed_limit(cells):
     """Var -> b^2 (2K - 1)(K - 1) / (K (K + 1)) with b the scale, for large b (MATHS 1.2)."""
