@@ -206,6 +206,7 @@ def fit_naive_bayes(
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
+    from dpgraph.files.pgmpy import check_bif_names
     from dpgraph.inference.dirichlet import check_prior
     from dpgraph.inference.dirichlet import posterior as make_posterior
     from dpgraph.mechanisms.laplace import LaplaceMechanism
@@ -219,6 +220,8 @@ def fit_naive_bayes(
     if _only_priced(dry_run, mechanism, graph, budget):
         return
     _must_be_writable(out, ".json", ".bif")
+    if out.suffix.lower() == ".bif":
+        check_bif_names(graph.domain)
     released = make_release(count(rows, graph), mechanism, budget=budget)
     learned = make_posterior(released, prior=prior, counts="expected")
     save(NaiveBayes(target, learned.mean()), out)

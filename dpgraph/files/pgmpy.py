@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.privacy.records import Release, released_value
-from dpgraph.structure.domain import DomainError, NetworkError
+from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network, check_cells
 from dpgraph.structure.tables import Probabilities
@@ -151,7 +151,19 @@ def write_bif(probabilities: Probabilities) -> str:
     Raises:
         NetworkError: If a name or a level would not survive the format.
     """
-    domain = probabilities.network.domain
+    check_bif_names(probabilities.network.domain)
+    with _quiet():
+        from pgmpy.readwrite import BIFWriter
+
+        return str(BIFWriter(to_pgmpy(probabilities)))
+
+
+def check_bif_names(domain: Domain) -> None:
+    """Refuses names and levels that BIF would not keep; whoever spends before writing BIF asks this first.
+
+    Raises:
+        NetworkError: Naming the first of them.
+    """
     for name in domain.names:
         for word in (name, *map(str, domain.levels(name))):
             if not _BIF_NAME.fullmatch(word):
@@ -162,10 +174,6 @@ def write_bif(probabilities: Probabilities) -> str:
             raise NetworkError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
     if len({name.lower() for name in domain.names}) < len(domain.names):
         raise NetworkError("BIF tells names apart without case; rename one, or use .json")
-    with _quiet():
-        from pgmpy.readwrite import BIFWriter
-
-        return str(BIFWriter(to_pgmpy(probabilities)))
 
 
 def example(name: str) -> Probabilities:

@@ -57,6 +57,8 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
     source = SecureNoise() if noise is None else noise
+    if not callable(getattr(source, "add", None)):
+        raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     event = mechanism.event(network, budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)

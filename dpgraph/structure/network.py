@@ -55,12 +55,11 @@ class Network:
         for name in declared:
             if name not in domain:
                 raise NetworkError(f"{name!r} is in the graph but not in the domain; declare its levels")
-        whole = FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names)
-        network = cls(domain, whole)
-        network._check()
-        return network
+        return cls(domain, FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names))
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
+        if tuple(self.parents) != self.domain.names:
+            raise NetworkError("every variable needs its parents, in the domain's order; Network.of fills them in")
         for name, parents in self.parents.items():
             for parent in parents:
                 if parent not in self.domain:

@@ -207,3 +207,10 @@ def test_the_door_uses_the_secure_source_by_default(counts, monkeypatch):
     monkeypatch.setattr(SecureNoise, "add", lambda self, values, law: laws.append(law) or real(self, values, law))
     release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1))
     assert laws == list(release.value.laws.values())
+
+
+def test_what_is_no_noise_source_is_refused_uncharged(counts):
+    budget = dg.Budget(1)
+    with pytest.raises(dg.ReleaseError, match="noise must be a source"):
+        dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=3)
+    assert budget.spent == 0

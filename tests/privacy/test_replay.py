@@ -93,7 +93,7 @@ def test_the_command_line_writes_and_says_the_same_bytes(neighbours, monkeypatch
     domain = tmp_path / "d.toml"
     domain.write_text(
         '[variables]\na = ["x", "y"]\nb = { bins = [0, 1, 2, 3], missing = true }\n'
-        "c = { levels = [0, 1, 2], other = 2 }\n[parents]\nb = ['a']\n"
+        "c = { levels = [0, 1, 2], other = 2 }\n[parents]\na = []\nb = ['a']\nc = []\n"
     )
     second = 200 if neighbours == "replace" else 350
     outputs = []

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 import dpgraph as dg
+from dpgraph.structure.frozen import FrozenMap
 from tests.strategies import networks
 
 ASIA = dg.read_network("example:asia")
@@ -216,3 +217,11 @@ def test_a_naive_bayes_network_points_from_the_target():
     assert network.parents == {"a": ("t",), "t": (), "b": ("t",)}
     with pytest.raises(dg.NetworkError, match="no variable 'z'"):
         dg.naive_bayes_network({"a": YES_NO}, "z")
+
+
+def test_a_network_made_directly_is_checked_too():
+    domain = dg.Domain.of({"a": [0, 1], "b": [0, 1]})
+    with pytest.raises(dg.NetworkError, match="cycle"):
+        dg.Network(domain, FrozenMap({"a": ("b",), "b": ("a",)}))
+    with pytest.raises(dg.NetworkError, match="every variable needs its parents"):
+        dg.Network(domain, FrozenMap({"a": ()}))
