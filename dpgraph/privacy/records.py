@@ -128,6 +128,7 @@ class SumZeroLaplace:
 
 
 NoiseLaw = DiscreteLaplace | SumZeroLaplace
+SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
 
 
 @cache
@@ -159,16 +160,32 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Public candidates chosen by their scores, ``draws`` times independently.
+
+    ``law`` is ``"softmax"``, the exponential mechanism, ``"permute-and-flip"``, or ``"continuous"``: the exponential
+    mechanism over real numbers, in floating point. ``epsilon`` is the exact cost of one draw, the largest range of a
+    score difference between neighbours over the scale; for ``"softmax"`` a draw is also epsilon^2 / 8-zCDP.
+    """
+
+    law: SelectionLaw
+    epsilon: Fraction
+    draws: int = 1
+
+
+@dataclass(frozen=True)
 class Event:
     """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
 
-    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it.
+    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
+    ``selections`` the choices.
     """
 
     mechanism: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     measurements: tuple[Measurement, ...] = ()
+    selections: tuple[Selection, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.privacy.noise import Integers
 from dpgraph.privacy.records import DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.selection import bounded_scores, draw_compositions
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,25 @@ class SeededNoise:
                 return values + draws[0] - draws[1]
             case SumZeroLaplace(scale=scale):
                 return values + self._sum_zero(len(values), scale)
+
+    def choose(self, scores: npt.ArrayLike, scale: float) -> int:
+        """The largest score with Gumbel noise."""
+        logits = bounded_scores(scores) / scale
+        return int((logits + self._generator.gumbel(size=len(logits))).argmax())
+
+    def flip(self, scores: npt.ArrayLike, scale: float) -> int:
+        """The largest score with exponential noise."""
+        logits = bounded_scores(scores) / scale
+        return int((logits + self._generator.exponential(size=len(logits))).argmax())
+
+    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
+        """``selection.draw_compositions`` over the generator's bits."""
+        return draw_compositions(scores, scale, size, self.bits)
+
+    def bits(self, count: int) -> int:
+        """Bits of the generator."""
+        size = -(-count // 8)
+        return int.from_bytes(self._generator.bytes(size)) >> (8 * size - count)
 
     def _sum_zero(self, cells: int, scale: float) -> Integers:
         """The rejection of ``noise._sum_zero`` in floating point."""
