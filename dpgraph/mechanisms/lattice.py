@@ -57,32 +57,7 @@ class Lattice:
         return np.rint(np.log(self.probabilities) * UNIT).astype(np.int64)
 
     @property
-    def check_prior_and_floor(prior: float, floor: float) -> None:
-    """Refuses a prior concentration or a floor that is out of range for every network.
-
-    Raises:
-        ReleaseError: Naming the setting.
-    """
-    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior <= 1e9:
-        raise ReleaseError(f"prior must be a number above 0, at most 1e9; got {prior!r}")
-    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 1e-300 <= floor < 0.5:
-        raise ReleaseError(f"floor must be at least 1e-300 and below 1/2; got {floor!r}")
-
-
-def check_temperature(temperature: float, epsilon: Fraction) -> float:
-    """Refuses a temperature at which nothing could be learned.
-
-    Raises:
-        ReleaseError: If it is above ``MAX_SCALE``.
-    """
-    if temperature > MAX_SCALE:
-        raise ReleaseError(
-            f"epsilon {float(epsilon):g} asks for temperature {temperature:.3g}: nothing could be learned from a draw"
-        )
-    return temperature
-
-
-def score_range(self) -> int:
+    def score_range(self) -> int:
         """How far apart one row of data can move the scores of two candidates, in units: exact and attained."""
         return int(self.logs[-1] - self.logs[0]) if self.levels > 1 else 0
 
@@ -119,6 +94,31 @@ def check_grid(grid: int) -> None:
         raise ReleaseError(f"grid must be a whole number of points, at least 2; got {grid!r}")
 
 
+def check_prior_and_floor(prior: float, floor: float) -> None:
+    """Refuses a prior concentration or a floor that is out of range for every network.
+
+    Raises:
+        ReleaseError: Naming the setting.
+    """
+    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior <= 1e9:
+        raise ReleaseError(f"prior must be a number above 0, at most 1e9; got {prior!r}")
+    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 1e-300 <= floor < 0.5:
+        raise ReleaseError(f"floor must be at least 1e-300 and below 1/2; got {floor!r}")
+
+
+def check_temperature(temperature: float, epsilon: Fraction) -> float:
+    """Refuses a temperature at which nothing could be learned.
+
+    Raises:
+        ReleaseError: If it is above ``MAX_SCALE``.
+    """
+    if temperature > MAX_SCALE:
+        raise ReleaseError(
+            f"epsilon {float(epsilon):g} asks for temperature {temperature:.3g}: nothing could be learned from a draw"
+        )
+    return temperature
+
+
 def score_range(network: Network, unit: PrivacyUnit, grid: int, floor: float, law: Law) -> int:
     """The range over candidates of the difference of two neighbours' scores, summed over the network, in units.
 
@@ -143,7 +143,7 @@ def row_scores(counts: npt.NDArray[np.int64], logs: npt.NDArray[np.int64], prior
         logs: The log of each value, in units.
         prior: What the prior adds at each value, in units; rounded here, and public.
     """
-    largest = int(counts.max()) * int(np.abs(logs).max()) + float(np.abs(prior).max())
+    largest = int(counts.sum()) * int(np.abs(logs).max()) + len(counts) * float(np.abs(prior).max())
     if largest < 2**61:
         return counts[:, None] * logs[None, :] + np.rint(prior).astype(np.int64)
     public = np.array([round(float(value)) for value in prior], dtype=object)

@@ -38,6 +38,9 @@ class PrivateQuantile:
     max(alpha, 1 - alpha). A person with r rows moves r times as much; the probabilities share epsilon equally.
     Scores are compared in whole multiples of the probability's denominator: nothing is rounded.
 
+    As in Smith's interval rule, what counts is the rank: where most values are equal, every edge on the same side of
+    them has the same rank and is equally likely, however far away.
+
     Args:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
         probabilities: One or more alphas strictly between 0 and 1, read to a millionth.

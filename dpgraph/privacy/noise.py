@@ -107,32 +107,6 @@ class SecureNoise:
         return secrets.randbits(count)
 
 
-def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
-    """The smallest float scale whose discrete Laplace noise is epsilon-DP by OpenDP's own, rounded up, account.
-
-    Args:
-        sensitivity: The L1 sensitivity of the integer statistics that share this scale.
-        epsilon: The exact budget of those statistics.
-
-    Raises:
-        ReleaseError: If the scale would be so large that nothing could be learned.
-
-    >>> calibrated_scale(74, Fraction(1))
-    74.0
-    """
-    if sensitivity < 1 or epsilon <= 0:
-        raise ReleaseError(f"a noise scale needs sensitivity >= 1 and epsilon > 0; got {sensitivity}, {epsilon}")
-    target = Fraction(sensitivity) / epsilon
-    if target > MAX_SCALE:
-        raise ReleaseError(
-            f"epsilon {float(epsilon):g} asks for noise of scale {float(target):.3g}: nothing could be learned from it"
-        )
-    scale = max(float(target), MIN_SCALE)
-    while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:
-        scale = math.nextafter(scale, math.inf)
-    return scale
-
-
 def selection_scale(score_range: int, epsilon: Fraction) -> float:
     """The smallest float scale at which selection is epsilon-DP by OpenDP's own, rounded up, account.
 
@@ -175,6 +149,32 @@ def _selector(law: Literal["softmax", "permute-and-flip"], scale: float) -> Any:
     measure = zero_concentrated_divergence() if law == "softmax" else max_divergence()
     space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64", monotonic=True)
     return make_noisy_max(*space, measure, scale=scale)
+
+
+def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
+    """The smallest float scale whose discrete Laplace noise is epsilon-DP by OpenDP's own, rounded up, account.
+
+    Args:
+        sensitivity: The L1 sensitivity of the integer statistics that share this scale.
+        epsilon: The exact budget of those statistics.
+
+    Raises:
+        ReleaseError: If the scale would be so large that nothing could be learned.
+
+    >>> calibrated_scale(74, Fraction(1))
+    74.0
+    """
+    if sensitivity < 1 or epsilon <= 0:
+        raise ReleaseError(f"a noise scale needs sensitivity >= 1 and epsilon > 0; got {sensitivity}, {epsilon}")
+    target = Fraction(sensitivity) / epsilon
+    if target > MAX_SCALE:
+        raise ReleaseError(
+            f"epsilon {float(epsilon):g} asks for noise of scale {float(target):.3g}: nothing could be learned from it"
+        )
+    scale = max(float(target), MIN_SCALE)
+    while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:
+        scale = math.nextafter(scale, math.inf)
+    return scale
 
 
 @cache

@@ -44,12 +44,12 @@ class SeededNoise:
 
     def choose(self, scores: npt.ArrayLike, scale: float) -> int:
         """The largest score with Gumbel noise."""
-        logits = bounded_scores(scores) / scale
+        logits = _logits(scores, scale)
         return int((logits + self._generator.gumbel(size=len(logits))).argmax())
 
     def flip(self, scores: npt.ArrayLike, scale: float) -> int:
         """The largest score with exponential noise."""
-        logits = bounded_scores(scores) / scale
+        logits = _logits(scores, scale)
         return int((logits + self._generator.exponential(size=len(logits))).argmax())
 
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
@@ -80,3 +80,10 @@ class SeededNoise:
         bars = np.sort(self._generator.choice(total + cells - 1, cells - 1, replace=False))
         edges = np.concatenate([[-1], bars, [total + cells - 1]])
         return first - (np.diff(edges) - 1)
+
+
+def _logits(scores: npt.ArrayLike, scale: float) -> npt.NDArray[np.float64]:
+    """Scores over the scale, relative to the best."""
+    bounded = bounded_scores(scores)
+    with np.errstate(over="ignore"):
+        return np.maximum((bounded - bounded.max()) / scale, -1e300)

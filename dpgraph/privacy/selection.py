@@ -147,7 +147,7 @@ def _cumulative_bounds(
     """Cumulative probabilities of the first part, and a bound on their absolute error.
 
     Every Decimal operation errs by a factor within 1 +- 10^(1 - digits), exp is correctly rounded, and all terms are
-    positive; a weight too small for Decimal's exponents is below the absolute part of the bound.
+    positive; a probability written as 0 because it is tiny is below the absolute part of the bound.
     """
     context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     divisor, largest = Fraction(scale), Fraction(0)
@@ -163,9 +163,11 @@ def _cumulative_bounds(
     running, cumulative = Decimal(0), []
     for term in terms:
         running = context.add(running, term)
-        cumulative.append(Fraction(running))
+        cumulative.append(running)
     steps = len(masses) * (2 * left + 8) + 2 * largest
-    return [edge / cumulative[-1] for edge in cumulative], (steps + 1) * Fraction(1, 10 ** (digits - 2))
+    shares = [context.divide(edge, running) for edge in cumulative]
+    edges = [Fraction(share) if share.adjusted() > -2 * digits else Fraction(0) for share in shares]
+    return edges, (steps + 1) * Fraction(1, 10 ** (digits - 2))
 
 
 def _exp(power: Fraction, context: Context) -> Decimal:
