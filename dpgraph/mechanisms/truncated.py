@@ -46,12 +46,18 @@ class TruncatedBeta:
         """One draw x and its complement 1 - x, each without cancellation."""
         target = _uniform(noise) * self.cumulative[-1]
         panel = min(int(np.searchsorted(self.cumulative, target, side="right")) - 1, PANELS - 1)
-        left, low, high = self.edges[panel], self.edges[panel], self.edges[panel + 1]
-        wanted = target - self.cumulative[panel]
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._mass(left, middle) < wanted else (low, middle)
-        return float(expit(low)), float(expit(-low))
+        left = low = float(self.edges[panel])
+        high = float(self.edges[panel + 1])
+        point, wanted = (low + high) / 2, target - self.cumulative[panel]
+        for _ in range(60):
+            excess = float(self._mass(left, point)) - wanted
+            low, high = (point, high) if excess < 0 else (low, point)
+            newton = point - excess / math.exp(float(self._log_density(point)) - self.peak)
+            following = newton if low < newton < high else (low + high) / 2
+            if abs(following - point) <= 1e-15 * max(1.0, abs(point)):
+                break
+            point = following
+        return float(expit(point)), float(expit(-point))
 
     def _log_density(self, t: npt.ArrayLike) -> Reals:
         point = np.asarray(t, np.float64)

@@ -4,6 +4,7 @@ Statistical tests reject a right sampler with probability 1e-6; at these sizes t
 probability above 0.999.
 """
 
+import inspect
 import itertools
 import math
 import random
@@ -211,3 +212,9 @@ def test_two_selections_differ():
     assert SecureNoise().bits(64) != SecureNoise().bits(64)
     assert SeededNoise(4).bits(64) == SeededNoise(4).bits(64) < 2**64
     assert {SeededNoise(seed).bits(3) for seed in range(60)} == set(range(8))
+
+
+def test_selection_takes_no_seed():
+    """S3: nothing in its signatures could carry one."""
+    for function in (SecureNoise.choose, SecureNoise.flip, SecureNoise.choose_composition, SecureNoise.bits):
+        assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state", "generator"}
