@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from dpgraph.privacy.records import (
     Provenance,
     Release,
     ReleaseError,
+    Selection,
+    SelectionLaw,
     SumZeroLaplace,
     exact,
 )
@@ -116,6 +118,12 @@ def document(value: Any) -> dict[str, Any]:
             return _head("release", noisy.network, value.provenance, _plain_noisy(noisy))
         case Release(value=NoisyCoefficients() as noisy):
             return _head("release", noisy.network, value.provenance, _plain_coefficients(noisy))
+        case Release(value=Probabilities() as chosen):
+            body = {"kind": "probabilities", "tables": _plain_tables(chosen.tables)}
+            return _head("release", chosen.network, value.provenance, body)
+        case Release(value=(Probabilities(network=network), *_) as draws) if _same_network(draws):
+            body = {"kind": "draws", "draws": [_plain_tables(draw.tables) for draw in draws]}
+            return _head("release", network, value.provenance, body)
         case DirichletPosterior():
             body = {"concentration": _plain_tables(value.concentration)}
             return _head("posterior", value.network, value.provenance, body)
@@ -192,6 +200,7 @@ def _plain_provenance(provenance: Provenance | None) -> dict[str, Any]:
                 {"variables": list(m.table), "cells": m.cells, "law": _plain_law(m.law), "sensitivity": m.sensitivity}
                 for m in event.measurements
             ],
+            **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
         },
         "unit": {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person},
         "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
@@ -212,10 +221,22 @@ def _provenance(plain: dict[str, Any]) -> Provenance | None:
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
     if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
         raise ReleaseError("the record of the release is not whole")
-    provenance = Provenance(Event(event["mechanism"], epsilon, delta, measurements, rho), unit, plain["private"])
+    selections = tuple(_selection(entry) for entry in event.get("selections", []))
+    done = Event(event["mechanism"], epsilon, delta, measurements, rho, selections)
+    provenance = Provenance(done, unit, plain["private"])
     if plain["cost"] != _plain_provenance(provenance)["cost"]:
         raise ReleaseError("the cost is not that of the event")
     return provenance
+
+
+def _plain_selection(selection: Selection) -> dict[str, Any]:
+    return {"law": selection.law, "epsilon": str(selection.epsilon), "draws": selection.draws}
+
+
+def _selection(plain: dict[str, Any]) -> Selection:
+    if plain["law"] not in get_args(SelectionLaw) or _whole(plain["draws"]) < 1:
+        raise ReleaseError("a selection's law is not known or it has no draws")
+    return Selection(plain["law"], _fraction(plain["epsilon"]), plain["draws"])
 
 
 def _plain_law(law: NoiseLaw) -> dict[str, Any]:
@@ -252,13 +273,33 @@ def _plain_coefficients(noisy: NoisyCoefficients) -> dict[str, Any]:
     return {"kind": "coefficients", "n": noisy.n, **settings, "blocks": blocks}
 
 
-def _release(plain: dict[str, Any], network: Network) -> Release[NoisyCounts | NoisyCoefficients]:
+def _same_network(draws: Any) -> bool:
+    return isinstance(draws, tuple) and all(
+        isinstance(draw, Probabilities) and draw.network == draws[0].network for draw in draws
+    )
+
+
+def _release(plain: dict[str, Any], network: Network) -> Release[Any]:
     provenance = _provenance(plain)
     if provenance is None:
         raise ReleaseError("a release without its event")
-    kind = plain.get("kind", "counts")
-    if kind not in ("counts", "coefficients"):
-        raise ReleaseError(f"unknown kind of release {kind!r}")
+    match plain.get("kind", "counts"):
+        case "counts" | "coefficients" as kind:
+            return _released_noise(kind, plain, network, provenance)
+        case "probabilities":
+            value: Any = Probabilities(network, _tables(plain["tables"]), provenance)
+        case "draws" if isinstance(plain["draws"], list) and plain["draws"]:
+            value = tuple(Probabilities(network, _tables(draw), provenance) for draw in plain["draws"])
+            if sum(selection.draws for selection in provenance.event.selections) not in (0, len(value)):
+                raise ReleaseError("the draws are not as many as the event made")
+        case kind:
+            raise ReleaseError(f"a release of kind {kind!r} is not known or is empty")
+    return Release(value, provenance.event, provenance.unit, provenance.private)
+
+
+def _released_noise(
+    kind: str, plain: dict[str, Any], network: Network, provenance: Provenance
+) -> Release[NoisyCounts | NoisyCoefficients]:
     entries, values = ("tables", "counts") if kind == "counts" else ("blocks", "values")
     keys = [_family(entry["variables"]) for entry in plain[entries]]
     planned = {m.table: m for m in provenance.event.measurements}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
@@ -69,8 +70,62 @@ class NaiveBayes:
 
     def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
         """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible."""
-        joint = self.predict_log_joint(codes)
-        top = joint.max(axis=1, keepdims=True)
-        joint = np.where(np.isneginf(top), 0.0, joint - np.where(np.isneginf(top), 0.0, top))
-        weight = np.exp(joint)
-        return weight / weight.sum(axis=1, keepdims=True)
+        return _normalised(self.predict_log_joint(codes))
+
+
+@dataclass(frozen=True)
+class NaiveBayesEnsemble:
+    """Naive Bayes over several draws of the tables, such as a ``PosteriorSample`` releases.
+
+    The predictive probability of a label and its features is the average over the draws of their joint probability,
+    normalised at the end (Zhang et al. 2016, Appendix C.2). It is not the product of average tables: a draw that
+    explains the features well counts for more.
+
+    Args:
+        target: The label.
+        draws: The tables, or their release.
+
+    Raises:
+        NetworkError: If there are no draws, or a network is not a naive Bayes network of that target.
+
+    >>> network = naive_bayes_network(Domain.of({"spam": [0, 1], "word": [0, 1]}), "spam")
+    >>> draw = Probabilities(network, {"spam": [0.5, 0.5], "word": [[0.9, 0.2], [0.1, 0.8]]})
+    >>> NaiveBayesEnsemble("spam", (draw, draw)).predict_proba({"word": np.array([0])}).round(3).tolist()
+    [[0.818, 0.182]]
+    """
+
+    target: str
+    draws: tuple[Probabilities, ...]
+
+    def __init__(self, target: str, draws: tuple[Probabilities, ...] | Release[tuple[Probabilities, ...]]) -> None:
+        value, _ = released_value(draws)
+        if not isinstance(value, tuple | list) or not value:
+            raise NetworkError("an ensemble needs at least one draw of the tables")
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "draws", tuple(value))
+        _ = self._members
+
+    @cached_property
+    def _members(self) -> tuple[NaiveBayes, ...]:
+        return tuple(NaiveBayes(self.target, draw) for draw in self.draws)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Every variable but the target, in order."""
+        return self._members[0].features
+
+    def predict_log_joint(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+        """ln of the average over the draws of P(label, features), shape (rows, labels)."""
+        joint = [member.predict_log_joint(codes) for member in self._members]
+        return np.logaddexp.reduce(joint, axis=0) - np.log(len(joint))
+
+    def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible."""
+        return _normalised(self.predict_log_joint(codes))
+
+
+def _normalised(log_joint: Reals) -> Reals:
+    """Rows of log weights as probabilities; uniform where every weight is 0."""
+    top = log_joint.max(axis=1, keepdims=True)
+    weight = np.exp(np.where(np.isneginf(top), 0.0, log_joint - np.where(np.isneginf(top), 0.0, top)))
+    return weight / weight.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP's exact integer samplers, and sum-zero noise built on them.
+"""Where noise comes from: OpenDP's exact samplers and selection, and sum-zero noise built on them.
 
 Nothing here takes a seed or draws a float. ``SecureNoise`` is the only source the release path uses.
 """
@@ -9,14 +9,15 @@ import math
 import secrets
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
+from dpgraph.privacy.selection import bounded_scores, draw_compositions
 
 Integers = npt.NDArray[np.int64]
 
@@ -28,12 +29,41 @@ MIN_SCALE = 2.0**-8
 
 
 class Noise(Protocol):
-    """A source of integer noise. ``private`` says whether its draws are unpredictable."""
+    """A source of integer noise and of selections. ``private`` says whether its draws are unpredictable.
+
+    A selection's privacy: if two neighbours' scores differ by values within an interval of length r, the log ratio
+    of the probabilities of any candidate is at most r / scale, for ``choose``, ``flip`` and ``choose_composition``.
+    """
 
     private: bool
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
         """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out."""
+        ...
+
+    def choose(self, scores: npt.ArrayLike, scale: float) -> int:
+        """The index i with probability proportional to exp(scores[i] / scale): the exponential mechanism."""
+        ...
+
+    def flip(self, scores: npt.ArrayLike, scale: float) -> int:
+        """Permute-and-flip: nearer the best score than ``choose`` at the same privacy, and not its law."""
+        ...
+
+    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
+        """``choose`` among all compositions of total into parts, scored by the sum of their parts' scores.
+
+        Args:
+            scores: Integers, shape (parts, total + 1).
+            scale: What the scores are divided by.
+            size: How many independent draws.
+
+        Returns:
+            Shape (size, parts); every row sums to total.
+        """
+        ...
+
+    def bits(self, count: int) -> int:
+        """A uniform integer below 2^count."""
         ...
 
 
@@ -61,6 +91,66 @@ class SecureNoise:
                 return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
             case SumZeroLaplace(scale=scale):
                 return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)
+
+    def choose(self, scores: npt.ArrayLike, scale: float) -> int:
+        """OpenDP's noisy maximum with Gumbel noise, compared in exact arithmetic."""
+        return int(_selector("softmax", scale)(bounded_scores(scores)))
+
+    def flip(self, scores: npt.ArrayLike, scale: float) -> int:
+        """OpenDP's permute-and-flip, whose coins are exact."""
+        return int(_selector("permute-and-flip", scale)(bounded_scores(scores)))
+
+    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
+        """``selection.draw_compositions`` over the operating system's bits."""
+        return draw_compositions(scores, scale, size, self.bits)
+
+    def bits(self, count: int) -> int:
+        """The operating system's bits."""
+        return secrets.randbits(count)
+
+
+def selection_scale(score_range: int, epsilon: Fraction) -> float:
+    """The smallest float scale at which selection is epsilon-DP by OpenDP's own, rounded up, account.
+
+    Args:
+        score_range: The length of an interval that holds all differences of two neighbours' integer scores; 0 where
+                nothing depends on the rows.
+        epsilon: The exact budget of the selection.
+
+    Raises:
+        ReleaseError: If the range is negative, or epsilon too small.
+
+    >>> selection_scale(12, Fraction(3))
+    4.0
+    """
+    if score_range < 0 or epsilon <= 0:
+        raise ReleaseError(f"selection needs a score range >= 0 and epsilon > 0; got {score_range}, {epsilon}")
+    if Fraction(score_range) / epsilon > 2**100:
+        raise ReleaseError(f"epsilon {float(epsilon):g} is too small: nothing could be learned from a selection")
+    scale = max(float(Fraction(score_range) / epsilon), MIN_SCALE)
+    while (
+        Fraction(scale) * epsilon < score_range
+        or Fraction(_selector("permute-and-flip", scale).map(float(score_range))) > epsilon
+    ):
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+@lru_cache(maxsize=64)
+def _selector(law: Literal["softmax", "permute-and-flip"], scale: float) -> Any:
+    """OpenDP's selection of an index; the distance of its map is the score range (its ``monotonic`` distance)."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    if not 0 < scale < math.inf:
+        raise ReleaseError(f"a selection's scale must be above 0 and finite; got {scale!r}")
+    enable_features("contrib")
+    measure = zero_concentrated_divergence() if law == "softmax" else max_divergence()
+    space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64", monotonic=True)
+    return make_noisy_max(*space, measure, scale=scale)
 
 
 def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -164,6 +164,7 @@ class DiscreteGaussian:
 
 
 NoiseLaw = DiscreteLaplace | SumZeroLaplace | DiscreteGaussian
+SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
 
 
 @cache
@@ -195,11 +196,26 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Public candidates chosen by their scores, ``draws`` times independently.
+
+    ``law`` is ``"softmax"``, the exponential mechanism, ``"permute-and-flip"``, or ``"continuous"``: the exponential
+    mechanism over real numbers, in floating point. ``epsilon`` is the exact cost of one draw, the largest range of a
+    score difference between neighbours over the scale; for ``"softmax"`` a draw is also epsilon^2 / 8-zCDP.
+    """
+
+    law: SelectionLaw
+    epsilon: Fraction
+    draws: int = 1
+
+
+@dataclass(frozen=True)
 class Event:
     """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
 
-    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it.
-    ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which composes more tightly.
+    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
+    ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
+    composes more tightly.
     """
 
     mechanism: str
@@ -207,6 +223,7 @@ class Event:
     delta: Fraction = Fraction(0)
     measurements: tuple[Measurement, ...] = ()
     rho: Fraction | None = None
+    selections: tuple[Selection, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.privacy.noise import Integers
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.selection import bounded_scores, draw_compositions
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,25 @@ class SeededNoise:
             draws = np.concatenate([draws, kept])
         return draws[:count]
 
+    def choose(self, scores: npt.ArrayLike, scale: float) -> int:
+        """The largest score with Gumbel noise."""
+        logits = _logits(scores, scale)
+        return int((logits + self._generator.gumbel(size=len(logits))).argmax())
+
+    def flip(self, scores: npt.ArrayLike, scale: float) -> int:
+        """The largest score with exponential noise."""
+        logits = _logits(scores, scale)
+        return int((logits + self._generator.exponential(size=len(logits))).argmax())
+
+    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
+        """``selection.draw_compositions`` over the generator's bits."""
+        return draw_compositions(scores, scale, size, self.bits)
+
+    def bits(self, count: int) -> int:
+        """Bits of the generator."""
+        size = -(-count // 8)
+        return int.from_bytes(self._generator.bytes(size)) >> (8 * size - count)
+
     def _sum_zero(self, cells: int, scale: float) -> Integers:
         """The rejection of ``noise._sum_zero`` in floating point."""
         from scipy.special import gammaln
@@ -74,3 +95,10 @@ class SeededNoise:
         bars = np.sort(self._generator.choice(total + cells - 1, cells - 1, replace=False))
         edges = np.concatenate([[-1], bars, [total + cells - 1]])
         return first - (np.diff(edges) - 1)
+
+
+def _logits(scores: npt.ArrayLike, scale: float) -> npt.NDArray[np.float64]:
+    """Scores over the scale, relative to the best."""
+    bounded = bounded_scores(scores)
+    with np.errstate(over="ignore"):
+        return np.maximum((bounded - bounded.max()) / scale, -1e300)

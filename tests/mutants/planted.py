@@ -33,6 +33,12 @@ RELEASE, NOISE, BUDGET = (
     "tests/privacy/test_noise.py",
     "tests/privacy/test_accounting.py",
 )
+SAMPLE, MAP, QUANTILE = (
+    "tests/mechanisms/test_posterior_sample.py",
+    "tests/mechanisms/test_map_estimate.py",
+    "tests/mechanisms/test_quantile.py",
+)
+TRUNCATED, SELECTION = "tests/mechanisms/test_truncated.py", "tests/privacy/test_selection.py"
 LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
 FOURIER, NONNEGATIVITY = "tests/mechanisms/test_fourier.py", "tests/mechanisms/test_nonnegativity.py"
 GAUSSIAN, COMPOSITION, PARALLEL = (
@@ -318,6 +324,104 @@ MUTANTS = (
         "rank = int(np.count_nonzero(missed > MISS)) + 1",
         "rank = int(probability * count)",
         (NONNEGATIVITY,),
+        "a posterior draw clipped into the region",
+        "mechanisms/posterior_sample.py",
+        "return draw_truncated_dirichlet(noise, self.prior + counts / temperature, self.floor, self.draws)",
+        "free = draw_truncated_dirichlet(noise, self.prior + counts / temperature, 1e-300, self.draws)\n"
+        "            return np.clip(free, self.floor, 1 - self.floor)",
+        (f"{SAMPLE}::test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor",),
+    ),
+    Mutant(
+        "a truncated beta draw clipped into the region",
+        "mechanisms/truncated.py",
+        "return TruncatedBeta(shapes[i], later[i], floor / left, (levels - 1 - i) * floor / left)",
+        "return TruncatedBeta(shapes[i], later[i], 1e-300, 1e-300)",
+        (TRUNCATED,),
+    ),
+    Mutant(
+        "a proposal kept whatever its mass",
+        "mechanisms/truncated.py",
+        "if i > 0 and math.log(_uniform(noise)) > law.log_mass - top.log_mass:",
+        "if False:",
+        (TRUNCATED,),
+    ),
+    Mutant(
+        "permute-and-flip used as a posterior sampler",
+        "mechanisms/lattice.py",
+        'pick = noise.choose if law == "softmax" else noise.flip',
+        "pick = noise.flip",
+        (f"{SAMPLE}::test_draws_have_the_recorded_law",),
+    ),
+    Mutant(
+        "OpenDP asked for permute-and-flip where softmax is meant",
+        "privacy/noise.py",
+        'measure = zero_concentrated_divergence() if law == "softmax" else max_divergence()',
+        "measure = max_divergence()",
+        (SELECTION,),
+    ),
+    Mutant(
+        "normalised score with the plain score's sensitivity",
+        "mechanisms/lattice.py",
+        "totals = sum(scores[level, points[:, level]] for level in range(candidates.levels))",
+        "plain = sum(scores[level, points[:, level]] for level in range(candidates.levels))\n"
+        "    totals = (plain - plain.max()) * UNIT * 16 // max(1, int(plain.max() - plain.min()))",
+        (MAP,),
+    ),
+    Mutant(
+        "the prior's sharpness follows the data",
+        "mechanisms/posterior_sample.py",
+        "(self.prior - 1) * np.log(candidates.probabilities) * scale",
+        "(self.prior - 1 + counts.sum()) * np.log(candidates.probabilities) * scale",
+        (SAMPLE,),
+    ),
+    Mutant(
+        "a draw under replace at the price of add/remove",
+        "mechanisms/lattice.py",
+        "return one * unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "return one * unit.rows_per_person",
+        (SAMPLE,),
+    ),
+    Mutant(
+        "rows per person ignored by a draw",
+        "mechanisms/lattice.py",
+        "return one * unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "return one * (2 if unit.n_is_public else 1)",
+        (SAMPLE,),
+    ),
+    Mutant(
+        "k draws at the price of one",
+        "mechanisms/posterior_sample.py",
+        "temperature = selection_scale(reach, epsilon / mechanism.draws) / UNIT",
+        "temperature = selection_scale(reach, epsilon) / UNIT",
+        (SAMPLE,),
+    ),
+    Mutant(
+        "k continuous draws at the price of one",
+        "mechanisms/posterior_sample.py",
+        "temperature = max(reach * mechanism.draws / float(epsilon), 2.0**-40)",
+        "temperature = max(reach / float(epsilon), 2.0**-40)",
+        (SAMPLE,),
+    ),
+    Mutant(
+        "quantile exponent without /2",
+        "mechanisms/quantile.py",
+        "return 2 * furthest * unit.rows_per_person",
+        "return furthest * unit.rows_per_person",
+        (QUANTILE,),
+    ),
+    Mutant(
+        "quantiles that each take the whole epsilon",
+        "mechanisms/quantile.py",
+        "share = exact(self.epsilon) / len(self.probabilities)",
+        "share = exact(self.epsilon)",
+        (QUANTILE,),
+    ),
+    Mutant(
+        "floats decide near a boundary",
+        "privacy/selection.py",
+        "return value if after_low and before_high and error < np.inf else None",
+        "return value",
+        (SELECTION,),
     ),
 )
 

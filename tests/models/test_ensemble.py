@@ -1,0 +1,63 @@
+"""Naive Bayes over several draws averages the joint probability, not the tables and not the answers."""
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.mechanisms.posterior_sample import PosteriorSample
+from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from tests.selection import counted
+
+DOMAIN = dg.Domain.of({"y": [0, 1, 2], "a": [0, 1], "b": [0, 1, 2]})
+NETWORK = dg.naive_bayes_network(DOMAIN, "y")
+CODES = {"a": np.array([0, 1, 1, 0]), "b": np.array([2, 0, 1, 1])}
+
+
+def draws(count):
+    counts = counted(NETWORK, {(0, 0, 0): 30, (1, 1, 2): 20, (2, 1, 1): 4})
+    return dg.release(counts, PosteriorSample(20 * count, draws=count), budget=dg.Budget(20 * count))
+
+
+def test_the_prediction_is_the_normalised_average_of_joint_probabilities():
+    """Zhang et al. 2016, Appendix C.2, by hand."""
+    release = draws(7)
+    joint = np.zeros((4, 3))
+    for draw in release.value:
+        for i in range(4):
+            for y in range(3):
+                joint[i, y] += (
+                    draw.table("y")[y] * draw.table("a")[CODES["a"][i], y] * draw.table("b")[CODES["b"][i], y]
+                )
+    model = NaiveBayesEnsemble("y", release)
+    assert model.predict_proba(CODES) == pytest.approx(joint / joint.sum(axis=1, keepdims=True))
+    assert np.exp(model.predict_log_joint(CODES)) == pytest.approx(joint / 7)
+    assert model.features == ("a", "b")
+
+
+def test_it_is_neither_the_average_of_predictions_nor_that_of_tables():
+    release = draws(5)
+    model = NaiveBayesEnsemble("y", release.value)
+    members = [NaiveBayes("y", draw).predict_proba(CODES) for draw in release.value]
+    assert np.abs(np.mean(members, axis=0) - model.predict_proba(CODES)).max() > 1e-3
+    tables = {name: np.mean([draw.table(name) for draw in release.value], axis=0) for name in DOMAIN.names}
+    averaged = NaiveBayes("y", dg.Probabilities(NETWORK, tables))
+    assert np.abs(averaged.predict_proba(CODES) - model.predict_proba(CODES)).max() > 1e-3
+
+
+def test_one_draw_is_plain_naive_bayes():
+    (draw,) = draws(1).value
+    assert NaiveBayesEnsemble("y", (draw,)).predict_proba(CODES) == pytest.approx(
+        NaiveBayes("y", draw).predict_proba(CODES)
+    )
+
+
+@pytest.mark.parametrize("wrong", [(), [], None, 3])
+def test_an_ensemble_needs_draws(wrong):
+    with pytest.raises(dg.NetworkError, match="at least one draw"):
+        NaiveBayesEnsemble("y", wrong)
+
+
+def test_an_ensemble_needs_a_naive_bayes_network():
+    other = dg.Probabilities(dg.Network.of({"y": [0, 1], "a": [0, 1]}, {}), {"y": [0.5, 0.5], "a": [0.5, 0.5]})
+    with pytest.raises(dg.NetworkError, match="not a naive Bayes network"):
+        NaiveBayesEnsemble("y", (other,))

@@ -1,0 +1,220 @@
+"""Selection has its law exactly, survives any scores, and its scale rounds up (S11, S12).
+
+Statistical tests reject a right sampler with probability 1e-6; at these sizes they see a scale wrong by a third with
+probability above 0.999.
+"""
+
+import inspect
+import itertools
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpgraph.privacy.noise import SecureNoise, _selector, selection_scale
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.seeded_noise import SeededNoise
+from dpgraph.privacy.selection import (
+    DEEPEST,
+    _cumulative_bounds,
+    _decided,
+    _proposal,
+    bounded_scores,
+    draw_compositions,
+)
+from tests.selection import compositions, permute_and_flip, softmax
+
+LEVEL = 1e-6
+SCORES = np.array([0, -3, 4, 4, -20, 1], np.int64)
+SCALE = 3.0
+
+
+def pvalue(draws, log_law):
+    """Chi-square of integer draws against an exact law; candidates expected fewer than 15 times are pooled."""
+    expected = np.exp(log_law) * len(draws)
+    observed = np.bincount(draws, minlength=len(expected)).astype(float)
+    rare = expected < 15
+    expected = np.append(expected[~rare], expected[rare].sum())
+    observed = np.append(observed[~rare], observed[rare].sum())
+    keep = expected > 0
+    return stats.chisquare(observed[keep], expected[keep] * observed.sum() / expected[keep].sum()).pvalue
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(5)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("shift", [0, 10**17])
+def test_choose_and_flip_have_their_own_laws_and_not_each_others(source, shift):
+    laws = {"choose": softmax, "flip": permute_and_flip}
+    for name, other in (("choose", "flip"), ("flip", "choose")):
+        draws = [getattr(source, name)(SCORES + shift, SCALE) for _ in range(6_000)]
+        assert pvalue(draws, laws[name](SCORES / SCALE)) > LEVEL
+        assert pvalue(draws, laws[other](SCORES / SCALE)) < LEVEL
+        for factor in (2 / 3, 3 / 2):
+            assert pvalue(draws, laws[name](SCORES / (SCALE * factor))) < LEVEL
+
+
+MATRIX = -np.array([[0, 3, 9, 2, 30], [5, 0, 1, 7, 8], [2, 2, 0, 40, 11]], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("way", "shift"),
+    [("secure", 0), ("secure", 2**61), ("secure", 2**80), ("seeded", 0), ("precise", 0), ("precise", 2**80)],
+)
+def test_compositions_have_their_law_and_not_that_of_a_wrong_scale(way, shift):
+    scores = MATRIX + np.array(shift, dtype=object) if shift >= 2**63 else MATRIX + shift
+    match way:
+        case "secure":
+            drawn = SecureNoise().choose_composition(scores, 4.0, 12_000)
+        case "seeded":
+            drawn = SeededNoise(8).choose_composition(scores, 4.0, 12_000)
+        case "precise":
+            drawn = draw_compositions(scores, 4.0, 3_000, SecureNoise().bits, precise=True)
+    every = compositions(3, 4)
+    sums = np.array([sum(int(MATRIX[a, j]) for a, j in enumerate(z)) for z in every])
+    draws = [every.index(tuple(z)) for z in drawn.tolist()]
+    assert pvalue(draws, softmax(sums / 4.0)) > LEVEL
+    for factor in (2 / 3, 3 / 2):
+        assert pvalue(draws, softmax(sums / (4.0 * factor))) < LEVEL
+
+
+@pytest.mark.parametrize("scale", [0.5, 4.0, 1e6])
+def test_the_sequence_of_parts_is_exact(scale):
+    """Enumerated: the product of the conditional laws, from the rigorous bounds, is the joint law to 25 digits."""
+    every = compositions(3, 4)
+    exact = [sum(Fraction(int(MATRIX[a, j])) for a, j in enumerate(z)) / Fraction(scale) for z in every]
+
+    def power(fraction):
+        from decimal import Context, Decimal
+
+        context = Context(prec=60)
+        return Fraction(context.exp(context.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))))
+
+    masses = [power(exponent) for exponent in exact]
+    for z, mass in zip(every, masses, strict=True):
+        sequence, left = Fraction(1), 4
+        for i in range(2):
+            cumulative, slack = _cumulative_bounds(MATRIX[i:], scale, left, 40)
+            assert slack < Fraction(1, 10**25)
+            sequence *= cumulative[z[i]] - (cumulative[z[i] - 1] if z[i] else 0)
+            left -= z[i]
+        assert abs(sequence - mass / sum(masses)) < Fraction(1, 10**25)
+
+
+def test_floats_propose_only_what_decimals_confirm():
+    """The same bits through both routes give the same compositions, whatever the scores."""
+    rng = np.random.default_rng(0)
+    for trial in range(150):
+        scores = -rng.integers(0, 10 ** rng.integers(1, 12), (rng.integers(2, 5), rng.integers(2, 9)))
+        scale = float(10 ** rng.uniform(-2, 8))
+        routes = [
+            draw_compositions(scores, scale, 3, SeededNoise(trial).bits, precise=precise) for precise in (False, True)
+        ]
+        assert (routes[0] == routes[1]).all()
+
+
+def test_a_uniform_on_a_boundary_is_decided_by_more_bits():
+    """Two parts, three values with probabilities 1/3: 64 bits of 0101... lie on the boundary, the next bits decide."""
+    scores = np.zeros((2, 3), np.int64)
+    third = (2**64 - 1) // 3
+    assert _proposal(np.zeros(3), third, 1e-12) is None
+    for more, part in ((0, 0), (2**64 - 1, 1)):
+        asked = []
+
+        def bits(count, more=more, asked=asked):
+            asked.append(count)
+            return more
+
+        assert _decided(scores, 1.0, 2, third, bits) == part
+        assert asked == [64]
+
+
+@pytest.mark.parametrize("pick", [SecureNoise().choose, SecureNoise().flip, SeededNoise(1).choose, SeededNoise(1).flip])
+def test_any_finite_scores_are_selected_from(pick):
+    """S12: the ends of the floats, ties, one candidate, ten thousand."""
+    assert pick([1e308, -1e308, 0.0], 1.0) == 0
+    assert pick(np.array([-(2**70), 0, -(2**80)], dtype=object), 1.0) == 1
+    assert pick([-1e308, -1e308], 1e-3) in (0, 1)
+    assert pick([5.0], 1.0) == 0
+    ties = Counter(pick(np.zeros(10_000), 1.0) for _ in range(30))
+    assert len(ties) > 20
+    assert all(0 <= index < 10_000 for index in ties)
+
+
+@pytest.mark.parametrize("scores", [[], [math.nan, 0.0], [math.inf, 0.0], [[1.0]], ["a"], [True]])
+def test_scores_that_are_no_scores_are_refused(scores):
+    for source in (SecureNoise(), SeededNoise(1)):
+        for pick in (source.choose, source.flip):
+            with pytest.raises(ReleaseError):
+                pick(scores, 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_a_scale_of_selection_must_be_above_zero(scale):
+    with pytest.raises(ReleaseError, match="scale"):
+        SecureNoise().choose([0.0, 1.0], scale)
+
+
+def test_bounding_scores_moves_no_two_further_apart():
+    """The range of the difference of two neighbours' scores is the same or smaller after the bound (privacy)."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        size = int(rng.integers(2, 9))
+        one = [int(x) for x in rng.integers(-(2**62), 2**62, size)]
+        other = [x + int(d) for x, d in zip(one, rng.integers(-1000, 1000, size), strict=True)]
+        before = [a - b for a, b in zip(one, other, strict=True)]
+        bounded = [bounded_scores(np.array(scores, dtype=object)) for scores in (one, other)]
+        after = [int(a) - int(b) for a, b in zip(*bounded, strict=True)]
+        assert max(after) - min(after) <= max(before) - min(before)
+        assert all(scores.max() == 0 and scores.min() >= -DEEPEST for scores in bounded)
+
+
+def test_selection_scales_round_up():
+    """S11: OpenDP's own account of the scale never passes epsilon; nor does the exact ratio."""
+    rng = random.Random(2)
+    for _ in range(3_000):
+        epsilon = Fraction(rng.randint(1, 10**6), rng.choice([10, 1000, 10**5, 3 * 10**6]))
+        reach = rng.randint(1, 2**44)
+        scale = selection_scale(reach, epsilon)
+        assert Fraction(_selector("permute-and-flip", scale).map(float(reach))) <= epsilon
+        assert Fraction(reach) / Fraction(scale) <= epsilon
+        if Fraction(reach) / epsilon > 1:
+            assert Fraction(scale) <= Fraction(reach) / epsilon * (1 + Fraction(1, 10**14))
+
+
+def test_opendp_prices_the_exponential_mechanism_as_bounded_range():
+    """epsilon^2 / 8-zCDP for a score range of epsilon scales."""
+    assert _selector("softmax", 5.0).map(10.0) == pytest.approx(2.0**2 / 8)
+
+
+@pytest.mark.parametrize(("reach", "epsilon"), [(-1, Fraction(1)), (1, Fraction(0)), (10, Fraction(1, 2**120))])
+def test_no_selection_without_a_range_and_an_epsilon(reach, epsilon):
+    with pytest.raises(ReleaseError):
+        selection_scale(reach, epsilon)
+
+
+def test_permute_and_flip_is_nearer_the_best_than_the_exponential_mechanism():
+    """McKenna and Sheldon 2020: its loss is stochastically smaller; enumerated over many score lists."""
+    for scores in itertools.product([0.0, -0.5, -2.0], repeat=5):
+        logits = np.array(scores)
+        flip, choose = np.exp(permute_and_flip(logits)), np.exp(softmax(logits))
+        assert flip.sum() == pytest.approx(1)
+        for loss in (0.25, 1.0):
+            bad = logits < logits.max() - loss
+            assert flip[bad].sum() <= choose[bad].sum() + 1e-12
+
+
+def test_two_selections_differ():
+    for pick in (SecureNoise().choose, SecureNoise().flip):
+        assert len({pick(np.zeros(1000), 1.0) for _ in range(10)}) > 5
+    assert SecureNoise().bits(64) != SecureNoise().bits(64)
+    assert SeededNoise(4).bits(64) == SeededNoise(4).bits(64) < 2**64
+    assert {SeededNoise(seed).bits(3) for seed in range(60)} == set(range(8))
+
+
+def test_selection_takes_no_seed():
+    """S3: nothing in its signatures could carry one."""
+    for function in (SecureNoise.choose, SecureNoise.flip, SecureNoise.choose_composition, SecureNoise.bits):
+        assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state", "generator"}
