@@ -11,7 +11,7 @@ from dpgraph.mechanisms.posterior_sample import PosteriorSample
 from tests.selection import counted
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2]}, {"b": ["a"]})
-COUNTS = counted(NETWORK, {(0, 0): 5, (1, 2): 77_001})
+COUNTS = counted(NETWORK, {(0, 0): 5, (1, 2): 987_654_321})
 UNITS = [dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove", 3)]
 MECHANISMS = [
     PosteriorSample("0.7", draws=3, grid=6),
@@ -32,7 +32,7 @@ def test_a_release_round_trips_exactly(mechanism, unit, noise, tmp_path):
     assert repr(back) == repr(release)
     assert dg.cost(back) == dg.cost(release)
     text = (tmp_path / "r.json").read_text()
-    assert "77001" not in text
+    assert "987654321" not in text
     assert json.loads(text)["kind"] == ("draws" if isinstance(release.value, tuple) else "probabilities")
     assert json.loads(text)["private"] is (noise is None)
 
