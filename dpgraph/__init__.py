@@ -45,6 +45,9 @@ _HOMES = {
     "GaussianMechanism": "mechanisms.gaussian",
     "FourierMechanism": "mechanisms.fourier",
     "UnprovedGuaranteeWarning": "mechanisms.fourier",
+    "PosteriorSample": "mechanisms.posterior_sample",
+    "MapEstimate": "mechanisms.map_estimate",
+    "PrivateQuantile": "mechanisms.quantile",
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
@@ -52,6 +55,7 @@ _HOMES = {
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
     "NaiveBayes": "models.naive_bayes",
+    "NaiveBayesEnsemble": "models.naive_bayes",
     "query": "files.pgmpy",
     "sample_rows": "inference.queries",
     "save": "files.documents",
@@ -75,15 +79,19 @@ __all__ = [
     "FourierMechanism",
     "GaussianMechanism",
     "LaplaceMechanism",
+    "MapEstimate",
     "NaiveBayes",
+    "NaiveBayesEnsemble",
     "Network",
     "NetworkError",
     "NoisyCoefficients",
     "NoisyCounts",
+    "PosteriorSample",
     "PrivacyCost",
     "PrivacyLeakWarning",
     "PrivacyUnit",
     "PrivateNaiveBayes",
+    "PrivateQuantile",
     "Probabilities",
     "Release",
     "ReleaseError",
@@ -120,7 +128,10 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
     from dpgraph.mechanisms.gaussian import GaussianMechanism
     from dpgraph.mechanisms.laplace import LaplaceMechanism
-    from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
+    from dpgraph.mechanisms.map_estimate import MapEstimate
+    from dpgraph.mechanisms.posterior_sample import PosteriorSample
+    from dpgraph.mechanisms.quantile import PrivateQuantile
+    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import (
         BudgetExceededError,

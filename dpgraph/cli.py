@@ -118,11 +118,13 @@ def cost(
 @_DELTA
 @click.option(
     "--mechanism",
-    type=click.Choice(["auto", "laplace", "gaussian", "fourier"]),
+    type=click.Choice(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
     default="auto",
     show_default=True,
     help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
 )
+@click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), help="What laplace measures.")
+@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), help="How laplace shares epsilon.")
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN
@@ -133,20 +135,31 @@ def release(
     epsilon: str,
     delta: str,
     mechanism: str,
+    tables: Any,
+    allocation: Any,
     neighbours: str,
     rows_per_person: int,
     dry_run: bool,
     out: Path,
 ) -> None:
-    """Release noisy family counts of ROWS, once, under a budget."""
+    """Release noisy family counts of ROWS, once, under a budget.
+
+    Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
+    """
     from dpgraph.analysis.cost import mechanism_named
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_network
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.counts import count
 
     graph, budget = read_network(network), _budget(epsilon, neighbours, rows_per_person, delta)
-    chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
+    if tables or allocation:
+        if mechanism not in ("auto", "laplace"):
+            raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
+        chosen: Any = LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
+    else:
+        chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if _only_priced(dry_run, chosen, graph, budget):
         return
     _must_be_writable(out, ".json")

@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from dpgraph.analysis.cost import MECHANISMS, mechanism_named
+from dpgraph.analysis.cost import mechanism_named
 from dpgraph.inference.dirichlet import check_prior, posterior
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
@@ -29,6 +29,9 @@ from dpgraph.statistics.counts import count
 from dpgraph.statistics.infer import domain_of_rows
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network
+
+#: The mechanisms a classifier is fitted from by name: those that release counts.
+MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
 
 
 class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):

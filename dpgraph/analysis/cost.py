@@ -21,6 +21,8 @@ from dpgraph.analysis.candidates import Candidate, candidates
 from dpgraph.mechanisms.fourier import FourierMechanism
 from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.mechanisms.map_estimate import MapEstimate
+from dpgraph.mechanisms.posterior_sample import PosteriorSample
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.merging import holders
 from dpgraph.structure.network import Family, Network
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: The names ``mechanism_named`` knows.
-MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
+MECHANISMS = ("auto", "laplace", "gaussian", "fourier", "posterior-sample", "map")
 
 #: Rows drawn, from a fixed seed, to read the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -141,7 +143,13 @@ def mechanism_named(
         return GaussianMechanism(epsilon, delta)
     if exact(delta, "delta", zero=True) > 0:
         raise ReleaseError(f"mechanism {name!r} is pure, delta 0; got delta {delta!r}")
-    return LaplaceMechanism(epsilon) if name == "laplace" else FourierMechanism(epsilon)
+    pure = {
+        "laplace": LaplaceMechanism,
+        "fourier": FourierMechanism,
+        "posterior-sample": PosteriorSample,
+        "map": MapEstimate,
+    }
+    return pure[name](epsilon)
 
 
 def graph_facts(network: Network) -> dict[str, Any]:
