@@ -41,7 +41,12 @@ lint: $(VENV)/test.stamp  ## style, types and import contracts
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-bench: $(VENV)/demo.stamp  ## measured errors and accuracies, beside peers
+$(VENV)/bench.stamp: pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) (once)" >&2
+	$(PIP) -e '.[demo,plot]'
+	@touch $@ $(VENV)/demo.stamp
+
+bench: $(VENV)/bench.stamp  ## measured errors and accuracies, beside peers
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove what the targets made

@@ -324,6 +324,8 @@ MUTANTS = (
         "rank = int(np.count_nonzero(missed > MISS)) + 1",
         "rank = int(probability * count)",
         (NONNEGATIVITY,),
+    ),
+    Mutant(
         "a posterior draw clipped into the region",
         "mechanisms/posterior_sample.py",
         "return draw_truncated_dirichlet(noise, self.prior + counts / temperature, self.floor, self.draws)",
