@@ -23,6 +23,7 @@ from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.mechanisms.map_estimate import MapEstimate
 from dpgraph.mechanisms.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.sensitivity import parity_sensitivity
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.merging import holders
 from dpgraph.structure.network import Family, Network
@@ -157,7 +158,7 @@ def graph_facts(network: Network) -> dict[str, Any]:
     import networkx as nx
     from networkx.algorithms.approximation import treewidth_min_degree
 
-    graph = network.to_networkx()
+    graph, parity = network.to_networkx(), parity_sensitivity(network)
     return {
         "variables": len(network.families),
         "arcs": graph.number_of_edges(),
@@ -165,6 +166,7 @@ def graph_facts(network: Network) -> dict[str, Any]:
         "maximal tables": len(network.maximal_families),
         "merged tables": len(network.measured_families),
         "downward closure": len(network.downward_closure()),
+        "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
         "treewidth at most": treewidth_min_degree(nx.moral_graph(graph))[0],
     }
 

@@ -80,6 +80,7 @@ def test_facts_of_alarm():
     assert (facts["variables"], facts["arcs"], facts["cells"], facts["maximal tables"]) == (37, 46, 752, 25)
     assert facts["downward closure"] == 142
     assert facts["treewidth at most"] == 4
+    assert dg.privacy_cost(dg.read_network("example:asia"), epsilon=1).facts["parity sensitivity"] == 14
 
 
 @pytest.mark.parametrize(
