@@ -283,7 +283,7 @@ def sample(model: str, n: int, seed: int | None, out: Path) -> None:
 
     _must_be_writable(out, ".csv", ".parquet")
     rows = sample_rows(probabilities_of(load(model)), n, np.random.default_rng(seed))
-    if out.suffix == ".parquet":
+    if out.suffix.lower() == ".parquet":
         rows.to_parquet(out, index=False)
     else:
         write_whole(out, rows.to_csv(index=False))

@@ -153,8 +153,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The features as a frame, and the labels."""
-        import pandas as pd
-
         if self.domain is None:
             raise DomainError(
                 "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
@@ -163,14 +161,27 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         frame = self._features(X, reset=True)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        labels = column_or_1d(y, warn=True)
+        labels = self._labels(y)
         if len(labels) != len(frame):
             raise DomainError("X and y must have the same number of rows")
+        return frame, _Labels(labels, getattr(y, "name", None))
+
+    def _labels(self, y: Any) -> npt.NDArray[Any]:
+        """y as one column; with a declared domain encoding judges it, as scikit-learn's checks count labels aloud."""
+        import pandas as pd
+
+        infer = isinstance(self.domain, str)
+        if not infer:
+            column = np.asarray(y)
+            if column.ndim != 1:
+                raise DomainError("y must be one column, a label for each row")
+            return column
+        labels = column_or_1d(y, warn=True)
         if pd.isna(np.asarray(labels, dtype=object)).any():
             raise DomainError("y holds nulls")
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
-        return frame, _Labels(labels, getattr(y, "name", None))
+        return labels
 
     def _features(self, X: Any, *, reset: bool) -> Any:
         """X as a DataFrame whose columns are the features' names."""
@@ -180,10 +191,19 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name] for name in X.columns})
             return frame.rename(columns=str)
-        infer = isinstance(self.domain, str)
-        array: Any = validate_data(self, X, reset=reset, dtype="numeric" if infer else None, ensure_all_finite=infer)
+        array: Any = self._array(X, reset=reset)
         names = self._names(array.shape[1]) if reset else list(self.model_.features)
         return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
+
+    def _array(self, X: Any, *, reset: bool) -> Any:
+        """X as a two-dimensional array; where the domain is declared, a refusal repeats no row."""
+        if isinstance(self.domain, str):
+            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=True)
+        try:
+            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        except (ValueError, TypeError) as error:
+            failure = type(error).__name__
+        raise DomainError(f"X must be a table or a two-dimensional array of the declared features ({failure})")
 
     def _names(self, features: int) -> list[str]:
         """Names for the columns of an array: the declared variables in order, the last one being the target."""

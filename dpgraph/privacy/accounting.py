@@ -256,6 +256,10 @@ class Budget:
         """
         if os.getpid() != self._process:
             raise ReleaseError("this budget belongs to another process; make the release in the process that owns it")
+        if not isinstance(event, Event):
+            raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
+        if exact(event.epsilon) != event.epsilon or exact(event.delta, "delta", zero=True) != event.delta:
+            raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
         with self._lock:
             spent, price = cost(self._events), cost(event)
             if spent.epsilon + price.epsilon > self.epsilon or spent.delta + price.delta > self.delta:

@@ -171,7 +171,7 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
     target = Fraction(sensitivity) / epsilon
     if target > MAX_SCALE:
         raise ReleaseError(
-            f"epsilon {float(epsilon):g} asks for noise of scale {float(target):.3g}: nothing could be learned from it"
+            f"epsilon {float(epsilon):.3g} asks for noise of a scale above 2^40: nothing could be learned from it"
         )
     scale = max(float(target), MIN_SCALE)
     while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:

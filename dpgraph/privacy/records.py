@@ -57,6 +57,8 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
             text = str(value).strip()
             if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
                 raise ValueError
+            if "/" not in text and float(text) == 0 and text.lower().partition("e")[0].strip("+0."):
+                raise ValueError  # so small that its exact value would take longer than it is worth
             number = Fraction(text)
         size = float(number)
     except (ValueError, ZeroDivisionError, OverflowError, TypeError):

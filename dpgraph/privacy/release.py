@@ -49,7 +49,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         BudgetExceededError: If the budget is too small; nothing is charged.
     """
     network = getattr(statistics, "network", None)
-    if network is None:
+    if network is None or not callable(getattr(statistics, "sensitive_margin", None)):
         raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
@@ -57,7 +57,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
     source = SecureNoise() if noise is None else noise
-    if not callable(getattr(source, "add", None)):
+    if isinstance(source, type) or not callable(getattr(source, "add", None)) or not hasattr(source, "private"):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     event = mechanism.event(network, budget.unit)
     budget.charge(event)

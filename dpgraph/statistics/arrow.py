@@ -88,7 +88,11 @@ def _from_path(path: Path, domain: Domain) -> Iterator[tuple[Batch, bool]]:
     if not os.path.exists(path):
         raise DomainError(f"there is no file {path}")
     if path.is_dir():
-        files = sorted(file for suffix in PARQUET_SUFFIXES for file in path.rglob(f"*{suffix}") if _visible(file, path))
+        files = sorted(
+            file
+            for file in path.rglob("*")
+            if file.name.lower().endswith(PARQUET_SUFFIXES) and file.is_file() and _visible(file, path)
+        )
         if not files:
             raise DomainError(f"the folder {path} holds no Parquet file")
         for file in files:
@@ -115,7 +119,7 @@ def _from_parquet(path: Path, domain: Domain) -> Iterator[Batch]:
             _require(file.schema_arrow.names, domain, path.name)
             for batch in file.iter_batches(columns=list(domain.names)):
                 yield _select(batch, domain)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         failure = type(error).__name__
     else:
         return
@@ -136,11 +140,11 @@ def _from_csv(path: Path, domain: Domain) -> Iterator[Batch]:
     try:
         names = csv.open_csv(path).schema.names
         _require(names, domain, path.name)
-        for batch in csv.open_csv(
-            path, convert_options=options, parse_options=csv.ParseOptions(newlines_in_values=True)
-        ):
+        # In a file of one column an empty line is a row with a null; skipping it would let a value change n.
+        parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
+        for batch in csv.open_csv(path, convert_options=options, parse_options=parsing):
             yield _select(batch, domain)
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
         failure = type(error).__name__
     else:
         return

@@ -28,7 +28,8 @@ Unsigned = npt.NDArray[np.unsignedinteger[Any]]
 #: Codes of what is not a level, before the domain's declared action.
 UNKNOWN, NULL, WRONG_TYPE = -1, -2, -3
 
-_NUMBER_NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "None")
+#: Words that mean a null in a CSV column of numbers or booleans, in any case; in text only the empty field does.
+_NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +115,10 @@ def encode_column(array: pa.Array, variable: Variable, name: str, is_text: bool 
 
 def level_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> npt.NDArray[np.int64]:
     """The position of each value's level, or UNKNOWN, NULL or WRONG_TYPE."""
-    if len(array) == array.null_count:
-        return np.full(len(array), NULL)
     if is_text:
         return _text_codes(array, variable)
+    if len(array) == array.null_count:
+        return np.full(len(array), NULL)
     if isinstance(variable, Bins):
         if _is_string(array.type):
             return _matched(array.cast(pa.large_string()), variable.levels, pa.large_string())
@@ -168,15 +169,19 @@ def _word_code(word: str, variable: Variable) -> int:
     """The code of one word of a CSV file."""
     if isinstance(variable, Bins) and word in variable.levels:
         return variable.levels.index(word)
-    if isinstance(variable, Categories) and variable.kind != "number":
-        value: object = word if variable.kind == "text" else {"true": True, "false": False}.get(word.lower(), word)
-    elif word.strip() in _NUMBER_NULLS:
+    if isinstance(variable, Categories) and variable.kind == "text":
+        value: object = word
+    elif word.strip().lower() in _NULL_WORDS:
         return NULL
+    elif isinstance(variable, Categories) and variable.kind == "boolean":
+        value = {"true": True, "false": False}.get(word.strip().lower(), word)
     else:
         try:
             value = float(word)
         except ValueError:
-            return WRONG_TYPE
+            return UNKNOWN if isinstance(variable, Categories) and variable.other is not None else WRONG_TYPE
+        if value != value:
+            return NULL
     position = variable.code(value)
     return UNKNOWN if position is None else position
 

@@ -46,6 +46,8 @@ class Categories:
     missing: Level | None = None
 
     def __init__(self, levels: Iterable[Level], other: Level | None = None, missing: Level | None = None) -> None:
+        if isinstance(levels, set | frozenset):
+            raise NetworkError("levels must be a list, whose order is fixed, not a set")
         if isinstance(levels, str | bytes):
             raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
         object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))

@@ -127,3 +127,13 @@ def test_a_budget_shows_its_unit():
 def test_costs_compose_by_adding():
     assert cost([spend("0.1", "1e-6"), spend("0.2")]).epsilon == Fraction(3, 10)
     assert cost([]).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "event", [Event("refund", Fraction(-1)), Event("nan", float("nan")), Event("float", 0.1), "event", None], ids=repr
+)
+def test_what_is_no_exact_price_is_not_charged(event):
+    budget = Budget("0.5")
+    with pytest.raises(ReleaseError):
+        budget.charge(event)
+    assert budget.events == ()

@@ -216,3 +216,15 @@ def test_what_is_no_noise_source_is_refused_uncharged(counts):
     with pytest.raises(dg.ReleaseError, match="noise must be a source"):
         dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=3)
     assert budget.spent == 0
+
+
+@pytest.mark.parametrize("subject", ["released", "probabilities"])
+def test_what_is_released_already_is_no_statistic(counts, subject):
+    budget = dg.Budget(1)
+    release = dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget)
+    value = {"released": release.value, "probabilities": dg.posterior(release).mean()}[subject]
+    with pytest.raises(dg.ReleaseError, match="takes statistics"):
+        dg.release(value, dg.LaplaceMechanism("0.5"), budget=budget)
+    with pytest.raises(dg.ReleaseError, match="noise must be a source"):
+        dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.SeededNoise)
+    assert budget.spent == Fraction(1, 2)

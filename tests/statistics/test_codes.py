@@ -145,7 +145,7 @@ def test_csv_words_for_nulls_are_nulls_where_numbers_are_declared(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text('v\nNA\nNaN\nnan\n\n1\n 2 \n"1"\n1e0\n', encoding="utf-8")
     domain = dg.Domain.of({"v": dg.Categories([1, 2, 9], missing=9)})
-    assert dg.encode(path, domain).columns["v"].tolist() == [2, 2, 2, 0, 1, 0, 0]  # an empty line is no row
+    assert dg.encode(path, domain).columns["v"].tolist() == [2, 2, 2, 2, 0, 1, 0, 0]  # an empty line is a null
 
 
 def test_csv_booleans_are_read_in_any_case_and_nothing_else():

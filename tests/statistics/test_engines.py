@@ -276,3 +276,39 @@ def test_infer_domain_warns_and_reads_public_rows():
     with pytest.warns(dg.DomainWarning):
         assert dg.infer_domain(many).sizes["wide"] == 4
     dg.count(rows, dg.Network.of(domain, {}))
+
+
+@pytest.mark.parametrize("rows", [["", ""], ["", "x"], ["x", ""], ["NA", "", "x"]])
+def test_an_empty_csv_field_means_the_same_whatever_the_other_rows_hold(rows, tmp_path):
+    """A level "" of its own beside another level for nulls: one row must never move another."""
+    network = dg.Network.of({"a": dg.Categories(["", "x", "NA"], missing="NA"), "b": ["0"]}, {})
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "".join(f"{word},0\n" for word in rows))
+    expected = [rows.count(level) for level in ("", "x", "NA")]
+    assert dg.count(path, network).sensitive_margin(("a",)).tolist() == expected
+
+
+def test_a_null_row_of_a_one_column_csv_is_a_row(tmp_path):
+    """Else replacing one person by a null would change the public n."""
+    network = dg.Network.of({"a": dg.Categories(["x", "y", "NA"], missing="NA")}, {})
+    path = tmp_path / "rows.csv"
+    for middle in ("y", ""):
+        path.write_text(f"a\nx\n{middle}\nx\n")
+        assert dg.count(path, network).sensitive_rows == 3
+
+
+def test_csv_words_that_mean_null_or_other(tmp_path):
+    domain = {"n": dg.Categories([1, 2, 9], other=9, missing=2), "b": dg.Bins([0, 1, 2], missing=True)}
+    network = dg.Network.of(domain, {})
+    path = tmp_path / "rows.csv"
+    path.write_text("n,b\nNAN,0.5\nNULL,-nan\nabc,none\n1,n/a\n")
+    counts = dg.count(path, network)
+    assert counts.sensitive_margin(("n",)).tolist() == [1, 2, 1]
+    assert counts.sensitive_margin(("b",)).tolist() == [1, 0, 3]
+
+
+def test_a_folder_reads_parquet_files_whatever_their_case(tmp_path):
+    parquet(frame(5), tmp_path / "a.parquet")
+    parquet(frame(7), tmp_path / "b.PARQUET")
+    (tmp_path / "c.parquet").mkdir()
+    assert dg.count(tmp_path, NETWORK).sensitive_rows == 12
