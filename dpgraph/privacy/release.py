@@ -56,7 +56,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     source = SecureNoise() if noise is None else noise
-    if isinstance(source, type) or not callable(getattr(source, "add", None)) or not hasattr(source, "private"):
+    if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     event = mechanism.event(network, budget.unit)
     budget.charge(event)
