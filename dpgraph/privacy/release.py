@@ -57,7 +57,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
     source = SecureNoise() if noise is None else noise
-    if isinstance(source, type) or not callable(getattr(source, "add", None)) or not hasattr(source, "private"):
+    if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     event = mechanism.event(network, budget.unit)
     budget.charge(event)
