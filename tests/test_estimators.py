@@ -32,8 +32,6 @@ def rows(n=240, seed=0):
 
 X, Y = rows()
 
-#: scikit-learn's checks that do not hold, with the reason for each.
-EXPECTED_FAILURES = {}
 #: The checks that need an optional environment of scikit-learn's own skip themselves.
 SKIPPED = {"check_array_api_input"}
 
@@ -49,8 +47,6 @@ def checks():
 
 @pytest.mark.parametrize(("estimator", "check"), checks())
 def test_scikit_learns_own_check(estimator, check):
-    if check.func.__name__ in EXPECTED_FAILURES:
-        pytest.xfail(EXPECTED_FAILURES[check.func.__name__])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PrivacyLeakWarning)
         check(estimator)
