@@ -1,0 +1,146 @@
+"""What a release says about the unknown rows: linear statistics of them, each with the exact law of its noise.
+
+Every noise-aware method reads a release through this one form. The likelihood of tables s is the product over the
+measured statistics of law(y - s): proportional to exp(-|y - s| / scale) for Laplace noise, sum-zero Laplace noise
+included, as its normalisation does not depend on s (MATHS 1.2), and to exp(-(y - s)^2 / (2 scale^2)) for Gaussian noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import DiscreteGaussian, NoiseLaw, ReleaseError
+from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """Noisy linear statistics of the table over some variables.
+
+    Attributes:
+        variables: The table's variables, one axis each.
+        shape: Their levels.
+        values: The released integers, shape (statistics,).
+        law: The law of the noise of each value.
+        weights: What a row in a cell adds to each statistic, shape (cells, statistics); None where the statistics are
+            the cells themselves.
+        step: What a draw of the law was multiplied by.
+    """
+
+    variables: Family
+    shape: tuple[int, ...]
+    values: Integers
+    law: NoiseLaw
+    weights: Integers | None = None
+    step: int = 1
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian; else it is Laplace."""
+        return isinstance(self.law, DiscreteGaussian)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in the units of ``values``."""
+        return self.law.scale * self.step
+
+    def statistics(self, counts: Integers) -> Integers:
+        """The exact statistics of a table of counts, its cells flat or not."""
+        flat = np.asarray(counts, np.int64).reshape(-1)
+        return flat if self.weights is None else flat @ self.weights
+
+    def log_likelihood(self, counts: Integers) -> float:
+        """ln of the noise law at (values - statistics), up to a constant."""
+        residual = (self.values - self.statistics(counts)) / self.scale
+        return float(-0.5 * (residual**2).sum() if self.gaussian else -np.abs(residual).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that a release says: its measured tables, and the number of rows where it is public."""
+
+    network: Network
+    tables: tuple[MeasuredTable, ...]
+    n: int | None
+
+    def log_likelihood(self, records: dict[str, npt.NDArray[np.integer]]) -> float:
+        """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
+        return sum(table.log_likelihood(counted(records, table.variables, table.shape)) for table in self.tables)
+
+
+def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
+    """The evidence of released counts or coefficients.
+
+    Raises:
+        ReleaseError: If the value is neither.
+    """
+    network = noisy.network
+    if isinstance(noisy, NoisyCounts):
+        tables = tuple(
+            MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in noisy.tables.items()
+        )
+        return Evidence(network, tables, noisy.n)
+    if not isinstance(noisy, NoisyCoefficients):
+        raise ReleaseError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+    tables = tuple(
+        MeasuredTable(
+            block,
+            network.shape(block),
+            values.reshape(-1),
+            noisy.laws[block],
+            block_weights(network.shape(block), noisy.grid),
+            noisy.step,
+        )
+        for block, values in noisy.blocks.items()
+    )
+    return Evidence(network, tables, noisy.n)
+
+
+def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
+    """What a row in each cell adds to the integer coefficients of its block, shape (cells, coefficients).
+
+    >>> block_weights((3,), 1)
+    array([[ 1,  1],
+           [-1,  1],
+           [ 0, -2]])
+    """
+    weights: Integers = np.ones((1, 1), np.int64)
+    for size in levels:
+        weights = np.kron(weights, contrast_matrix(size)[1:].T)
+    return weights * fixed_point(levels, grid).reshape(-1)
+
+
+def counted(records: dict[str, npt.NDArray[np.integer]], variables: Family, shape: tuple[int, ...]) -> Integers:
+    """The contingency table of some variables of records."""
+    if not variables:
+        return np.array(len(next(iter(records.values()))), np.int64)
+    index = np.ravel_multi_index([records[name].astype(np.int64) for name in variables], shape)
+    return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def rows_estimate(given: Evidence) -> tuple[float, float]:
+    """The number of rows by inverse-variance weighting of what each table says, with its standard deviation."""
+    if given.n is not None:
+        return float(given.n), 0.0
+    weight = total = 0.0
+    for table in given.tables:
+        spread = table.law.variance(table.values.size) * table.step**2
+        if table.weights is None:
+            value, variance = float(table.values.sum()), spread * table.values.size
+        elif not table.variables:
+            value, variance = float(table.values[0]), spread
+        else:
+            continue
+        weight += 1 / max(variance, 1e-12)
+        total += value / max(variance, 1e-12)
+    return max(0.0, total / weight), weight**-0.5
+
+
+def concentration_tables(network: Network, prior: float) -> dict[str, Reals]:
+    """The Dirichlet concentrations before any row: the same in every cell of every family."""
+    return {name: np.full(network.shape(network.family(name)), float(prior)) for name in network.domain.names}
