@@ -2,7 +2,8 @@
 
 Every noise-aware method reads a release through this one form. The likelihood of tables s is the product over the
 measured statistics of law(y - s): proportional to exp(-|y - s| / scale) for Laplace noise, sum-zero Laplace noise
-included, as its normalisation does not depend on s (MATHS 1.2), and to exp(-(y - s)^2 / (2 scale^2)) for Gaussian noise.
+included, as its normalisation does not depend on s (MATHS 1.2), and to exp(-(y - s)^2 / (2 scale^2)) for Gaussian
+noise.
 """
 
 from __future__ import annotations
