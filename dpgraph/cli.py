@@ -93,7 +93,7 @@ def cost(
         promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
         advice = {"recommended": repr(report.recommended), "reason": report.reason}
         facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
-        tables = {name: _records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs")}
+        tables = {name: _records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs", "bounds")}
         click.echo(json.dumps(settings | promise | advice | facts | tables, indent=1))
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
@@ -104,6 +104,7 @@ def cost(
         f"recommended: {report.recommended}\n{report.reason}\n\n"
         f"by family, under the recommended mechanism:\n{_plain(report.nodes)}\n\n"
         f"the dearest arcs:\n{_plain(report.arcs.head(10))}\n\n"
+        f"what Zhang et al. 2016 prove, beside what happens:\n{_plain(report.bounds)}\n\n"
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
         "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
         "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
@@ -124,7 +125,9 @@ def cost(
     help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
 )
 @click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), help="What laplace measures.")
-@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), help="How laplace shares epsilon.")
+@click.option(
+    "--allocation", type=click.Choice(["optimal", "closed-form", "uniform"]), help="How laplace shares epsilon."
+)
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN

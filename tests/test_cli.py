@@ -103,7 +103,7 @@ def test_release_writes_a_release_and_says_what_it_cost():
 
 
 @pytest.mark.parametrize("tables", ["families", "maximal", "merged"])
-@pytest.mark.parametrize("allocation", ["optimal", "uniform"])
+@pytest.mark.parametrize("allocation", ["optimal", "closed-form", "uniform"])
 def test_release_as_it_was_asked_for(tables, allocation):
     out = release(
         "r.json", "--tables", tables, "--allocation", allocation, "--neighbours", "add-remove", "--rows-per-person", "2"

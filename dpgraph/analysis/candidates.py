@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from dpgraph.analysis.expected import draw_error
 from dpgraph.inference.consistency import consistent_variance
-from dpgraph.mechanisms.allocation import residual_design
-from dpgraph.mechanisms.fourier import GRID, FourierMechanism
+from dpgraph.mechanisms.blocks import GRID
+from dpgraph.mechanisms.fourier import FourierMechanism
 from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.sensitivity import l1_sensitivity, l2_squared
-from dpgraph.privacy.records import Measurement, PrivacyUnit, exact
-from dpgraph.structure.basis import cell_variance
+from dpgraph.mechanisms.map_estimate import MapEstimate
+from dpgraph.mechanisms.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.sensitivity import block_l2_squared, l1_sensitivity, l2_squared
+from dpgraph.privacy.records import Measurement, PrivacyUnit, ReleaseError
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +50,22 @@ class Candidate:
 
 
 def candidates(
-    network: Network, epsilon: Fraction, delta: Fraction, unit: PrivacyUnit, n: int | None
+    network: Network, epsilon: Fraction, delta: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None
 ) -> Iterator[Candidate]:
-    """Every mechanism that can be priced in closed form under this budget."""
+    """Every mechanism that can be priced in closed form under this budget.
+
+    Args:
+        network: The DAG over its domain.
+        epsilon: The budget.
+        delta: Above 0, Gaussian mechanisms too.
+        unit: Whom to protect.
+        counts: Hypothetical family counts, on which the error of posterior draws depends; without them it is NaN.
+    """
     yield from _laplace(network, epsilon, unit)
     yield from _fourier(network, epsilon, unit)
     if delta > 0:
         yield from _gaussian(network, epsilon, delta, unit)
+    yield from _choices(network, epsilon, unit, counts)
 
 
 def _laplace(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator[Candidate]:
@@ -109,17 +121,32 @@ def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: Privac
     yield Candidate(
         "Gaussian, maximal tables", mechanism, network, measured, variances, reach, "least squares; delta above 0"
     )
-    if unit == PrivacyUnit("add-remove"):
-        design = residual_design(network, exact(mechanism.rho or 0, "rho")).variances
-        every = {block: design.get(block, 0.0) for block in network.downward_closure()}
-        bound = {family: cell_variance(network, every, family) for family in network.families}
+    if not unit.n_is_public:
+        residual = GaussianMechanism(epsilon, delta, basis="residual")
+        measured = residual.event(network, unit).measurements
+        reach = math.sqrt(sum(block_l2_squared(network, m.table, GRID, unit) for m in measured)) / GRID
+        note = "ResidualPlanner; consistent by construction"
         yield Candidate(
-            "Gaussian, residual basis (lower bound)",
-            None,
-            network,
-            (),
-            bound,
-            math.nan,
-            "ResidualPlanner",
-            usable=False,
+            "Gaussian, residual basis", residual, network, measured, residual.variance(network, unit), reach, note, GRID
         )
+
+
+def _choices(
+    network: Network, epsilon: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None
+) -> Iterator[Candidate]:
+    """What chooses tables instead of noising counts; not recommended, as nothing else can be learned from it."""
+    for label, mechanism in (
+        ("Posterior sample, one draw", PosteriorSample(epsilon)),
+        ("MAP by the exponential mechanism", MapEstimate(epsilon, selector="exponential")),
+    ):
+        try:
+            temperature = mechanism.temperature(network, unit)
+        except ReleaseError:  # the floor leaves a variable of many levels no room
+            continue
+        if counts is None:
+            variances, note = dict.fromkeys(network.families, math.nan), "its error depends on the rows: give n"
+        else:
+            variances = {family: draw_error(counts[family], temperature) for family in network.families}
+            note = "releases probabilities; error at the given n, floor aside"
+        reach = temperature * float(epsilon)
+        yield Candidate(label, mechanism, network, (), variances, reach, note, usable=False)

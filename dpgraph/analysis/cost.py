@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import gammaln, ndtr, psi
 
 from dpgraph.analysis.arcs import arc_costs
+from dpgraph.analysis.bounds_table import bounds_beside
 from dpgraph.analysis.candidates import Candidate, candidates
+from dpgraph.analysis.expected import expected_kl, expected_variation
 from dpgraph.mechanisms.fourier import FourierMechanism
 from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
@@ -63,6 +64,12 @@ class PrivacyReport:
     mechanisms: pd.DataFrame
     recommended: Any
     reason: str
+    _counts: Mapping[Family, Reals] | None = None
+
+    @cached_property
+    def bounds(self) -> pd.DataFrame:
+        """The theorems of Zhang et al. 2016 beside what they bound; see ``analysis.bounds_table.bounds_beside``."""
+        return bounds_beside(self.network, self.epsilon, self.unit, self._counts)
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
@@ -107,7 +114,11 @@ def privacy_cost(
         raise ReleaseError(f"delta must be below 1; got {delta!r}")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
         raise ReleaseError(f"n must be a whole number, at least 1; got {n!r}")
-    priced = sorted(candidates(graph, budget, slack, protected, n), key=lambda candidate: candidate.rmse)
+    shares = _margins(network)
+    counts = None if n is None else {family: n * share for family, share in shares.items()}
+    priced = sorted(
+        candidates(graph, budget, slack, protected, counts), key=lambda one: (math.isnan(one.rmse), one.rmse)
+    )
     best = next(candidate for candidate in priced if candidate.usable)
     return PrivacyReport(
         graph,
@@ -115,10 +126,11 @@ def privacy_cost(
         budget,
         slack,
         n,
-        _nodes(graph, best, n, _margins(network)),
+        _nodes(graph, best, n, shares),
         _mechanisms(priced),
         best.mechanism,
         _reason(best, priced),
+        counts,
     )
 
 
@@ -199,7 +211,7 @@ def _mechanisms(priced: list[Candidate]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals] | None) -> pd.DataFrame:
+def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> pd.DataFrame:
     """A row for each family under one mechanism."""
     import pandas as pd
 
@@ -208,7 +220,7 @@ def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Fa
     rows: list[dict[str, Any]] = []
     for family in network.families:
         table = measured[held[family]]
-        share = np.full(network.shape(family), 1 / network.cells(family)) if margins is None else margins[family]
+        share = margins[family]
         rmse = math.sqrt(best.variances[family])
         sampling = (1 - float((share**2).sum())) / share.size
         row: dict[str, Any] = {
@@ -216,7 +228,7 @@ def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Fa
             "parents": ", ".join(family[1:]),
             "cells": share.size,
             "measured in": " x ".join(table.table),
-            "sensitivity": table.sensitivity,
+            "sensitivity": table.sensitivity / best.grid if best.grid > 1 else table.sensitivity,
             "law": type(table.law).__name__,
             "epsilon": table.sensitivity / table.law.scale,
             "scale": table.law.scale / best.grid,
@@ -230,49 +242,13 @@ def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Fa
     return pd.DataFrame(rows)
 
 
-def expected_variation(counts: Reals, rmse: float) -> float:
-    """Half the expected absolute error of hypothetical counts under normal noise, negative results set to 0.
-
-    E|max(c + e, 0) - c| = s / sqrt(2 pi) (2 - exp(-c^2 / 2 s^2)) + c Phi(-c / s), summed over cells.
-    """
-    if rmse == 0:
-        return 0.0
-    ratio = counts / rmse
-    errors = rmse / math.sqrt(2 * math.pi) * (2 - np.exp(-0.5 * ratio**2)) + counts * ndtr(-ratio)
-    return min(float(counts.sum()), 0.5 * float(errors.sum()))
-
-
-def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
-    """The expected divergence of the plug-in posterior from the exact one in nats, under normal noise clipped at 0.
-
-    Counts have axes (variable, *parents); the divergences of the parent configurations add. Each cell's expectation is
-    by quadrature, and the noise of a row's total is taken to be normal with the cells' clipped moments.
-    ``bounds.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
-    """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
-    weights = weights / weights.sum()
-    noisy = np.maximum(counts[..., None] + rmse * nodes, 0.0)
-    cells = (_gap(prior + noisy, (prior + counts)[..., None]) @ weights).sum()
-    mean, square = noisy @ weights, noisy**2 @ weights
-    total, spread = mean.sum(axis=0), np.sqrt(np.maximum(square - mean**2, 0.0).sum(axis=0))
-    whole = len(counts) * prior
-    sums = np.maximum(total[..., None] + spread[..., None] * nodes, 0.0)
-    rows = (_gap(whole + sums, (whole + counts.sum(axis=0))[..., None]) @ weights).sum()
-    return float(cells - rows)
-
-
-def _gap(y: Reals, x: Reals) -> Reals:
-    """ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
-    return gammaln(y) - gammaln(x) - psi(x) * (y - x)
-
-
-def _margins(network: Network | Probabilities) -> dict[Family, Reals] | None:
-    """The family margins of a public network's own probabilities; None for a bare DAG.
+def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
+    """The family margins of a public network's own probabilities; uniform ones for a bare DAG.
 
     They are read off rows drawn from it with a fixed seed, so the report repeats; nothing here is private.
     """
     if not isinstance(network, Probabilities):
-        return None
+        return {family: np.full(network.shape(family), 1 / network.cells(family)) for family in network.families}
     from dpgraph.inference.queries import sample_codes
 
     codes = sample_codes(network, DRAWN, np.random.default_rng(0))

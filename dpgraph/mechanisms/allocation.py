@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
 from math import prod, sqrt
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.structure.merging import weights
 from dpgraph.structure.network import Family, Network
 
+Reals = npt.NDArray[np.float64]
 Tables = Literal["merged", "maximal", "families"]
-Allocation = Literal["optimal", "uniform"]
+Allocation = Literal["optimal", "closed-form", "uniform"]
+
+#: The most updates of optimal budgets; ten are enough on every bundled network.
+ROUNDS = 30
 
 #: Shares are whole multiples of one part in this many, so that they are exact and short to write.
 RESOLUTION = 1_000_000
@@ -34,20 +41,74 @@ def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
 
 
 def shares(
-    network: Network, tables: Sequence[Family], allocation: Allocation, power: float = 1 / 3
+    network: Network,
+    tables: Sequence[Family],
+    allocation: Allocation,
+    *,
+    power: float = 1 / 3,
+    spreads: Sequence[float] = (),
+    n_is_public: bool = False,
 ) -> tuple[Fraction, ...]:
     """The part of the budget each table gets; they sum to one exactly.
 
-    ``"optimal"`` minimises the total squared error of all family tables: with Laplace noise epsilon_m proportional to
-    W_m^(1/3), with Gaussian noise rho_m proportional to W_m^(1/2), its ``power`` (MATHS 3.4). ``"uniform"`` gives each
-    table the same.
+    ``"closed-form"`` minimises the total squared error of all family tables, each read from one measured table: with
+    Laplace noise epsilon_m proportional to W_m^(1/3), with Gaussian noise rho_m proportional to W_m^(1/2), its
+    ``power`` (MATHS 3.4). ``"optimal"`` minimises the error after least squares, where tables help each other: up to
+    about one per cent better (MATHS 3.5). ``"uniform"`` gives each table the same.
+
+    Args:
+        network: The DAG over its domain.
+        tables: What is measured.
+        allocation: One of the three.
+        power: 1/3 for Laplace noise, 1/2 for Gaussian.
+        spreads: For ``"optimal"``: each table's noise variance, along directions that sum to zero, if it had the
+            whole budget, up to one common factor.
+        n_is_public: For ``"optimal"``: whether the number of rows is known exactly.
     """
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)
-    roots = [weight**power for weight in weights(network, tables)]
-    whole = sum(roots)
-    parts = [max(1, round(root / whole * RESOLUTION)) for root in roots]
+    roots = np.array([weight**power for weight in weights(network, tables)])
+    ideal = roots / roots.sum()
+    if allocation == "optimal" and len(tables) > 1:
+        ideal = _least_squares_shares(network, tables, np.asarray(spreads, float), ideal, 1 / power - 1, n_is_public)
+    parts = [max(1, round(float(part) * RESOLUTION)) for part in ideal]
     return tuple(Fraction(part, sum(parts)) for part in parts)
+
+
+def _least_squares_shares(
+    network: Network, tables: Sequence[Family], spreads: Reals, start: Reals, order: float, n_is_public: bool
+) -> Reals:
+    """Minimises sum_A V_A / p_A by the update s_m <- s_m g_m^(1 / (order + 1)), normalised, g_m minus its slope in s_m.
+
+    p_A = sum over tables m that contain A of s_m^order / (spread_m prod_{v in m - A} K_v) is the precision of a
+    residual of A after least squares (MATHS 3.5); order is 2 for Laplace noise and 1 for Gaussian. At the minimum all
+    slopes are equal. Where tables share nothing one step is exact: there the sum is that of W_m / s_m^order.
+    """
+    from scipy.sparse import csr_array
+
+    blocks = [block for block in coefficient_blocks(network) if block or not n_is_public]
+    cost = np.array(list(error_weights(network, blocks).values()))
+    index = {frozenset(block): i for i, block in enumerate(blocks)}
+    entries = [
+        (index[frozenset(block)], m, 1 / (spreads[m] * prod(network.shape(tuple(set(table) - set(block))))))
+        for m, table in enumerate(tables)
+        for block in subsets(ordered(network, table))
+        if frozenset(block) in index
+    ]
+    rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
+    held = csr_array((values, (rows, columns)), shape=(len(blocks), len(tables)))
+    part = start
+    for _ in range(ROUNDS):
+        precision = held @ part**order
+        slope = (held.T @ (cost / precision**2)) * part ** (order - 1)
+        moved = part * slope ** (1 / (order + 1))
+        moved = np.maximum(moved / max(moved.sum(), 1e-300), 1 / RESOLUTION)
+        moved = moved / moved.sum()
+        close = np.abs(moved / part - 1).max() < 1e-7
+        part = moved
+        if close:
+            break
+    return part
 
 
 class ResidualDesign(NamedTuple):
@@ -76,15 +137,7 @@ def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
     4
     """
     sizes = network.domain.sizes
-    weight: dict[Family, float] = {}
-    order = {frozenset(block): block for block in network.downward_closure()}
-    for family in network.families:
-        for size in range(len(family) + 1):
-            for members in combinations(family, size):
-                inside = prod(sizes[name] - 1 for name in members)
-                outside = prod(sizes[name] for name in family if name not in members)
-                block = order[frozenset(members)]
-                weight[block] = weight.get(block, 0.0) + inside / outside
+    weight = error_weights(network, network.downward_closure())
     moved = {block: prod(1 - 1 / sizes[name] for name in block) for block in weight}
     live = [block for block in weight if moved[block] > 0]
     whole = sum(sqrt(moved[block] * weight[block]) for block in live)

@@ -14,26 +14,19 @@ from fractions import Fraction
 from functools import cache
 from typing import Literal, get_args
 
-import numpy as np
-
+from dpgraph.mechanisms.blocks import BlockPlan, laplace_blocks, noisy_blocks
 from dpgraph.mechanisms.nonnegativity import pseudo_records
-from dpgraph.mechanisms.sensitivity import block_sensitivity, joint_sensitivity, parity_sensitivity
-from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_scale
+from dpgraph.mechanisms.sensitivity import parity_sensitivity
+from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import Counts
-from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks, error_weight, fixed_point
+from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import MOST_RECORDS, Integers, NoisyCoefficients, residual_variance
+from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_variance
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
-
-#: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
-GRID = 1 << 16
-
-#: Scales of the residual basis are whole fractions of the largest weight; this is how finely.
-WEIGHTS = 1 << 16
 
 
 class UnprovedGuaranteeWarning(UserWarning):
@@ -128,7 +121,7 @@ class FourierMechanism:
         tables = sorted(network.maximal_families, key=network.cells)
         true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
         rows = statistics.sensitive_rows
-        blocks = FrozenMap(_noisy_blocks(network, plan, true, rows, noise))
+        blocks = FrozenMap(noisy_blocks(network, plan, true, rows, noise))
         laws = FrozenMap((m.table, m.law) for m in plan.measurements)
         n = rows if unit.n_is_public else None
         return NoisyCoefficients(network, blocks, laws, n, plan.grid, plan.step, plan.pseudo_records)
@@ -181,18 +174,8 @@ def theorem_3_bound(network: Network, epsilon: Number, delta: float, t: float) -
     return {family[0]: scale * network.cells(family) * math.log(many / delta) + added for family in network.families}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is noised, on which grid, and what is added."""
-
-    measurements: tuple[Measurement, ...]
-    grid: int = 1
-    step: int = 1
-    pseudo_records: int = 0
-
-
 @cache
-def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> _Plan:
+def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
     """The whole plan, pseudo-records included; data-free, so that it fails before anything is charged."""
     two_levels = all(size <= 2 for size in network.domain.sizes.values())
     for option, chosen in (
@@ -205,16 +188,16 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> _
     if mechanism.basis == "residual" or not two_levels:
         if mechanism.t is not None:
             raise ReleaseError('t is the paper\'s increment for Walsh sums; with basis="residual" use nonnegative=0.9')
-        plan = _residual_plan(exact(mechanism.epsilon), network, unit)
+        plan = laplace_blocks(exact(mechanism.epsilon), network, unit)
     else:
         plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
     added = _added(mechanism, network, plan)
     if added > MOST_RECORDS:
         raise ReleaseError(f"{added:.3g} pseudo-records would be added; use a larger epsilon or a smaller t")
-    return _Plan(plan.measurements, plan.grid, plan.step, added)
+    return BlockPlan(plan.measurements, plan.grid, plan.step, added)
 
 
-def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> _Plan:
+def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> BlockPlan:
     """One law for all Walsh sums, or under replace for all parity counts."""
     blocks, rows = coefficient_blocks(network), unit.rows_per_person
     parities = unit.n_is_public and not paper
@@ -226,44 +209,10 @@ def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper
     law = DiscreteLaplace(calibrated_scale(max(1, together), epsilon))
     still = unit.n_is_public  # the number of rows never moves under replace
     measured = tuple(Measurement(block, 1, law, 0 if still and not block else moved) for block in blocks)
-    return _Plan(measured, step=2 if parities else 1)
+    return BlockPlan(measured, step=2 if parities else 1)
 
 
-def _residual_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> _Plan:
-    """A law for each block: scale proportional to 1 / weight, weight to (V_A / D_A)^(1/3), all in whole numbers.
-
-    With L the largest sum of weight_A ||T_A - T'_A||_1 over neighbours and scale_A at least L / (epsilon weight_A), the
-    log ratio is at most sum of ||T_A - T'_A||_1 / scale_A <= epsilon.
-    """
-    blocks = [block for block in coefficient_blocks(network) if block or not unit.n_is_public]
-    moved = {block: block_sensitivity(network, block, GRID, unit) for block in blocks}
-    holders: dict[Family, list[Family]] = {block: [] for block in blocks}
-    by_name = {name: [f for f in network.families if name in f] for name in network.domain.names}
-    for block in blocks:
-        near = by_name[block[0]] if block else network.families
-        holders[block] = [family for family in near if set(block) <= set(family)]
-    ideal = {
-        block: (error_weight(network, block, tuple(holders[block])) / (moved[block] / GRID)) ** (1 / 3)
-        for block in blocks
-    }
-    largest = max(ideal.values(), default=1.0)
-    weights = {block: max(1, round(WEIGHTS * value / largest)) for block, value in ideal.items()}
-    together = joint_sensitivity(network, weights, GRID, unit).value
-    if weights and Fraction(together) / (epsilon * min(weights.values())) > MAX_SCALE:
-        raise ReleaseError(f"epsilon {float(epsilon):g} asks for so much noise that nothing could be learned from it")
-    measured = tuple(
-        Measurement(
-            block,
-            fixed_point(network.shape(block), GRID).size,
-            DiscreteLaplace(calibrated_scale(together, epsilon * weights[block])),
-            moved[block],
-        )
-        for block in blocks
-    )
-    return _Plan(measured, grid=GRID)
-
-
-def _added(mechanism: FourierMechanism, network: Network, plan: _Plan) -> int:
+def _added(mechanism: FourierMechanism, network: Network, plan: BlockPlan) -> int:
     """The pseudo-records: the paper's or the calibrated number, or none."""
     scales = {m.table: m.law.scale for m in plan.measurements if isinstance(m.law, DiscreteLaplace)}
     if mechanism.t is not None:
@@ -271,21 +220,6 @@ def _added(mechanism: FourierMechanism, network: Network, plan: _Plan) -> int:
     if mechanism.nonnegative is not None:
         return pseudo_records(network, scales, plan.grid, plan.step, mechanism.nonnegative)
     return 0
-
-
-def _noisy_blocks(
-    network: Network, plan: _Plan, true: dict[Family, Integers], rows: int, noise: Noise
-) -> list[tuple[Family, Integers]]:
-    """Adds noise, one call for each scale; parity counts m are noised where the step is 2, and give back n - 2 m."""
-    done: dict[Family, Integers] = {}
-    for law in dict.fromkeys(m.law for m in plan.measurements):
-        mine = [m for m in plan.measurements if m.law == law]
-        values = [true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in mine]
-        flat = np.concatenate([block.ravel() for block in values])
-        drawn = noise.add(flat, law) if plan.step == 1 else rows - 2 * noise.add((rows - flat) // 2, law)
-        for m, block in zip(mine, values, strict=True):
-            done[m.table], drawn = drawn[: m.cells].reshape(block.shape), drawn[m.cells :]
-    return [(m.table, done[m.table]) for m in plan.measurements]
 
 
 def _check_two_levels(network: Network, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on contingency tables, accounted in zero-concentrated differential privacy.
+"""Discrete Gaussian noise on contingency tables or their residuals, with zero-concentrated accounting.
 
 With m equal tables and delta > 0 it beats Laplace noise when m is more than about epsilon^2 / (4 rho): the cost of a
 table grows with the square of what it is told, so many tables share the budget well (MATHS 3.4).
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import get_args
+from typing import Literal, get_args
 
 from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
+from dpgraph.mechanisms.blocks import BlockPlan, gaussian_blocks, noisy_blocks
 from dpgraph.mechanisms.sensitivity import table_l2_squared, table_sensitivity
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
@@ -25,9 +26,12 @@ from dpgraph.privacy.records import (
     rounded,
 )
 from dpgraph.statistics.counts import Counts
+from dpgraph.structure.basis import cell_variance, contrast_blocks
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, residual_variance
+
+Basis = Literal["tables", "residual"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class GaussianMechanism:
     Merging tables never helps here: two tables not inside each other have a union of at least twice the cells of
     either (levels >= 2), so sqrt(W_1) + sqrt(W_2) <= sqrt(W_merged) always; measure the maximal ones.
 
+    ``basis="residual"`` noises the residual blocks of the tables instead, with the optimal scales of ResidualPlanner
+    (Xiao, He, Zhang and Kifer 2023; MATHS 3.4): 3 to 14 % less error than tables and consistent by construction, for
+    an add-remove unit. Each block A of integer coefficients has squared L2 sensitivity ``block_l2_squared`` and its
+    own rho_A; the rho_A sum to rho.
+
     A budget is charged in epsilon and delta, so delta is always needed; epsilon or rho says how much noise.
 
     Args:
@@ -51,7 +60,10 @@ class GaussianMechanism:
         rho: The zero-concentrated budget, instead of epsilon, which then is what the conversion gives. Both may be
             given if rho is small enough for the claim.
         tables: ``"maximal"`` (default), ``"families"`` or ``"merged"``; see ``measured_tables``.
-        allocation: ``"optimal"`` (default), rho_m proportional to sqrt(W_m), or ``"uniform"``; see ``shares``.
+        allocation: ``"optimal"`` (default), ``"closed-form"``, rho_m proportional to sqrt(W_m), or ``"uniform"``; see
+            ``shares``.
+        basis: ``"tables"`` (default) or ``"residual"``, whose release is ``NoisyCoefficients``; tables and allocation
+            have no meaning there.
 
     Raises:
         ReleaseError: If delta is missing, 0, or not below 1, if neither epsilon nor rho is given or they contradict
@@ -72,29 +84,43 @@ class GaussianMechanism:
     rho: Number | None = None
     tables: Tables = "maximal"
     allocation: Allocation = "optimal"
+    basis: Basis = "tables"
 
     def __post_init__(self) -> None:
-        for name, choices in (("tables", Tables), ("allocation", Allocation)):
+        for name, choices in (("tables", Tables), ("allocation", Allocation), ("basis", Basis)):
             if getattr(self, name) not in get_args(choices):
                 wanted = ", ".join(repr(choice) for choice in get_args(choices))
                 raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+        if self.basis == "residual" and (self.tables, self.allocation) != ("maximal", "optimal"):
+            raise ReleaseError(
+                'basis="residual" measures no tables and has one allocation; leave tables and allocation out'
+            )
         delta = _delta(self.delta)
         epsilon, rho = _claims(self.epsilon, delta, self.rho)
         for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
             object.__setattr__(self, name, value)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per table, with its exact noise law.
+        """What a release would do: one measurement per table or block, with its exact noise law.
 
         Raises:
-            ReleaseError: If the budget is too small to be useful.
+            ReleaseError: If the budget is too small to be useful, or the residual basis is asked for under replace.
         """
         epsilon, delta, rho = (exact(value) for value in (self.epsilon, self.delta, self.rho) if value is not None)
-        return Event("GaussianMechanism", epsilon, delta, _measurements(self, network, unit), rho)
+        residual = self.basis == "residual"
+        measured = _blocks(self, network, unit).measurements if residual else _measurements(self, network, unit)
+        return Event("GaussianMechanism", epsilon, delta, measured, rho)
 
-    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts:
-        """Draws the noisy tables; ``release`` calls this after the charge."""
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts | NoisyCoefficients:
+        """Draws the noisy tables or coefficients; ``release`` calls this after the charge."""
         network = statistics.network
+        if self.basis == "residual":
+            plan = _blocks(self, network, unit)
+            tables = sorted(network.maximal_families, key=network.cells)
+            true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
+            blocks = FrozenMap(noisy_blocks(network, plan, true, statistics.sensitive_rows, noise))
+            laws = FrozenMap((m.table, m.law) for m in plan.measurements)
+            return NoisyCoefficients(network, blocks, laws, None, plan.grid)
         planned = _measurements(self, network, unit)
         noisy = {
             m.table: noise.add(statistics.sensitive_margin(m.table).ravel(), m.law).reshape(network.shape(m.table))
@@ -103,8 +129,19 @@ class GaussianMechanism:
         n = statistics.sensitive_rows if unit.n_is_public else None
         return NoisyCounts(network, FrozenMap(noisy), FrozenMap((m.table, m.law) for m in planned), n)
 
+    def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
+        """The noise variance of one cell of each family table of a release in the residual basis, without data.
+
+        For tables, ``inference.consistency.consistent_variance`` says it.
+        """
+        plan = _blocks(self, network, unit)
+        variances = {m.table: residual_variance(network, m.table, m.law, plan.grid, 1) for m in plan.measurements}
+        return {family: cell_variance(network, variances, family) for family in network.families}
+
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}"
+        if self.basis == "residual":
+            settings = "basis='residual'"
         return f"GaussianMechanism({str(self.epsilon)!r}, {str(self.delta)!r}, rho={str(self.rho)!r}, {settings})"
 
 
@@ -144,9 +181,9 @@ def _claims(epsilon: Number | None, delta: Fraction, rho: Number | None) -> tupl
 def _measurements(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
     """The plan: each table's share of rho, and the scale that spends it."""
     tables = measured_tables(network, mechanism.tables)
-    parts = shares(network, tables, mechanism.allocation, power=1 / 2)
     rho = Fraction(mechanism.rho or 0)
     moved = [max(1, table_l2_squared(network, table, unit)) for table in tables]
+    parts = shares(network, tables, mechanism.allocation, power=1 / 2, spreads=moved, n_is_public=unit.n_is_public)
     scales = {pair: calibrated_gaussian_scale(pair[0], rho * pair[1]) for pair in zip(moved, parts, strict=True)}
     return tuple(
         Measurement(
@@ -154,3 +191,9 @@ def _measurements(mechanism: GaussianMechanism, network: Network, unit: PrivacyU
         )
         for table, pair in zip(tables, zip(moved, parts, strict=True), strict=True)
     )
+
+
+@cache
+def _blocks(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
+    """The plan in the residual basis."""
+    return gaussian_blocks(Fraction(mechanism.rho or 0), network, unit)

@@ -49,7 +49,7 @@ class LaplaceMechanism:
     Args:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
         tables: ``"merged"`` (default), ``"maximal"`` or ``"families"``; see ``measured_tables``.
-        allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.
+        allocation: ``"optimal"`` (default), ``"closed-form"`` or ``"uniform"``; see ``shares``.
         noise: ``"independent"`` in every cell, ``"sum-zero"``, or ``"auto"``: sum-zero where n is public, except for
             ``tables="families"``, which is Algorithm 1 as printed: scale 2 |V| / epsilon under replace.
 
@@ -103,8 +103,9 @@ def _measurements(mechanism: LaplaceMechanism, network: Network, unit: PrivacyUn
     """The plan; tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
     sum_zero = _is_sum_zero(mechanism, unit)
     tables = measured_tables(network, mechanism.tables)
-    parts = shares(network, tables, mechanism.allocation)
     sensitivities = [table_sensitivity(network, table, unit) for table in tables]
+    spreads = [_spread(network.cells(t), moved, sum_zero) for t, moved in zip(tables, sensitivities, strict=True)]
+    parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
     joint: dict[Fraction, int] = {}
     for part, sensitivity in zip(parts, sensitivities, strict=True):
         joint[part] = joint.get(part, 0) + sensitivity
@@ -116,6 +117,14 @@ def _measurements(mechanism: LaplaceMechanism, network: Network, unit: PrivacyUn
         Measurement(table, network.cells(table), law, sensitivity)
         for table, law, sensitivity in zip(tables, laws, sensitivities, strict=True)
     )
+
+
+def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:
+    """The variance of the noise along directions that sum to zero, at epsilon 1e-3, in units of its square."""
+    scale = 1e3 * max(1, sensitivity)
+    if not sum_zero or cells == 1:
+        return DiscreteLaplace(scale).variance(cells) / 1e6
+    return SumZeroLaplace(scale).variance(cells) * cells / (cells - 1) / 1e6
 
 
 def _rho(measured: tuple[Measurement, ...], network: Network, unit: PrivacyUnit) -> Fraction | None:

@@ -106,6 +106,19 @@ def block_sensitivity(network: Network, block: Family, grid: int, unit: PrivacyU
     return moved * unit.rows_per_person
 
 
+def block_l2_squared(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> int:
+    """The squared L2 sensitivity of one block of fixed-point contrasts under add/remove, by a look at every cell.
+
+    With exact multipliers every cell of the block's table would give grid^2 prod_{v in A} (1 - 1 / K_v) (MATHS 3.3).
+    Contrast r of a variable is k in size at its level k = r, 1 above and 0 below, so one pass along each axis adds up
+    the squares. A person whose r rows are all alike moves r times as far.
+    """
+    squares = fixed_point(network.shape(block), grid) ** 2
+    for axis, size in enumerate(network.shape(block)):
+        squares = np.moveaxis(np.tensordot(contrast_matrix(size)[1:].T ** 2, squares, axes=(1, axis)), 0, axis)
+    return int(squares.max()) * unit.rows_per_person**2
+
+
 @dataclass(frozen=True)
 class JointSensitivity:
     """The largest weighted L1 distance that one person can move several blocks by, and whether it is attained."""

@@ -16,7 +16,7 @@ Three scalings of the same blocks, for a variable of K levels:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -210,16 +210,19 @@ def cell_variance(network: Network, variances: Mapping[Family, float], table: Fa
     return total
 
 
-def error_weight(network: Network, block: Family, families: tuple[Family, ...]) -> float:
-    """V_A: how many squared cells of the families a unit of sigma_A^2 costs (MATHS 3.4).
+def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, float]:
+    """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (MATHS 3.4).
 
-    Args:
-        network: Where the levels are declared.
-        block: The block A.
-        families: The families that contain it.
+    V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v.
     """
-    own = math.prod(block_shape(network, block))
-    return sum(own / math.prod(network.domain.sizes[name] for name in f if name not in block) for f in families)
+    sizes = network.domain.sizes
+    by_name = {name: [family for family in network.families if name in family] for name in network.domain.names}
+    weights: dict[Family, float] = {}
+    for block in blocks:
+        near = [f for f in (by_name[block[0]] if block else network.families) if set(block) <= set(f)]
+        outside = sum(1 / math.prod(sizes[name] for name in family if name not in block) for family in near)
+        weights[block] = math.prod(block_shape(network, block)) * outside
+    return weights
 
 
 @cache

@@ -10,6 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.files.documents import document, value_of
 from dpgraph.mechanisms.fourier import FourierMechanism
+from dpgraph.mechanisms.gaussian import GaussianMechanism
 
 BINARY = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
 LEVELS = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "one": [0]}, {"b": ["a", "one"]})
@@ -19,6 +20,7 @@ DESIGNS = [
     (BINARY, FourierMechanism(1, nonnegative=0.9), "add-remove"),
     (LEVELS, FourierMechanism(1), "replace"),
     (LEVELS, FourierMechanism("1/3"), "add-remove"),
+    (LEVELS, GaussianMechanism("1/3", "1e-6", basis="residual"), "add-remove"),
 ]
 
 
@@ -26,7 +28,7 @@ def released(network, mechanism, neighbours, noise=None):
     rng = np.random.default_rng(0)
     codes = {name: rng.integers(0, size, 30) for name, size in network.domain.sizes.items()}
     frame = pd.DataFrame({name: np.array(network.domain.levels(name))[code] for name, code in codes.items()})
-    budget = dg.Budget(1, unit=dg.PrivacyUnit(neighbours))
+    budget = dg.Budget(1, "1e-5", unit=dg.PrivacyUnit(neighbours))
     return dg.release(dg.count(frame, network), mechanism, budget=budget, noise=noise)
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dpgraph as dg
@@ -115,3 +117,40 @@ def test_other_tuples_are_not_saved(tmp_path):
     for value in ((), (release.value[0], 3), ("a",)):
         with pytest.raises(dg.ReleaseError, match="not saved"):
             dg.save(release.map(lambda _, value=value: value), tmp_path / "r.json")
+
+
+def test_chosen_numbers_round_trip_without_a_network(tmp_path):
+    mechanism = dg.PrivateQuantile(2, [0.25, 0.75], (0, 100), grid=64)
+    counts = dg.count(pd.DataFrame({"age": np.arange(100.0)}), mechanism.network("age"))
+    released = dg.release(counts, mechanism, budget=dg.Budget(2))
+    dg.save(released, tmp_path / "q.json")
+    assert dg.load(tmp_path / "q.json") == released
+    plain = json.loads((tmp_path / "q.json").read_text())
+    assert plain["network"] is None
+    for change in (
+        {"values": released.value[:1]},
+        {"values": []},
+        {"values": [1, 2]},
+        {"values": [float("1e400"), 1.0]},
+        {"network": {"variables": {"a": [0, 1]}, "parents": {"a": []}}},
+        {"format": "dpgraph-posterior"},
+    ):
+        with pytest.raises(dg.ReleaseError):
+            value_of(plain | change)
+
+
+def test_an_ensemble_round_trips(tmp_path):
+    network = dg.naive_bayes_network(dg.Domain.of({"spam": [0, 1], "word": ["a", "b"]}), "spam")
+    counts = dg.count(pd.DataFrame({"spam": [0, 1] * 40, "word": ["a", "b"] * 40}), network)
+    drawn = dg.release(counts, dg.PosteriorSample(5, draws=3), budget=dg.Budget(5))
+    ensemble = dg.NaiveBayesEnsemble("spam", drawn)
+    dg.save(ensemble, tmp_path / "e.json")
+    loaded = dg.load(tmp_path / "e.json")
+    assert len(loaded.draws) == 3
+    assert loaded.draws[0].provenance == drawn.provenance
+    codes = {"word": np.array([0, 1])}
+    np.testing.assert_array_equal(loaded.predict_proba(codes), ensemble.predict_proba(codes))
+    plain = document(ensemble)
+    for draws in ([], {}, None):
+        with pytest.raises((dg.ReleaseError, dg.NetworkError)):
+            value_of(plain | {"draws": draws})

@@ -41,6 +41,7 @@ SAMPLE, MAP, QUANTILE = (
 TRUNCATED, SELECTION = "tests/mechanisms/test_truncated.py", "tests/privacy/test_selection.py"
 LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
 FOURIER, NONNEGATIVITY = "tests/mechanisms/test_fourier.py", "tests/mechanisms/test_nonnegativity.py"
+RESIDUAL = "tests/mechanisms/test_residual_gaussian.py"
 GAUSSIAN, COMPOSITION, PARALLEL = (
     "tests/mechanisms/test_gaussian.py",
     "tests/privacy/test_composition.py",
@@ -280,7 +281,7 @@ MUTANTS = (
         "        laws = FrozenMap((m.table, m.law) for m in plan.measurements)\n",
         "        laws = FrozenMap((m.table, m.law) for m in plan.measurements)\n"
         "        if any(int(block.min()) < 0 for block in blocks.values()):\n"
-        "            blocks = FrozenMap(_noisy_blocks(network, plan, true, rows, noise))\n",
+        "            blocks = FrozenMap(noisy_blocks(network, plan, true, rows, noise))\n",
         (f"{FOURIER}::test_a_negative_table_is_not_drawn_again",),
     ),
     Mutant(
@@ -310,6 +311,20 @@ MUTANTS = (
         "distances += multiplier * np.abs(",
         "distances += np.abs(",
         (SENSITIVITY,),
+    ),
+    Mutant(
+        "residual blocks that each take the whole rho",
+        "mechanisms/blocks.py",
+        "rho * Fraction(parts[block], total)",
+        "rho",
+        (RESIDUAL,),
+    ),
+    Mutant(
+        "squared contrasts of one row for a person of several",
+        "mechanisms/sensitivity.py",
+        "return int(squares.max()) * unit.rows_per_person**2",
+        "return int(squares.max()) * unit.rows_per_person",
+        (RESIDUAL,),
     ),
     Mutant(
         "pseudo-records from the data",

@@ -19,7 +19,7 @@ from dpgraph.structure.basis import (
     contrast_matrix,
     contrast_norms,
     contrast_transform,
-    error_weight,
+    error_weights,
     fixed_point,
     inverse_contrasts,
     residual_matrix,
@@ -157,10 +157,7 @@ def test_the_error_weights_add_up_to_the_total_error():
     blocks = coefficient_blocks(NETWORK)
     variances = {block: 0.5 + i for i, block in enumerate(blocks)}
     total = sum(cell_variance(NETWORK, variances, f) * NETWORK.cells(f) for f in NETWORK.families)
-    weights = {
-        block: error_weight(NETWORK, block, tuple(f for f in NETWORK.families if set(block) <= set(f)))
-        for block in blocks
-    }
+    weights = error_weights(NETWORK, blocks)
     assert sum(weights[block] * variances[block] for block in blocks) == pytest.approx(total)
 
 
