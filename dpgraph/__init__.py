@@ -27,9 +27,11 @@ _HOMES = {
     "read_network": "files.networks",
     "read_domain": "files.networks",
     "infer_domain": "statistics.infer",
+    "expfam": "structure.expfam",
     # sensitive statistics
     "encode": "statistics.codes",
     "count": "statistics.counts",
+    "sufficient_statistics": "statistics.moments",
     # the door
     "PrivacyUnit": "privacy.records",
     "PrivacyCost": "privacy.records",
@@ -51,6 +53,7 @@ _HOMES = {
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
+    "NoisyMoments": "structure.moments",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -86,6 +89,7 @@ __all__ = [
     "NetworkError",
     "NoisyCoefficients",
     "NoisyCounts",
+    "NoisyMoments",
     "PosteriorSample",
     "PrivacyCost",
     "PrivacyLeakWarning",
@@ -101,6 +105,7 @@ __all__ = [
     "cost",
     "count",
     "encode",
+    "expfam",
     "from_pgmpy",
     "infer_domain",
     "load",
@@ -113,6 +118,7 @@ __all__ = [
     "release",
     "sample_rows",
     "save",
+    "sufficient_statistics",
     "to_pgmpy",
 ]
 
@@ -146,7 +152,10 @@ if TYPE_CHECKING:
     from dpgraph.statistics.codes import encode
     from dpgraph.statistics.counts import count
     from dpgraph.statistics.infer import infer_domain
+    from dpgraph.statistics.moments import sufficient_statistics
+    from dpgraph.structure import expfam
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
+    from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
@@ -154,7 +163,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dpgraph' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"dpgraph.{_HOMES[name]}"), name)
+    home = importlib.import_module(f"dpgraph.{_HOMES[name]}")
+    value = vars(home).get(name, home)  # expfam is itself a module
     globals()[name] = value
     return value
 

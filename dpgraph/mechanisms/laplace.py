@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
+from dpgraph.mechanisms.moment_noise import noisy_moments, planned_moments
 from dpgraph.mechanisms.sensitivity import table_l2_squared, table_sensitivity
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -30,7 +31,9 @@ from dpgraph.privacy.records import (
     rounded,
 )
 from dpgraph.statistics.counts import Counts
+from dpgraph.statistics.moments import Moments
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts
 
@@ -39,12 +42,13 @@ Shape = Literal["auto", "independent", "sum-zero"]
 
 @dataclass(frozen=True)
 class LaplaceMechanism:
-    """Releases noisy contingency tables of a network under pure epsilon-differential privacy.
+    """Releases noisy contingency tables of a network, or noisy moments, under pure epsilon-differential privacy.
 
     Sensitivity: a person's row moves each measured table by 1 in L1 under add/remove and by 2 under replace, times
     the rows per person. Table m gets epsilon_m, the epsilon_m sum to epsilon, and its noise has scale
     sensitivity / epsilon_m; by basic composition the release is epsilon-DP. Where n is public the noise of a table
-    may be confined to the plane sum(z) = 0: a replaced row moves along that plane (MATHS 1.2).
+    may be confined to the plane sum(z) = 0: a replaced row moves along that plane (MATHS 1.2). For moments see
+    ``mechanisms.moment_noise``; ``tables`` and ``allocation`` do not apply to them.
 
     Args:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
@@ -67,6 +71,7 @@ class LaplaceMechanism:
     tables: Tables = "merged"
     allocation: Allocation = "optimal"
     noise: Shape = "auto"
+    takes_moments: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
@@ -75,23 +80,37 @@ class LaplaceMechanism:
                 wanted = ", ".join(repr(choice) for choice in get_args(choices))
                 raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
 
-    def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per table, with its exact noise law.
+    def event(self, network: Network | MomentDescription, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per table, or one of all moments, with its exact noise law.
 
         Raises:
-            ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful.
+            ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful, or
+                a setting of tables is given for moments.
         """
+        epsilon = exact(self.epsilon)
+        if isinstance(network, MomentDescription):
+            plan = self._planned_moments(network, unit)
+            rho = rounded(Fraction(plan.sensitivity) ** 2 / (2 * Fraction(plan.law.scale) ** 2), up=True)
+            return Event("LaplaceMechanism", epsilon, measurements=(plan,), rho=rho)
         measured = _measurements(self, network, unit)
-        return Event("LaplaceMechanism", exact(self.epsilon), measurements=measured, rho=_rho(measured, network, unit))
+        return Event("LaplaceMechanism", epsilon, measurements=measured, rho=_rho(measured, network, unit))
 
-    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts:
-        """Draws the noisy tables; ``release`` calls this after the charge."""
+    def randomise(self, statistics: Counts | Moments, unit: PrivacyUnit, noise: Noise) -> NoisyCounts | NoisyMoments:
+        """Draws the noisy tables or moments; ``release`` calls this after the charge."""
+        if isinstance(statistics, Moments):
+            return noisy_moments(statistics, self._planned_moments(statistics.description, unit), unit, noise)
         network = statistics.network
         planned = _measurements(self, network, unit)
         exact_tables = {m.table: statistics.sensitive_margin(m.table) for m in planned}
         noisy = FrozenMap(_noisy_tables(planned, exact_tables, noise))
         n = statistics.sensitive_rows if unit.n_is_public else None
         return NoisyCounts(network, noisy, FrozenMap((m.table, m.law) for m in planned), n)
+
+    def _planned_moments(self, description: MomentDescription, unit: PrivacyUnit) -> Measurement:
+        """The measurement of moments; settings that choose among tables are refused."""
+        if self.tables != "merged" or self.allocation != "optimal":
+            raise ReleaseError("tables= and allocation= are for counts of a network; leave them out for moments")
+        return planned_moments(description, exact(self.epsilon), unit, self.noise)
 
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"

@@ -21,7 +21,7 @@ class Mechanism(Protocol[S_contra, T_co]):
     """
 
     def event(self, network: Any, unit: PrivacyUnit) -> Event:
-        """What a release would do on this network."""
+        """What a release would do on this network, or with moments of this description."""
         ...
 
     def randomise(self, statistics: S_contra, unit: PrivacyUnit, noise: Noise) -> T_co:
@@ -36,7 +36,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     the draw fail must not be able to try again for free.
 
     Args:
-        statistics: Sensitive statistics, such as ``count(rows, network)``.
+        statistics: Sensitive statistics, such as ``count(rows, network)`` or ``sufficient_statistics(x, family)``.
         mechanism: A mechanism value, such as ``LaplaceMechanism(epsilon=1)``.
         budget: What is charged; its unit is the one that is protected.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
@@ -48,21 +48,31 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         ReleaseError: If the statistics or the mechanism do not fit; nothing is charged.
         BudgetExceededError: If the budget is too small; nothing is charged.
     """
-    network = getattr(statistics, "network", None)
-    if network is None or not callable(getattr(statistics, "sensitive_margin", None)):
-        raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
+    public = _public_part(statistics, mechanism)
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
     source = SecureNoise() if noise is None else noise
     if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
-    event = mechanism.event(network, budget.unit)
+    event = mechanism.event(public, budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)
     return Release(value, event, budget.unit, private=source.private)
+
+
+def _public_part(statistics: Any, mechanism: Mechanism[Any, Any]) -> Any:
+    """What a mechanism may know before the charge: the network of counts, or the description of moments."""
+    if callable(getattr(statistics, "sensitive_margin", None)) and getattr(statistics, "network", None) is not None:
+        return statistics.network
+    description = getattr(statistics, "description", None)
+    if description is None or getattr(statistics, "sensitive_sums", None) is None:
+        raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
+    if not getattr(mechanism, "takes_moments", False):
+        raise ReleaseError(f"{type(mechanism).__name__} takes counts of a network; moments need LaplaceMechanism")
+    return description
 
 
 def _check_group(group: RowGroup | None, budget: Budget) -> None:

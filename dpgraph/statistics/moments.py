@@ -1,0 +1,132 @@
+"""Exact sums of sufficient statistics: a commutative monoid, like counts.
+
+Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``, with zero the
+moments of no records. The sums are integers, each record's contribution rounded to a public grid first, so addition is
+exact and the order of records does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import ReleaseError, RowGroup
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.expfam import ExponentialFamily, Multinomial
+from dpgraph.structure.frozen import frozen_array
+from dpgraph.structure.moments import MomentDescription
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Exact integer sums of statistics and the number of records: sensitive.
+
+    There are no numbers in its ``repr``, it is not pickled and has no saver; ``release`` is the way out.
+    """
+
+    description: MomentDescription
+    sensitive_sums: Integers
+    sensitive_rows: int
+    group: RowGroup | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitive_sums", frozen_array(self.sensitive_sums, np.int64))
+        if self.sensitive_sums.shape != (len(self.description.names),):
+            raise ReleaseError("moments need one sum for each statistic of their description")
+
+    @classmethod
+    def zero(cls, description: MomentDescription) -> Moments:
+        """The moments of no records."""
+        return cls(description, np.zeros(len(description.names), np.int64), 0)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if other.description != self.description:
+            raise ReleaseError("moments of different families or bounds do not add")
+        if other.group != self.group:
+            raise ReleaseError("moments of different groups of rows do not add")
+        rows = self.sensitive_rows + other.sensitive_rows
+        return Moments(self.description, self.sensitive_sums + other.sensitive_sums, rows, self.group)
+
+    def __repr__(self) -> str:
+        return f"Moments({type(self.description.family).__name__}, {len(self.description.names)} statistics, sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("moments are sensitive and are not pickled; release them")
+
+
+def sufficient_statistics(x: Any, family: ExponentialFamily, *, bounds: tuple[float, float] | None = None) -> Moments:
+    """Sums the sufficient statistics of records, in whole steps of a public grid.
+
+    Args:
+        x: The records, one axis: numbers, or the declared levels of a ``Multinomial``.
+        family: One of ``dg.expfam``.
+        bounds: Public (low, high) of an unbounded family; a record outside contributes 0 to every statistic
+            (Bernstein and Sheldon 2018, section 3.3). Bounds chosen by looking at the records leak: choose them before,
+            or by ``PrivateQuantile``.
+
+    Returns:
+        Sensitive moments; they add.
+
+    Raises:
+        DomainError: If bounds are missing, superfluous or wrong, or a record is missing, not finite, or outside the
+            family's support. Nothing is summed then.
+
+    >>> from dpgraph.structure.expfam import Exponential
+    >>> sufficient_statistics([0.5, 2.0, 3.5], Exponential(), bounds=(0, 3))
+    Moments(Exponential, 1 statistics, sensitive)
+    """
+    description = MomentDescription(family, bounds)
+    if isinstance(family, Multinomial):
+        sums = np.bincount(_codes(x, family), minlength=len(family.levels))
+        return Moments(description, sums, int(sums.sum()))
+    records = _numbers(x, family)
+    low, high = description.limits
+    index = _nearest(description, records[(records >= low) & (records <= high)])
+    times = np.bincount(index, minlength=description.points.size)
+    return Moments(description, times @ description.contributions, records.size)
+
+
+def _numbers(x: Any, family: ExponentialFamily) -> npt.NDArray[np.float64]:
+    """The records as numbers within the support."""
+    name = type(family).__name__
+    try:
+        records = np.asarray(x).astype(float)
+    except (TypeError, ValueError):
+        records = None
+    if records is None:
+        raise DomainError(f"the records of a {name} family must be numbers, none missing")
+    if records.ndim != 1:
+        raise DomainError(f"records must have one axis; got {records.ndim}")
+    low, high = family.support
+    if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
+        raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
+    if family.discrete and (records != np.round(records)).any():
+        raise DomainError(f"every record of a {name} family must be a whole number")
+    return records
+
+
+def _codes(x: Any, family: Multinomial) -> Integers:
+    """The position of each record among the declared levels."""
+    position = {level: code for code, level in enumerate(family.levels)}
+    records = np.asarray(x)
+    if records.ndim != 1:
+        raise DomainError(f"records must have one axis; got {records.ndim}")
+    if any(record not in position for record in set(records.tolist())):
+        raise DomainError(f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}")
+    return np.array([position[record] for record in records.tolist()], np.int64)
+
+
+def _nearest(description: MomentDescription, records: npt.NDArray[np.float64]) -> Integers:
+    """The index of the nearest public point of each record; ties and errors of rounding go to either neighbour."""
+    low, high = float(description.points[0]), float(description.points[-1])
+    last = description.points.size - 1
+    if last == 0:
+        return np.zeros(records.size, np.int64)
+    return np.clip(np.rint((records - low) / (high - low) * last), 0, last).astype(np.int64)

@@ -1,0 +1,347 @@
+"""Exponential families: public descriptions of a model of one record (Bernstein and Sheldon 2018).
+
+A family has sufficient statistics t(x), a support, and a conjugate prior; it knows no data. A bounded family has
+finitely many records; an unbounded one needs public bounds, outside which a record contributes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.domain import DomainError, Level
+from dpgraph.structure.priors import (
+    BetaPrior,
+    DirichletPrior,
+    GammaPrior,
+    NaturalPrior,
+    NormalInverseGammaPrior,
+    NormalPrior,
+    Prior,
+)
+
+Reals = npt.NDArray[np.float64]
+
+#: The most categories or trials, and the most whole numbers between bounds.
+MOST_POINTS = 1 << 20
+
+
+class ExponentialFamily(Protocol):
+    """What sufficient statistics, releases and inference ask of a family."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the statistics are bounded, so that no bounds are needed."""
+        ...
+
+    @property
+    def discrete(self) -> bool:
+        """Whether records are whole numbers."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and largest record."""
+        ...
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The names of the sufficient statistics, in order."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        ...
+
+    def statistic(self, x: Reals) -> Reals:
+        """t(x) of records, shape (..., statistics)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """The successes among a known number of trials; one record is 0 to ``trials``.
+
+    >>> Binomial().statistics, Binomial().parameters
+    (('successes',), ('p',))
+    """
+
+    trials: int = 1
+    bounded: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
+    statistics: ClassVar[tuple[str, ...]] = ("successes",)
+    parameters: ClassVar[tuple[str, ...]] = ("p",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or not 1 <= self.trials <= MOST_POINTS:
+            raise DomainError(f"trials must be a whole number from 1 to {MOST_POINTS}; got {self.trials!r}")
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From no success to all."""
+        return 0.0, float(self.trials)
+
+    def statistic(self, x: Reals) -> Reals:
+        """The successes."""
+        return x[..., None]
+
+    def prior(self, alpha: float = 1.0, beta: float = 1.0) -> BetaPrior:
+        """A Beta prior of the probability of success."""
+        return BetaPrior(alpha, beta)
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """One of several declared categories; a record is its code, 0 to the number of categories less one.
+
+    Args:
+        levels: The number of categories, or their names; records are then these names.
+
+    >>> Multinomial(["red", "green", "blue"]).statistics
+    ('red', 'green', 'blue')
+    """
+
+    levels: tuple[Level, ...]
+    bounded: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
+
+    def __init__(self, levels: int | Sequence[Level]) -> None:
+        if isinstance(levels, int) and not isinstance(levels, bool):
+            levels = tuple(range(min(levels, MOST_POINTS + 1)))
+        if isinstance(levels, str) or not isinstance(levels, Sequence):
+            raise DomainError(f"levels must be a number of categories or their names; got {levels!r}")
+        object.__setattr__(self, "levels", tuple(levels))
+        if not 2 <= len(self.levels) <= MOST_POINTS or len(set(self.levels)) < len(self.levels):
+            raise DomainError("levels must be two or more different categories")
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The codes."""
+        return 0.0, len(self.levels) - 1.0
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """A count for each category."""
+        return tuple(str(level) for level in self.levels)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """A probability for each category."""
+        return self.statistics
+
+    def statistic(self, x: Reals) -> Reals:
+        """A 1 in the record's category."""
+        return (x[..., None] == np.arange(len(self.levels))).astype(float)
+
+    def prior(self, concentration: float | Sequence[float] = 1.0) -> DirichletPrior:
+        """A Dirichlet prior; one number stands for all categories."""
+        if isinstance(concentration, int | float):
+            return DirichletPrior((float(concentration),) * len(self.levels))
+        if len(concentration) != len(self.levels):
+            raise ReleaseError(f"concentration must be one number or {len(self.levels)}; got {len(concentration)}")
+        return DirichletPrior(tuple(float(one) for one in concentration))
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Counts with an unknown rate."""
+
+    bounded: ClassVar[bool] = False
+    discrete: ClassVar[bool] = True
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    statistics: ClassVar[tuple[str, ...]] = ("sum",)
+    parameters: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def statistic(self, x: Reals) -> Reals:
+        """The count."""
+        return x[..., None]
+
+    def prior(self, shape: float, rate: float) -> GammaPrior:
+        """A Gamma prior of the rate."""
+        return GammaPrior(shape, rate)
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """Positive numbers with a Gamma law of known shape and unknown rate; the mean is shape / rate."""
+
+    shape: float
+    bounded: ClassVar[bool] = False
+    discrete: ClassVar[bool] = False
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    statistics: ClassVar[tuple[str, ...]] = ("sum",)
+    parameters: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shape, bool) or not isinstance(self.shape, int | float) or not 0 < self.shape < math.inf:
+            raise DomainError(f"shape must be a finite number above 0; got {self.shape!r}")
+
+    def statistic(self, x: Reals) -> Reals:
+        """The number."""
+        return x[..., None]
+
+    def prior(self, shape: float, rate: float) -> GammaPrior:
+        """A Gamma prior of the rate."""
+        return GammaPrior(shape, rate)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Positive numbers with an exponential law of unknown rate: the Gamma law of shape 1."""
+
+    shape: ClassVar[float] = 1.0
+    bounded: ClassVar[bool] = False
+    discrete: ClassVar[bool] = False
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    statistics: ClassVar[tuple[str, ...]] = ("sum",)
+    parameters: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def statistic(self, x: Reals) -> Reals:
+        """The number."""
+        return x[..., None]
+
+    def prior(self, shape: float, rate: float) -> GammaPrior:
+        """A Gamma prior of the rate."""
+        return GammaPrior(shape, rate)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Real numbers with a normal law: unknown mean, and a variance that is known if given, else unknown too.
+
+    >>> Normal().statistics, Normal(variance=4.0).statistics
+    (('sum', 'sum of squares'), ('sum',))
+    """
+
+    variance: float | None = None
+    bounded: ClassVar[bool] = False
+    discrete: ClassVar[bool] = False
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def __post_init__(self) -> None:
+        known = self.variance
+        if known is not None and (isinstance(known, bool) or not 0 < known < math.inf):
+            raise DomainError(f"variance must be a finite number above 0, or left out; got {known!r}")
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The sum, and the sum of squares where the variance is unknown."""
+        return ("sum", "sum of squares") if self.variance is None else ("sum",)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The mean, and the variance where it is unknown."""
+        return ("mean", "variance") if self.variance is None else ("mean",)
+
+    def statistic(self, x: Reals) -> Reals:
+        """The number, and its square where the variance is unknown."""
+        return np.stack([x, x**2], axis=-1) if self.variance is None else x[..., None]
+
+    def prior(
+        self,
+        mean: float,
+        variance: float | None = None,
+        *,
+        records: float | None = None,
+        shape: float | None = None,
+        rate: float | None = None,
+    ) -> NormalPrior | NormalInverseGammaPrior:
+        """``prior(mean, variance)`` of the mean, or ``prior(mean, records=, shape=, rate=)`` of mean and variance."""
+        if self.variance is not None and variance is not None and (records, shape, rate) == (None,) * 3:
+            return NormalPrior(mean, variance)
+        if self.variance is None and variance is None and None not in (records, shape, rate):
+            return NormalInverseGammaPrior(mean, records, shape, rate)  # type: ignore[arg-type]
+        wanted = "mean, records, shape and rate" if self.variance is None else "mean and variance"
+        raise ReleaseError(f"the prior of this normal family takes {wanted}")
+
+
+@dataclass(frozen=True)
+class Natural:
+    """A family of one's own, in its natural parameters: p(x) = h(x) exp(eta . t(x) - A(eta)).
+
+    Args:
+        names: Names of the statistics, which are those of the parameters eta too.
+        t: t(x) of an array of records, shape (records, statistics); vectorised.
+        log_base: log h(x) of an array of records.
+        log_partition: A(eta) of an array of parameters, shape (problems, statistics); infinite where eta is not valid.
+        support: The least and largest record.
+        discrete: Whether records are whole numbers.
+        start: A valid eta, for the sampler to start at.
+
+    >>> exponential = Natural(("x",), lambda x: x[..., None], np.zeros_like, lambda eta: -np.log(-eta[..., 0]),
+    ...                       support=(0.0, math.inf), start=(-1.0,))
+    >>> exponential.bounded
+    False
+    """
+
+    names: tuple[str, ...]
+    t: Callable[[Reals], Reals]
+    log_base: Callable[[Reals], Reals]
+    log_partition: Callable[[Reals], Reals]
+    support: tuple[float, float]
+    start: tuple[float, ...]
+    discrete: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.names) <= 10 or len(self.start) != len(self.names):
+            raise DomainError("names and start must have one entry for each statistic, ten at most")
+        if not self.support[0] < self.support[1]:
+            raise DomainError(f"support must increase; got {self.support!r}")
+        if not np.isfinite(self.log_partition(np.array([self.start], float))).all():
+            raise DomainError("log_partition must be finite at start")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the support is finite."""
+        return math.isfinite(self.support[0]) and math.isfinite(self.support[1])
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.names
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """One natural parameter for each statistic."""
+        return self.names
+
+    def statistic(self, x: Reals) -> Reals:
+        """t(x)."""
+        return np.asarray(self.t(x), float)
+
+    def prior(self, statistics: Sequence[float], records: float) -> NaturalPrior:
+        """The conjugate prior that weighs like so many records whose statistics sum to these."""
+        if len(statistics) != len(self.names):
+            raise ReleaseError(f"statistics of the prior must be {len(self.names)} numbers; got {len(statistics)}")
+        return NaturalPrior(tuple(float(one) for one in statistics), records)
+
+
+def check_prior(family: ExponentialFamily, prior: Prior) -> None:
+    """Refuses a prior of another family.
+
+    Raises:
+        ReleaseError: If the prior is not what ``family.prior(...)`` makes.
+    """
+    match family:
+        case Binomial():
+            fits = isinstance(prior, BetaPrior)
+        case Multinomial():
+            fits = isinstance(prior, DirichletPrior) and len(prior.concentration) == len(family.levels)
+        case Poisson() | Gamma() | Exponential():
+            fits = isinstance(prior, GammaPrior)
+        case Normal(variance=None):
+            fits = isinstance(prior, NormalInverseGammaPrior)
+        case Normal():
+            fits = isinstance(prior, NormalPrior)
+        case _:
+            fits = isinstance(prior, NaturalPrior) and len(prior.statistics) == len(family.statistics)
+    if not fits:
+        name = type(family).__name__
+        raise ReleaseError(f"the prior of a {name} family is family.prior(...); got {type(prior).__name__}")

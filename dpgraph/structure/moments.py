@@ -1,0 +1,217 @@
+"""Sums of a family's sufficient statistics: how a record is written in integers, and what was released.
+
+Records are rounded to a public grid of points, and the statistics of each point to whole multiples of a public step, a
+power of two. What a record contributes is therefore one row of a public table of integers, so sums are exact and their
+sensitivity is the largest over all rows, not a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
+from dpgraph.structure.frozen import frozen_array
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+#: Intervals between the bounds of a continuous record, and steps up to a statistic's largest size.
+RESOLUTION = 1 << 16
+STEPS = 1 << 20
+
+
+@dataclass(frozen=True)
+class MomentDescription:
+    """What is summed, and how each record contributes: public.
+
+    A record outside the bounds of an unbounded family contributes 0 to every statistic (it is redacted), and is still
+    counted. A continuous record is rounded to one of 65 537 points between the bounds, its statistics to a millionth
+    of their largest size; the rounding is part of the statistic. It moves a sum by at most n times that much, far
+    below the noise unless epsilon n is above a hundred thousand.
+
+    Raises:
+        DomainError: If bounds are missing, not needed, not finite, do not increase, or leave the support.
+
+    >>> from dpgraph.structure.expfam import Exponential
+    >>> described = MomentDescription(Exponential(), bounds=(0, 4))
+    >>> described.sensitivity(PrivacyUnit("replace")) * described.steps[0]
+    4.0
+    """
+
+    family: ExponentialFamily
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        name = type(self.family).__name__
+        if not all(hasattr(self.family, part) for part in ("statistics", "statistic", "support", "bounded")):
+            raise DomainError(f"family must be one of dg.expfam; got {name}")
+        if self.family.bounded:
+            if self.bounds is not None:
+                raise DomainError(f"{name} is bounded by itself; leave bounds out")
+            return
+        if self.bounds is None:
+            raise DomainError(f"bounds are needed: the statistics of {name} are unbounded; give public (low, high)")
+        try:
+            low, high = (float(bound) for bound in self.bounds)
+        except (TypeError, ValueError):
+            raise DomainError(f"bounds must be two numbers; got {self.bounds!r}") from None
+        support = self.family.support
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise DomainError(f"bounds must be finite and increase; got {self.bounds!r}")
+        if not support[0] <= low < high <= support[1]:
+            raise DomainError(f"bounds must be within {support}, where {name} has its records; got {self.bounds!r}")
+        object.__setattr__(self, "bounds", (low, high))
+        if self.points.size == 0 or not np.isfinite(self.family.statistic(self.points)).all():
+            raise DomainError(f"the statistics of {name} must be finite everywhere within the bounds")
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds, or the support of a bounded family."""
+        return self.family.support if self.bounds is None else self.bounds
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The statistics."""
+        return self.family.statistics
+
+    @cached_property
+    def points(self) -> Reals:
+        """The values that a record can have, in increasing order."""
+        low, high = self.limits
+        if self.family.discrete:
+            if high - low > MOST_POINTS:
+                raise DomainError(f"bounds hold more than {MOST_POINTS} whole numbers")
+            return np.arange(math.ceil(low), math.floor(high) + 1, dtype=float)
+        return np.linspace(low, high, RESOLUTION + 1)
+
+    @cached_property
+    def steps(self) -> tuple[float, ...]:
+        """What one unit of each integer sum stands for: 1 for whole numbers, else a power of two."""
+        if isinstance(self.family, Multinomial):
+            return (1.0,) * len(self.names)
+        sizes = self.family.statistic(self.points)
+        whole = (sizes == np.round(sizes)).all(axis=0) & (np.abs(sizes).max(axis=0) < STEPS)
+        return tuple(
+            1.0 if integer else 2.0 ** math.ceil(math.log2(size)) / STEPS if size > 0 else 1.0
+            for integer, size in zip(whole, np.abs(sizes).max(axis=0), strict=True)
+        )
+
+    @cached_property
+    def contributions(self) -> Integers:
+        """The integers that each point contributes, shape (points, statistics)."""
+        whole = np.rint(self.family.statistic(self.points) / np.array(self.steps)).astype(np.int64)
+        return frozen_array(whole, np.int64)
+
+    @property
+    def partitions(self) -> bool:
+        """Whether the statistics sum to n: each record contributes one 1."""
+        return isinstance(self.family, Multinomial)
+
+    @cached_property
+    def weight(self) -> int:
+        """What each record adds to the released count of records where n is private: as much as to a statistic."""
+        return 1 << round(math.log2(max(1, int(np.abs(self.contributions).max()))))
+
+    def companion(self, unit: PrivacyUnit) -> str | None:
+        """What is released beside the statistics where n is private: n or, for a binomial, the failures.
+
+        A success and a failure move the pair (successes, failures) by ``trials`` each; (successes, n) would move more.
+        """
+        if unit.n_is_public or self.partitions:
+            return None
+        return "failures" if isinstance(self.family, Binomial) else "n"
+
+    def released(self, sums: Integers, n: int, unit: PrivacyUnit) -> Integers:
+        """The integers that noise is added to: the sums and their companion."""
+        match self.companion(unit):
+            case None:
+                return sums.copy()
+            case "failures":
+                return np.append(sums, int(self.limits[1]) * n - sums[0])
+            case _:
+                return np.append(sums, self.weight * n)
+
+    def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """The names of what is released."""
+        beside = self.companion(unit)
+        return self.names if beside is None else (*self.names, beside)
+
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """The largest L1 distance, in steps, that one person's rows move what is released: attained, not a bound.
+
+        Replace: the diameter of the set of contributions, that of a redacted record among them (Bernstein and Sheldon
+        2018, Appendix C, in which the largest |t| stands for it). Add/remove: the largest contribution.
+        """
+        if self.partitions:
+            return (2 if unit.n_is_public else 1) * unit.rows_per_person
+        rows = self._rows(unit)
+        if not unit.n_is_public:
+            return unit.rows_per_person * int(np.abs(rows).sum(axis=1).max())
+        signs = [np.array([1, *rest]) for rest in product((1, -1), repeat=rows.shape[1] - 1)]
+        along = (rows @ sign for sign in signs)
+        return unit.rows_per_person * max(int(one.max() - one.min()) for one in along)
+
+    def _rows(self, unit: PrivacyUnit) -> Integers:
+        """Everything that one record can contribute to what is released."""
+        rows = self.contributions
+        if not self.family.bounded:
+            rows = np.vstack([rows, np.zeros((1, rows.shape[1]), np.int64)])
+        match self.companion(unit):
+            case None:
+                return rows
+            case "failures":
+                return np.column_stack([rows, int(self.limits[1]) - rows[:, 0]])
+            case _:
+                return np.column_stack([rows, np.full(len(rows), self.weight)])
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    """What an additive mechanism released: noisy integer sums and their noise law.
+
+    Attributes:
+        description: What is summed.
+        sums: The noisy integers, in ``names`` order; times ``steps`` they are the statistics.
+        law: The noise of every sum: one independent draw each, unless it is sum-zero.
+        n: The exact number of records where it is public, else None; ``names`` then ends in n or the failures, unless
+            the statistics sum to n.
+    """
+
+    description: MomentDescription
+    sums: Integers
+    law: NoiseLaw
+    n: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sums", frozen_array(self.sums, np.int64))
+        if self.sums.shape != (len(self.names),):
+            raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was released."""
+        return self.description.released_names(PrivacyUnit("add-remove" if self.n is None else "replace"))
+
+    @property
+    def steps(self) -> Reals:
+        """What one unit of each sum stands for."""
+        beside = {"failures": [1.0], "n": [1 / self.description.weight]}
+        return np.array([*self.description.steps, *beside.get(self.names[-1] if self.n is None else "", [])])
+
+    @property
+    def values(self) -> Reals:
+        """The noisy statistics in their own units."""
+        return self.sums * self.steps
+
+    @property
+    def scales(self) -> Reals:
+        """The noise scale of each statistic in its own units."""
+        return self.law.scale * self.steps

@@ -1,0 +1,96 @@
+"""Conjugate priors of the exponential families: frozen hyperparameters, checked once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from dpgraph.privacy.records import ReleaseError
+
+
+def _check(prior: object, free: tuple[str, ...] = ()) -> None:
+    """Refuses hyperparameters that are not finite numbers, or not above 0 where they must be."""
+    for one in fields(prior):  # type: ignore[arg-type]
+        value = getattr(prior, one.name)
+        values = value if isinstance(value, tuple) else (value,)
+        for number in values:
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise ReleaseError(f"{one.name} of the prior must be finite; got {value!r}")
+            if one.name not in free and number <= 0:
+                raise ReleaseError(f"{one.name} of the prior must be above 0; got {value!r}")
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """Of a probability: density proportional to p^(alpha - 1) (1 - p)^(beta - 1)."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class DirichletPrior:
+    """Of the probabilities of categories: density proportional to prod_k p_k^(concentration_k - 1)."""
+
+    concentration: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """Of a rate: density proportional to r^(shape - 1) exp(-rate r); its mean is shape / rate."""
+
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class NormalPrior:
+    """Of a mean whose data have a known variance: normal with this mean and variance."""
+
+    mean: float
+    variance: float
+
+    def __post_init__(self) -> None:
+        _check(self, free=("mean",))
+
+
+@dataclass(frozen=True)
+class NormalInverseGammaPrior:
+    """Of a mean and a variance: 1/variance is Gamma(shape, rate), and the mean is normal about ``mean``.
+
+    Its variance is the data's divided by ``records``, so the prior weighs as many records.
+    """
+
+    mean: float
+    records: float
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check(self, free=("mean",))
+
+
+@dataclass(frozen=True)
+class NaturalPrior:
+    """Of natural parameters: density proportional to exp(statistics . eta - records A(eta)) (Diaconis, Ylvisaker 1979).
+
+    The prior weighs as many imagined records as ``records``, whose statistics sum to ``statistics``.
+    """
+
+    statistics: tuple[float, ...]
+    records: float
+
+    def __post_init__(self) -> None:
+        _check(self, free=("statistics",))
+
+
+Prior = BetaPrior | DirichletPrior | GammaPrior | NormalPrior | NormalInverseGammaPrior | NaturalPrior
