@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference import _kernels
-from dpgraph.inference._kernels import RECORDS, RESIZES, SHIFTS, Layout
+from dpgraph.inference._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.draws import PosteriorDraws
 from dpgraph.inference.evidence import Evidence, counted, rows_estimate
 from dpgraph.inference.layout import flattened, layout_of, unflattened
@@ -199,7 +199,7 @@ def _run_chain(run: _Run, rng: np.random.Generator, tick: Callable[[], Any], sto
     layout, plan = run.layout, run.plan
     records, counts, residual = _start(run, rng)
     n = records.shape[0]
-    steps = _Steps(np.full(layout.row_start[-1], 0.1), 1.0, rows_estimate(run.given)[1])
+    steps = _Steps(np.full(_rows(layout).size, 0.1), 1.0, rows_estimate(run.given)[1])
     kept, sizes = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
     tally = np.zeros(6, np.int64)
     for i in range(plan.sweeps):
@@ -216,6 +216,7 @@ def _run_chain(run: _Run, rng: np.random.Generator, tick: Callable[[], Any], sto
             steps.adapt(shifts, this[RESIZES:])
         else:
             tally += this
+            tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
             at, rest = divmod(i - plan.burn_in, plan.thin)
             if rest == plan.thin - 1:
                 kept[at], sizes[at] = theta, n
@@ -227,10 +228,16 @@ def drawn_rows(rng: np.random.Generator, layout: Layout, counts: Integers) -> Re
     """Every row of theta given the family counts: Dirichlet, by gammas in log space so that none is all zeros."""
     concentration = layout.prior + counts
     log_gamma = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(counts.size)) / concentration
-    sizes = np.repeat(layout.levels, np.diff(layout.row_start))
+    sizes = _rows(layout)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     theta = np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes))
     return theta / np.repeat(np.add.reduceat(theta, starts), sizes)
+
+
+def _rows(layout: Layout) -> Integers:
+    """The number of levels in each row of theta."""
+    many = np.diff(layout.nodes[:, THETA], append=layout.prior.size) // layout.nodes[:, LEVELS]
+    return np.repeat(layout.nodes[:, LEVELS], many)
 
 
 def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -24,35 +24,27 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
     """
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
-    parents = [network.parents[name] for name in network.order]
     below = _descendants(network)
     touched = [
         [t for t, table in enumerate(tables) if any(position[u] in {v, *below[v]} for u in table.variables)]
         for v in range(len(position))
     ]
-    weights = [table.weights for table in tables]
-    weight_sizes = [0 if matrix is None else matrix.size for matrix in weights]
-    dense = [-1 if matrix is None else at for matrix, at in zip(weights, _starts(weight_sizes), strict=False)]
+    sizes = [network.domain.sizes[name] for name in network.order]
+    rows = [network.cells(network.parents[name]) for name in network.order]
+    cells = [many * size for many, size in zip(rows, sizes, strict=True)]
+    nodes = zip(sizes, _starts(cells), _starts(rows), strict=True)
+    widths = [table.values.size for table in tables]
+    dense = [0 if table.weights is None else table.weights.size for table in tables]
+    weights = [start if size else -1 for start, size in zip(_starts(dense), dense, strict=True)]
+    measured = zip(_starts(widths), widths, weights, strict=True)
     return Layout(
-        levels=_integers(network.domain.sizes[name] for name in network.order),
-        parent_start=_starts(map(len, parents)),
-        parents=_integers(position[u] for names in parents for u in names),
-        parent_strides=_integers(s for names in parents for s in _strides(network, names)),
-        theta_start=_starts(network.cells(network.family(name)) for name in network.order),
-        row_start=_starts(network.cells(names) for names in parents),
+        nodes=_lines(nodes, [_pairs(network, network.parents[name]) for name in network.order]),
+        tables=_lines(measured, [_pairs(network, table.variables) for table in tables]),
+        laws=np.array([_rates(table) for table in tables], float).reshape(-1, 2),
+        weights=np.concatenate([np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]),
         prior=flattened(network, concentration),
-        below_start=_starts(map(len, below)),
-        below=_integers(u for under in below for u in under),
-        touched_start=_starts(map(len, touched)),
-        touched=_integers(t for mine in touched for t in mine),
-        table_start=_starts(len(table.variables) for table in tables),
-        table_variables=_integers(position[u] for table in tables for u in table.variables),
-        table_strides=_integers(s for table in tables for s in _strides(network, table.variables)),
-        residual_start=_starts(table.values.size for table in tables),
-        weight_start=_integers(dense),
-        weights=np.concatenate([np.zeros(0, np.int64), *(m.reshape(-1) for m in weights if m is not None)]),
-        rate=np.array([_rate(table) for table in tables], float),
-        gaussian=np.array([table.gaussian for table in tables], bool),
+        below=_padded([[len(mine), *mine] for mine in below]),
+        touched=_padded([[len(mine), *mine] for mine in touched]),
     )
 
 
@@ -84,21 +76,34 @@ def _descendants(network: Network) -> list[list[int]]:
     return [sorted(mine) for mine in under]
 
 
-def _rate(table: MeasuredTable) -> float:
-    """What a unit of |residual|, or of its square, costs in log-likelihood."""
-    return 1 / (2 * table.scale**2) if table.gaussian else 1 / table.scale
+def _rates(table: MeasuredTable) -> tuple[float, float]:
+    """What a unit of |residual|, and of its square, costs in log-likelihood."""
+    return (0.0, 1 / (2 * table.scale**2)) if table.gaussian else (1 / table.scale, 0.0)
 
 
-def _strides(network: Network, names: Family) -> Sequence[int]:
-    """How far apart neighbouring levels of each variable are in a table stored in C order."""
-    sizes = network.shape(names)
-    return list(accumulate(sizes[:0:-1], int.__mul__, initial=1))[::-1] if sizes else []
+def _pairs(network: Network, names: Family) -> list[int]:
+    """Each variable's number, and how far apart its neighbouring levels are in a table stored in C order."""
+    pairs: list[int] = []
+    stride = network.cells(names)
+    for name in names:
+        stride //= network.domain.sizes[name]
+        pairs += [network.order.index(name), stride]
+    return pairs
 
 
-def _starts(sizes: Any) -> Integers:
-    """Where each part starts, and the end."""
-    return np.concatenate([[0], np.cumsum(_integers(sizes))]).astype(np.int64)
+def _lines(headers: Iterable[tuple[int, int, int]], pairs: list[list[int]]) -> Integers:
+    """A line for each node or table: how many pairs, its header, the pairs."""
+    return _padded([[len(mine) // 2, *header, *mine] for header, mine in zip(headers, pairs, strict=True)])
 
 
-def _integers(values: Any) -> Integers:
-    return np.array(list(values), np.int64)
+def _padded(lines: list[list[int]]) -> Integers:
+    """Lists of unequal length as one array."""
+    array = np.zeros((len(lines), max(map(len, lines), default=0)), np.int64)
+    for at, line in enumerate(lines):
+        array[at, : len(line)] = line
+    return array
+
+
+def _starts(sizes: list[int]) -> list[int]:
+    """Where each part starts."""
+    return list(accumulate(sizes, initial=0))[:-1]
