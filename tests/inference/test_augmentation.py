@@ -1,0 +1,250 @@
+"""Draws by record augmentation against the whole posterior enumerated, and the compiled sweep against the plain one."""
+
+import threading
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+import dpgraph as dg
+from dpgraph.inference import _kernels, augmentation
+from dpgraph.inference.augmentation import draw_by_records
+from dpgraph.inference.evidence import Evidence, MeasuredTable, concentration_tables, counted, evidence
+from dpgraph.inference.queries import sample_codes
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.statistics.codes import Codes
+from dpgraph.structure.frozen import FrozenMap
+
+CHAIN = dg.Network.of({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["b"]})
+BINARY = dg.Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]}, {"b": ["a"], "c": ["b"]})
+PAIR = dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
+LEVEL, BATCHES = 1e-6, 100
+
+
+def uneven(network):
+    """Concentrations on both sides of 1, so that a prior ratio left out, or upside down, shows."""
+    rng = np.random.default_rng(7)
+    return {name: rng.uniform(0.6, 3.0, t.shape) for name, t in concentration_tables(network, 1.0).items()}
+
+
+def tables_evidence(network, law, values, n):
+    families = network.maximal_families
+    return Evidence(
+        network,
+        tuple(
+            MeasuredTable(f, network.shape(f), np.array(v, np.int64), law)
+            for f, v in zip(families, values, strict=True)
+        ),
+        n,
+    )
+
+
+def fourier_evidence(network, epsilon, neighbours, basis, records):
+    counts = dg.count(Codes(network.domain, FrozenMap(records)), network)
+    budget = dg.Budget(1000, unit=dg.PrivacyUnit(neighbours))
+    mechanism = dg.FourierMechanism(epsilon, basis=basis)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(5)).value)
+
+
+def multisets(cells, n):
+    """Every way to put n records into cells, shape (ways, cells): stars and bars."""
+    bars = np.array(list(combinations(range(n + cells - 1), cells - 1)), np.int64).reshape(-1, cells - 1)
+    edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), n + cells - 1)])
+    return np.diff(edges, axis=1) - 1
+
+
+def enumerated(given, concentration, sizes):
+    """Exact posterior means of every entry of theta, of its square, and of n and n^2, flat; the weight of each n."""
+    network = given.network
+    names, shape = network.domain.names, network.shape(network.domain.names)
+    joint = np.concatenate([multisets(int(np.prod(shape)), n) for n in sizes]).reshape(-1, *shape)
+    rows = joint.reshape(len(joint), -1)
+    n = rows.sum(axis=1)
+    log_weight = gammaln(n + 1) - gammaln(rows + 1).sum(axis=1)
+
+    def table(variables):
+        kept = [name for name in names if name in variables]
+        summed = joint.sum(axis=tuple(i + 1 for i, name in enumerate(names) if name not in variables))
+        return np.transpose(summed, [0, *(1 + kept.index(name) for name in variables)])
+
+    first, second = [], []
+    for name in names:
+        total = concentration[name] + table(network.family(name))
+        log_weight += (gammaln(total).sum(axis=1) - gammaln(total.sum(axis=1))).reshape(len(joint), -1).sum(axis=1)
+        whole = total.sum(axis=1, keepdims=True)
+        first.append((total / whole).reshape(len(joint), -1))
+        second.append((total * (total + 1) / whole / (whole + 1)).reshape(len(joint), -1))
+    for measured in given.tables:
+        statistics = table(measured.variables).reshape(len(joint), -1)
+        if measured.weights is not None:
+            statistics = statistics @ measured.weights
+        residual = (measured.values - statistics) / (measured.law.scale * measured.step)
+        gaussian = isinstance(measured.law, DiscreteGaussian)
+        log_weight += (-0.5 * residual**2 if gaussian else -np.abs(residual)).sum(axis=1)
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    moments = np.hstack([*first, *second, n[:, None], n[:, None] ** 2])
+    return weight @ moments, np.bincount(n, weight)
+
+
+def simulated(drawn, given):
+    """The same moments of every draw, shape (chains, draws, moments)."""
+    shape = drawn.shape
+    flat = np.concatenate([drawn.tables[name].reshape(*shape, -1) for name in given.network.domain.names], axis=2)
+    n = np.full(shape, given.n) if drawn.n is None else drawn.n
+    return np.concatenate([flat, flat**2, n[..., None], n[..., None] ** 2], axis=2)
+
+
+def assert_agree(found, exact, comparisons=400):
+    """Batch means: each moment's mean is within its own Monte Carlo error of the exact one.
+
+    A false alarm has probability 1e-6 over ``comparisons`` moments (t with 99 degrees of freedom: 6.7 standard errors).
+    """
+    chains, draws, _ = found.shape
+    batches = found.reshape(chains, BATCHES // chains, draws * chains // BATCHES, -1).mean(axis=2)
+    batches = batches.reshape(BATCHES, -1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    allowed = stats.t.isf(LEVEL / comparisons / 2, BATCHES - 1) * error + 1e-9
+    gap = np.abs(batches.mean(axis=0) - exact)
+    worst = int(np.argmax(gap / allowed))
+    assert (gap <= allowed).all(), f"moment {worst}: off by {gap[worst]:.4f}, allowed {allowed[worst]:.4f}"
+    return error
+
+
+LAPLACE = tables_evidence(CHAIN, DiscreteLaplace(1.0), [[3, -1, 0, 1, 0, 2], [2, 1, -1, 0, 3, 1]], 4)
+SUM_ZERO = tables_evidence(CHAIN, SumZeroLaplace(0.7), [[3, -1, 0, 0, 0, 2], [2, 0, -1, 0, 3, 0]], 4)
+GAUSSIAN = tables_evidence(CHAIN, DiscreteGaussian(0.8), [[3, -1, 0, 1, 0, 1], [2, 1, -1, 0, 2, 1]], 4)
+RECORDS = {"a": np.array([0, 0, 1, 0], np.uint8), "b": np.array([0, 0, 2, 1], np.uint8)}
+RECORDS["c"] = np.array([0, 0, 1, 1], np.uint8)
+LOW = {name: np.minimum(column, 1) for name, column in RECORDS.items()}
+WALSH = fourier_evidence(BINARY, 8, "replace", "walsh", LOW)
+RESIDUAL = fourier_evidence(CHAIN, 12, "replace", "residual", RECORDS)
+
+
+@pytest.mark.parametrize("passes", [0, 2])
+@pytest.mark.parametrize(
+    "given",
+    [LAPLACE, SUM_ZERO, GAUSSIAN, WALSH, RESIDUAL],
+    ids=["laplace", "sum-zero", "gaussian", "walsh", "residual"],
+)
+def test_all_record_multisets_enumerated(given, passes):
+    """Four records on three nodes: 1365 multisets (330 for two levels).
+
+    Power: the standard error of every moment is below .004, so a moment off by .05 is missed less than once in 1e8.
+    """
+    concentration = uneven(given.network)
+    exact, _ = enumerated(given, concentration, [4])
+    rng = np.random.default_rng(11)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    error = assert_agree(simulated(drawn, given), exact)
+    assert error[:-2].max() < 0.004
+    assert set(drawn.acceptance) == ({"records", "shifts"} if passes else {"records"})
+    assert drawn.n is None
+
+
+def test_the_enumeration_has_every_multiset():
+    assert multisets(12, 4).shape == (1365, 12)
+    assert (multisets(12, 4).sum(axis=1) == 4).all()
+    assert len(np.unique(multisets(12, 4), axis=0)) == 1365
+
+
+PRIVATE_LAPLACE = tables_evidence(PAIR, DiscreteLaplace(1.5), [[5, -2, 1, 2]], None)
+PRIVATE_GAUSSIAN = tables_evidence(PAIR, DiscreteGaussian(1.5), [[3, -1, 1, 2]], None)
+FEW = {"a": np.array([0, 0, 1, 0], np.uint8), "b": np.array([0, 1, 1, 1], np.uint8)}
+PRIVATE_WALSH = fourier_evidence(PAIR, 6, "add-remove", "walsh", FEW)
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 40), (PRIVATE_WALSH, 40)],
+    ids=["laplace", "gaussian", "walsh"],
+)
+@pytest.mark.parametrize("passes", [0, 2])
+def test_a_private_number_of_records_enumerated(given, most, passes):
+    """Every multiset of 0 to ``most`` records in four cells; beyond lies less than 1e-6 of the posterior.
+
+    Power: n is known to .1 and its square to 2 or better, so a posterior of n off by one record is always seen.
+    """
+    concentration = uneven(PAIR)
+    exact, sizes = enumerated(given, concentration, range(most + 1))
+    assert sizes[-1] < 1e-7
+    rng = np.random.default_rng(12)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    assert drawn.n is not None
+    error = assert_agree(simulated(drawn, given), exact)
+    assert error[:-2].max() < 0.004
+    assert error[-2] < 0.1
+    assert (drawn.n == 0).any()
+    assert drawn.acceptance["resizes"] > 0.1
+
+
+def asia_evidence(mechanism, neighbours, n=40):
+    truth = dg.load("example:asia")
+    records = sample_codes(truth, n, np.random.default_rng(3))
+    counts = dg.count(Codes(truth.network.domain, FrozenMap(records)), truth.network)
+    budget = dg.Budget(1000, delta=0.1, unit=dg.PrivacyUnit(neighbours))
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(2)).value)
+
+
+SMALL = [
+    (dg.LaplaceMechanism(1), "replace"),
+    (dg.GaussianMechanism(1, 1e-3), "add-remove"),
+    (dg.FourierMechanism(2), "add-remove"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
+def test_compiled_equals_plain(mechanism, neighbours):
+    given = asia_evidence(mechanism, neighbours)
+    settings = {"draws": 15, "burn_in": 10, "chains": 2}
+    prior = uneven(given.network)
+    plain, compiled = (
+        draw_by_records(given, prior, rng=np.random.default_rng(4), fast=fast, **settings) for fast in (False, True)
+    )
+    assert plain.tables == compiled.tables
+    assert plain.records == compiled.records
+    assert plain.acceptance == compiled.acceptance
+    assert np.array_equal(plain.n, compiled.n) if given.n is None else plain.n is None
+
+
+@pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
+def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, neighbours):
+    given = asia_evidence(mechanism, neighbours)
+    network = given.network
+    sweeps = []
+
+    def checked(rng, layout, theta, records, n, residual, counts, *rest):
+        n = compiled(rng, layout, theta, records, n, residual, counts, *rest)
+        columns = {name: records[:n, v].astype(np.int64) for v, name in enumerate(network.order)}
+        left = [t.values - t.statistics(counted(columns, t.variables, t.shape)) for t in given.tables]
+        assert np.array_equal(residual, np.concatenate(left))
+        families = {f[0]: counted(columns, f, network.shape(f)) for f in network.families}
+        assert np.array_equal(counts, augmentation.flattened(network, families))
+        assert np.allclose(np.add.reduceat(theta, np.cumsum([0, *augmentation._rows(layout)[:-1]])), 1)
+        sweeps.append(n)
+        return n
+
+    compiled = _kernels.compiled_sweep()
+    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: checked)
+    drawn = draw_by_records(given, uneven(network), rng=np.random.default_rng(5), draws=50, burn_in=50, chains=1)
+    assert len(sweeps) == 100
+    assert all(len(column) == sweeps[-1] for column in drawn.records.values())
+
+
+def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
+    given = asia_evidence(dg.LaplaceMechanism(1), "add-remove")
+    seen = []
+
+    def watched(*arguments):
+        seen.append((arguments[8].copy(), *arguments[10:12]))
+        return compiled(*arguments)
+
+    compiled = _kernels.compiled_sweep()
+    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: watched)
+    draw_by_records(given, uneven(given.network), rng=np.random.default_rng(6), draws=30, burn_in=20, chains=1)
+    reach, *_ = zip(*seen, strict=True)
+    assert all(not np.array_equal(one, two) for one, two in zip(reach[:20], reach[1:21], strict=True))
+    assert all(np.array_equal(reach[20], later) for later in reach[21:])
+    assert len({tuple(rest) for _, *rest in seen[20:]}) == 1
