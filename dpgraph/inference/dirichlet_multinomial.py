@@ -11,13 +11,14 @@ Fourier transforms lose nothing that matters: what is cut, tails of mass below 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import DiscreteGaussian, NoiseLaw, ReleaseError, SumZeroLaplace
+from dpgraph.inference.cell_noise import CellNoise
+from dpgraph.privacy.records import NoiseLaw, ReleaseError, SumZeroLaplace
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -86,9 +87,38 @@ def sample_counts(
     >>> draws.shape, set(draws.sum(axis=1).tolist())
     ((5, 3), {10})
     """
-    y, alpha = np.asarray(noisy, np.int64), np.asarray(concentration, float)
-    _check(y, alpha, n, law)
-    logs = [_log_weights(*part, law, n, y) for part in zip(y, alpha, strict=True)]
+    y = np.asarray(noisy, np.int64)
+    if n is None and isinstance(law, SumZeroLaplace):
+        raise ReleaseError("noise that sums to zero shows n; give it")
+    return sample_latent_counts([(y, CellNoise(law))], concentration, n, rng, size, log_prior_n=log_prior_n)
+
+
+def sample_latent_counts(
+    measured: Sequence[tuple[Integers, CellNoise]],
+    concentration: Reals,
+    n: int | None,
+    rng: np.random.Generator,
+    size: int,
+    *,
+    log_prior_n: LogPrior | None = None,
+) -> Integers:
+    """The same from several independent noisy versions of the counts, each with its own noise.
+
+    Args:
+        measured: Noisy counts of shape (K,), and the law of the noise in each of their cells.
+        concentration: The Dirichlet concentrations, shape (K,), positive.
+        n: The number of records, or None where it is not public.
+        rng: Randomness for post-processing.
+        size: How many draws.
+        log_prior_n: As for ``sample_counts``.
+
+    Raises:
+        ReleaseError: As for ``sample_counts``.
+    """
+    alpha = np.asarray(concentration, float)
+    for y, _ in measured:
+        _check(y, alpha, n)
+    logs = _cells(measured, alpha, n)
     if n is None:
         return _unknown_total(logs, lambda m: _log_total(m, float(alpha.sum()), log_prior_n), rng, size)
     tilt = _tilt(logs, n)
@@ -96,38 +126,35 @@ def sample_counts(
     return _backward(cells, list(_partial_sums(cells, n)), np.full(size, n), rng)
 
 
-def log_noise(law: NoiseLaw, distance: npt.NDArray[np.number]) -> Reals:
-    """log P(noise = distance) up to a constant."""
-    if isinstance(law, DiscreteGaussian):
-        return -(np.asarray(distance, float) ** 2) / (2 * law.scale**2)
-    return -np.abs(distance) / law.scale
-
-
-def _check(noisy: Integers, concentration: Reals, n: int | None, law: NoiseLaw) -> None:
+def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
     """Refuses what has no posterior."""
     if noisy.ndim != 1 or noisy.size == 0 or concentration.shape != noisy.shape:
         raise ReleaseError(f"concentration must have the shape of noisy, one axis; got {concentration.shape}")
     if not (np.isfinite(concentration).all() and (concentration > 0).all()):
         raise ReleaseError("every concentration must be a finite number above 0")
-    if n is None and isinstance(law, SumZeroLaplace):
-        raise ReleaseError("noise that sums to zero shows n; give it")
     if n is not None and n < 0:
         raise ReleaseError(f"n must be at least 0; got {n}")
 
 
-def _log_weights(y: int, alpha: float, law: NoiseLaw, n: int | None, noisy: Integers) -> tuple[int, Reals]:
-    """log Gamma(a + s) / s! noise(y - s) on the window of s that matters, and where the window begins."""
+def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> list[tuple[int, Reals]]:
+    """For each cell log Gamma(a + s) / s! prod noise(y - s) on the window of s that matters, and where that begins."""
     from scipy.special import gammaln
 
-    reach = (10 if isinstance(law, DiscreteGaussian) else 40) * law.scale
+    best, narrow = min(measured, key=lambda pair: pair[1].deviation)
     if n is None:
-        centre, half = max(y, 0), reach + 2 * law.scale * np.sqrt(noisy.size)
-        low, high = max(0, centre - int(half) - 1), centre + int(half) + 1
+        centres, half = np.maximum(best, 0), narrow.reach + 2 * narrow.deviation * np.sqrt(best.size)
     else:
-        centre, half = min(max(y, 0), n), reach + abs(n - int(np.clip(noisy, 0, n).sum()))
-        low, high = max(0, centre - int(half) - 1), min(n, centre + int(half) + 1)
-    s = np.arange(low, high + 1)
-    return low, gammaln(alpha + s) - gammaln(s + 1.0) + log_noise(law, y - s)
+        centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
+    lows = np.maximum(0, centres - int(half) - 1)
+    highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
+    logs: list[tuple[int, Reals]] = []
+    for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        s = np.arange(low, high + 1)
+        log = gammaln(alpha[k] + s) - gammaln(s + 1.0)
+        for y, noise in measured:
+            log = log + noise.log(y[k] - s)
+        logs.append((low, log))
+    return logs
 
 
 def _tilted(low: int, log: Reals, tilt: float) -> tuple[_Mass, float]:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.cell_noise import CellNoise
 from dpgraph.inference.chains import effective_size, split_r_hat
 from dpgraph.inference.conjugate import draw_conjugate, draw_dirichlet, projected
-from dpgraph.inference.dirichlet_multinomial import log_noise, sample_counts
+from dpgraph.inference.dirichlet_multinomial import sample_counts
 from dpgraph.inference.moment_chain import Form, Problems, run_chains
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, SumZeroLaplace, released_value
 from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
@@ -196,7 +197,7 @@ def _successes(noisy: NoisyMoments, prior: BetaPrior, trials: int, draws: int, r
     y, reach = int(noisy.sums[0]), int(40 * noisy.law.scale) + 1
     centre = min(max(y, 0), trials)
     s = np.arange(max(0, centre - reach), min(trials, centre + reach) + 1)
-    log = log_noise(noisy.law, y - s) - gammaln(s + 1.0) - gammaln(trials - s + 1.0)
+    log = CellNoise(noisy.law).log(y - s) - gammaln(s + 1.0) - gammaln(trials - s + 1.0)
     log += gammaln(prior.alpha + s) + gammaln(prior.beta + trials - s)
     weight = np.exp(log - log.max())
     return rng.choice(s, size=draws, p=weight / weight.sum())

@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.special import gammaln
 
 from dpgraph.inference import dirichlet_multinomial
-from dpgraph.inference.dirichlet_multinomial import log_noise, sample_counts
+from dpgraph.inference.cell_noise import CellNoise
+from dpgraph.inference.dirichlet_multinomial import sample_counts
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
 
 LAWS = [DiscreteLaplace(3.0), SumZeroLaplace(2.0), DiscreteGaussian(2.5)]
@@ -96,7 +97,9 @@ def test_an_unknown_n_is_drawn_too(law, measured):
 def exact_moments(noisy, law, concentration, n):
     """Mean and standard deviation of each cell by log-space forward and backward sums without windows or transforms."""
     s = np.arange(n + 1)
-    logs = [gammaln(a + s) - gammaln(s + 1) + log_noise(law, y - s) for y, a in zip(noisy, concentration, strict=True)]
+    logs = [
+        gammaln(a + s) - gammaln(s + 1) + CellNoise(law).log(y - s) for y, a in zip(noisy, concentration, strict=True)
+    ]
 
     def convolved(one, other):
         grid = np.full((n + 1, n + 1), -np.inf)
@@ -167,7 +170,7 @@ def test_unknown_n_with_twenty_cells(concentration, measured):
     s = np.arange(700)
     total = np.ones(1)
     for y in noisy:
-        log = gammaln(concentration + s) - gammaln(concentration) - gammaln(s + 1) + log_noise(law, y - s)
+        log = gammaln(concentration + s) - gammaln(concentration) - gammaln(s + 1) + CellNoise(law).log(y - s)
         total = np.convolve(total, np.exp(log))
     n = np.arange(total.size)
     mass = 20 * concentration
