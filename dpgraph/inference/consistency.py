@@ -14,7 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from dpgraph.privacy.records import NoiseLaw, Release, SumZeroLaplace, released_value
-from dpgraph.structure.basis import block_slices, cell_variance, contrast_norms, residual_transform, subsets
+from dpgraph.structure.basis import (
+    block_slices,
+    cell_variance,
+    coefficient_blocks,
+    contrast_norms,
+    residual_transform,
+    subsets,
+)
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tables
@@ -91,6 +98,28 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
     return {family: cell_variance(network, variances, family) for family in network.families}
 
 
+def residual_estimates(noisy: NoisyCounts | NoisyCoefficients) -> dict[Family, tuple[Reals, float]]:
+    """The least-squares estimate of every residual block and the variance of each of its coordinates.
+
+    Keyed in the domain's order, over variables of more than one level; () holds the number of rows, with variance 0
+    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated.
+    """
+    if isinstance(noisy, NoisyCoefficients):
+        return {
+            block: (values / contrast_norms(noisy.network.shape(block)), noisy.residual_variance(block))
+            for block, values in noisy.contrasts().items()
+        }
+    network = noisy.network
+    solve = _Averaging(network, _spreads(network, noisy.laws), noisy.n)
+    mean = solve.averages({key: table.astype(float) for key, table in noisy.tables.items()})
+    found: dict[Family, tuple[Reals, float]] = {}
+    for block in coefficient_blocks(network):
+        alphabetical = tuple(sorted(block))
+        values = np.transpose(mean[frozenset(block)], [alphabetical.index(name) for name in block])
+        found[block] = (values, solve.variance[frozenset(block)])
+    return found
+
+
 class _Averaging:
     """The least-squares projection for tables with given noise variances, and a total if it is known."""
 
@@ -112,6 +141,17 @@ class _Averaging:
     def project(self, tables: Mapping[Family, Reals], *, shrink: bool = False) -> dict[Family, Reals]:
         """The consistent tables nearest to the given ones in the metric of the noise, interactions shrunk if asked."""
         residuals = {table: residual_transform(values, forward=True) for table, values in tables.items()}
+        mean = self._means(residuals, shrink=shrink)
+        for table, values in residuals.items():
+            for block in subsets(table):
+                values[block_slices(table, block)] = _unaligned(mean[frozenset(block)], block)
+        return {table: residual_transform(values, forward=False) for table, values in residuals.items()}
+
+    def averages(self, tables: Mapping[Family, Reals]) -> dict[frozenset[str], Reals]:
+        """The average residuals of every block, axes in alphabetical order."""
+        return self._means({table: residual_transform(values, forward=True) for table, values in tables.items()})
+
+    def _means(self, residuals: Mapping[Family, Reals], *, shrink: bool = False) -> dict[frozenset[str], Reals]:
         mean: dict[frozenset[str], Reals] = {}
         for table, values in residuals.items():
             for block in subsets(table):
@@ -124,10 +164,7 @@ class _Averaging:
                 mean[block] = mean[block] * _james_stein(mean[block], self.variance[block])
         if self.n is not None:
             mean[frozenset()] = np.array(float(self.n))
-        for table, values in residuals.items():
-            for block in subsets(table):
-                values[block_slices(table, block)] = _unaligned(mean[frozenset(block)], block)
-        return {table: residual_transform(values, forward=False) for table, values in residuals.items()}
+        return mean
 
 
 def _spreads(network: Network, laws: Mapping[Family, NoiseLaw]) -> dict[Family, float]:
