@@ -57,6 +57,9 @@ _HOMES = {
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
+    "noise_aware_posterior": "inference.noise_aware",
+    "PosteriorDraws": "inference.draws",
+    "ConvergenceWarning": "inference.draws",
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
     "query": "files.pgmpy",
@@ -67,6 +70,7 @@ _HOMES = {
     "from_pgmpy": "files.pgmpy",
     # what privacy costs
     "privacy_cost": "analysis.cost",
+    "audit": "audit",
     # estimators
     "PrivateNaiveBayes": "estimators",
 }
@@ -76,6 +80,7 @@ __all__ = [
     "Budget",
     "BudgetExceededError",
     "Categories",
+    "ConvergenceWarning",
     "Domain",
     "DomainError",
     "DomainWarning",
@@ -90,6 +95,7 @@ __all__ = [
     "NoisyCoefficients",
     "NoisyCounts",
     "NoisyMoments",
+    "PosteriorDraws",
     "PosteriorSample",
     "PrivacyCost",
     "PrivacyLeakWarning",
@@ -101,6 +107,7 @@ __all__ = [
     "ReleaseError",
     "SeededNoise",
     "UnprovedGuaranteeWarning",
+    "audit",
     "consistent",
     "cost",
     "count",
@@ -110,6 +117,7 @@ __all__ = [
     "infer_domain",
     "load",
     "naive_bayes_network",
+    "noise_aware_posterior",
     "posterior",
     "privacy_cost",
     "query",
@@ -123,6 +131,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
     from dpgraph.estimators import PrivateNaiveBayes
     from dpgraph.files.documents import load, save
@@ -130,6 +139,8 @@ if TYPE_CHECKING:
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
     from dpgraph.inference.consistency import consistent
     from dpgraph.inference.dirichlet import posterior
+    from dpgraph.inference.draws import ConvergenceWarning, PosteriorDraws
+    from dpgraph.inference.noise_aware import noise_aware_posterior
     from dpgraph.inference.queries import sample_rows
     from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
     from dpgraph.mechanisms.gaussian import GaussianMechanism
@@ -164,7 +175,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dpgraph' has no attribute {name!r}")
     home = importlib.import_module(f"dpgraph.{_HOMES[name]}")
-    value = vars(home).get(name, home)  # expfam is itself a module
+    value = vars(home).get(name, home)  # expfam and audit are themselves modules
     globals()[name] = value
     return value
 

@@ -131,7 +131,7 @@ class PosteriorDraws:
 
         Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
-        independent = self.method == "tables"
+        independent = self.method != "records"
         r_hat = 1.0 if independent else max(float(values.max()) for values in self.r_hat.values())
         size = float(len(self)) if independent else min(float(v.min()) for v in self.effective_sizes.values())
         chains, draws = self.shape

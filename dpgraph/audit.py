@@ -1,0 +1,285 @@
+"""Checks that a user can run on their own network: is a posterior calibrated?
+
+Simulation-based calibration: tables are drawn from the prior, rows from the tables, a release from the rows, and a
+posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
+uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
+
+Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.inference.dirichlet import DirichletPosterior, check_prior, posterior
+from dpgraph.inference.noise_aware import noise_aware_posterior
+from dpgraph.inference.queries import sample_codes
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.release import release
+from dpgraph.privacy.seeded_noise import SeededNoise
+from dpgraph.statistics.codes import Codes
+from dpgraph.statistics.counts import count
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities, Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Methods that can be audited besides those of ``noise_aware_posterior``, for comparison.
+COMPARISONS = ("plug-in", "exact-counts")
+
+#: Kolmogorov's critical values over sqrt(trials), with Stephens' correction for a finite number.
+_CRITICAL = {0.05: 1.358, 0.01: 1.628}
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What simulation-based calibration found.
+
+    Attributes:
+        parameters: A row for each free parameter: Kolmogorov-Smirnov distance of its ranks from uniform, coverage of
+            central 90 % intervals, root mean squared error of the posterior mean, and mean width of the intervals.
+        ranks: The ranks, each in (0, 1), shape (trials, parameters).
+        draws: How many posterior draws each rank is among.
+        method: The posterior that was checked.
+        mmd: The squared maximum mean discrepancy between a draw of each posterior and one of the posterior given the
+            exact counts (unbiased; Bernstein and Sheldon 2018, section 4.1): near 0 where little is lost to privacy.
+    """
+
+    parameters: pd.DataFrame
+    ranks: Reals
+    draws: int
+    method: str
+    mmd: float
+
+    @property
+    def trials(self) -> int:
+        """How many data sets were simulated."""
+        return len(self.ranks)
+
+    @property
+    def mean_ks(self) -> float:
+        """The mean distance over the parameters; about 0.87 / sqrt(trials) for a perfect posterior."""
+        return float(self.parameters["ks"].mean())
+
+    @property
+    def coverage(self) -> float:
+        """The mean coverage of 90 % intervals."""
+        return float(self.parameters["coverage"].mean())
+
+    @property
+    def rmse(self) -> float:
+        """The root mean squared error of the posterior mean over all parameters."""
+        return float(np.sqrt((self.parameters["rmse"] ** 2).mean()))
+
+    def critical(self, level: float = 0.05) -> float:
+        """The distance that one parameter's ranks exceed with probability ``level`` though all is well."""
+        if level not in _CRITICAL:
+            raise ReleaseError(f"level must be 0.05 or 0.01; got {level!r}")
+        root = np.sqrt(self.trials)
+        return float(_CRITICAL[level] / (root + 0.12 + 0.11 / root))
+
+    @cached_property
+    def calibrated(self) -> bool:
+        """Whether the mean distance is within the 5 % critical value of one parameter."""
+        return self.mean_ks <= self.critical(0.05)
+
+    def __repr__(self) -> str:
+        return (
+            f"Calibration(method={self.method!r}, trials={self.trials}, mean ks={self.mean_ks:.3f} "
+            f"(critical {self.critical():.3f}), coverage={self.coverage:.3f}, rmse={self.rmse:.3f})"
+        )
+
+
+def calibration(
+    network: Network,
+    mechanism: Any,
+    *,
+    prior: float = 1.0,
+    n: int = 1000,
+    trials: int = 200,
+    unit: PrivacyUnit | None = None,
+    method: str = "auto",
+    draws: int = 100,
+    seed: int = 0,
+    workers: int = 1,
+    progress: bool = False,
+    **settings: Any,
+) -> Calibration:
+    """Simulation-based calibration of a posterior on a network.
+
+    Args:
+        network: The DAG over its domain.
+        mechanism: How a release is made, such as ``LaplaceMechanism(0.5)``.
+        prior: The Dirichlet concentration, of the simulated tables and of the posterior.
+        n: Rows of each simulated data set.
+        trials: Simulated data sets.
+        unit: Whom the release protects; one replaced row by default.
+        method: A method of ``noise_aware_posterior``; ``"plug-in"``, which takes noisy counts as exact; or
+            ``"exact-counts"``, the posterior without privacy, to compare with.
+        draws: Posterior draws in each trial; the ranks have as many steps.
+        seed: The study repeats with the same seed.
+        workers: Threads that share the trials.
+        progress: A bar on a terminal.
+        **settings: Handed to ``noise_aware_posterior``.
+
+    Raises:
+        ReleaseError: If a setting is out of range.
+
+    >>> from dpgraph.mechanisms.laplace import LaplaceMechanism
+    >>> coin = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> calibration(coin, LaplaceMechanism(0.1), n=100, trials=100, method="tables").calibrated
+    True
+    >>> calibration(coin, LaplaceMechanism(0.1), n=100, trials=100, method="plug-in").calibrated
+    False
+    """
+    check_prior(prior)
+    for name, value, least in (("n", n, 0), ("trials", trials, 2), ("draws", draws, 2), ("workers", workers, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ReleaseError(f"{name} must be a whole number, at least {least}; got {value!r}")
+    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws, settings)
+    study.mechanism.event(network, study.unit)
+    seeds = np.random.SeedSequence(seed).spawn(trials)
+    from tqdm import tqdm
+
+    with ThreadPoolExecutor(workers) as pool:
+        bar = tqdm(total=trials, desc=f"calibration, {method}", disable=not (progress and sys.stderr.isatty()))
+        with bar:
+            outcomes = []
+            for outcome in pool.map(study.trial, seeds) if workers > 1 else map(study.trial, seeds):
+                outcomes.append(outcome)
+                bar.update()
+    return study.summary(outcomes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """One trial: truth and posterior draws of the free parameters, and one draw of the posterior of exact counts."""
+
+    truth: Reals
+    rank: Reals
+    inside: Reals
+    width: Reals
+    mean: Reals
+    draw: Reals
+    reference: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """The settings of a calibration."""
+
+    network: Network
+    mechanism: Any
+    prior: float
+    n: int
+    unit: PrivacyUnit
+    method: str
+    draws: int
+    settings: Mapping[str, Any]
+
+    def trial(self, seed: np.random.SeedSequence) -> _Outcome:
+        """Simulates a data set and ranks the truth among posterior draws."""
+        rng = np.random.default_rng(seed)
+        shapes = {name: self.network.shape(self.network.family(name)) for name in self.network.domain.names}
+        law = DirichletPosterior(
+            self.network, FrozenMap((name, np.full(shape, float(self.prior))) for name, shape in shapes.items())
+        )
+        (truth,) = law.sample(rng)
+        counts = count(Codes(self.network.domain, FrozenMap(sample_codes(truth, self.n, rng))), self.network)
+        exact = {name: counts.sensitive_margin(self.network.family(name)) for name in self.network.domain.names}
+        known = replace(law, concentration=FrozenMap((name, self.prior + table) for name, table in exact.items()))
+        (reference,) = known.sample(rng)
+        drawn = self._draws(counts, known, rng)
+        values = self._free(truth)
+        low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+        below = (drawn < values).sum(axis=0)
+        return _Outcome(
+            values,
+            (below + rng.random(values.size)) / (len(drawn) + 1),
+            (low <= values) & (values <= high),
+            high - low,
+            drawn.mean(axis=0),
+            drawn[rng.integers(len(drawn))],
+            self._free(reference),
+        )
+
+    def _draws(self, counts: Any, known: DirichletPosterior, rng: np.random.Generator) -> Reals:
+        """Posterior draws of the free parameters, shape (draws, parameters)."""
+        if self.method == "exact-counts":
+            return np.stack([self._free(one) for one in known.sample(rng, self.draws)])
+        event = self.mechanism.event(self.network, self.unit)
+        budget = Budget(event.epsilon, event.delta, unit=self.unit)
+        noisy = release(counts, self.mechanism, budget=budget, noise=SeededNoise(int(rng.integers(2**62))))
+        if self.method == "plug-in":
+            made = posterior(noisy, prior=self.prior, counts="clipped").sample(rng, self.draws)
+            return np.stack([self._free(one) for one in made])
+        settings = {"draws": self.draws, "chains": 1, "seed": rng} | dict(self.settings)
+        found = noise_aware_posterior(noisy, prior=self.prior, method=self.method, **settings)
+        tables = [np.moveaxis(found.flat(name)[:, :-1], 1, -1) for name in self.network.domain.names]  # type: ignore[union-attr]
+        return np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
+
+    def _free(self, tables: Probabilities) -> Reals:
+        """All probabilities but the last of each row, which the others determine."""
+        return np.concatenate([np.moveaxis(tables.table(v)[:-1], 0, -1).ravel() for v in self.network.domain.names])
+
+    def summary(self, outcomes: list[_Outcome]) -> Calibration:
+        """Distances, coverages and errors over all trials."""
+        import pandas as pd
+
+        def gathered(field: str) -> Reals:
+            return np.stack([getattr(outcome, field) for outcome in outcomes]).astype(float)
+
+        ranks = gathered("rank")
+        frame = pd.DataFrame(self._names(), columns=["variable", "level", "given"])
+        frame["ks"] = _uniform_distance(ranks)
+        frame["coverage"] = gathered("inside").mean(axis=0)
+        frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))
+        frame["width"] = gathered("width").mean(axis=0)
+        mmd = discrepancy(gathered("draw"), gathered("reference"))
+        return Calibration(frame, ranks, self.draws, self.method, mmd)
+
+    def _names(self) -> list[tuple[str, Any, str]]:
+        """The variable, the level and the parents' levels of each free parameter."""
+        rows: list[tuple[str, Any, str]] = []
+        for name in self.network.domain.names:
+            family, levels = self.network.family(name), self.network.domain.levels
+            for place in np.ndindex(*self.network.shape(family[1:])):
+                given = ", ".join(f"{v}={levels(v)[i]}" for v, i in zip(family[1:], place, strict=True))
+                rows += [(name, level, given) for level in levels(name)[:-1]]
+        return rows
+
+
+def _uniform_distance(ranks: Reals) -> Reals:
+    """The Kolmogorov-Smirnov distance of each column from uniform."""
+    ordered, steps = np.sort(ranks, axis=0), np.arange(1, len(ranks) + 1)[:, None] / len(ranks)
+    return np.maximum(steps - ordered, ordered - steps + 1 / len(ranks)).max(axis=0)
+
+
+def discrepancy(one: Reals, other: Reals) -> float:
+    """The unbiased squared maximum mean discrepancy of two paired samples, with a Gaussian kernel (MATHS 8).
+
+    The kernel's width is the median distance between points of the two samples (Gretton et al. 2012).
+
+    Args:
+        one: Shape (samples, dimensions).
+        other: The same shape.
+    """
+    from scipy.spatial.distance import cdist
+
+    width = np.median(cdist(one, other)) ** 2
+    width = width if width > 0 else 1.0
+    within = [np.exp(-cdist(sample, sample, "sqeuclidean") / width) for sample in (one, other)]
+    across = np.exp(-cdist(one, other, "sqeuclidean") / width)
+    pairs = within[0] + within[1] - across - across.T
+    np.fill_diagonal(pairs, 0.0)
+    return float(pairs.sum() / (len(one) * (len(one) - 1)))
