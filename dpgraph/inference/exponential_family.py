@@ -236,9 +236,9 @@ def _diagnostics(noisy: NoisyMoments, theta: Reals) -> dict[str, float]:
     for i, name in enumerate(noisy.description.family.parameters):
         chains = np.ascontiguousarray(theta[:, :, i].T)
         found[f"r_hat {name}"], found[f"effective size {name}"] = split_r_hat(chains), effective_size(chains)
-    worst = max(value for key, value in found.items() if key.startswith("r_hat"))
-    least = min(value for key, value in found.items() if key.startswith("effective"))
-    if worst > WORST_R_HAT or least < min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4):
+    worst = float(np.max([value for key, value in found.items() if key.startswith("r_hat")]))
+    least = float(np.min([value for key, value in found.items() if key.startswith("effective")]))
+    if not (worst <= WORST_R_HAT and least >= min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4)):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; raise draws, burn_in or thin",
             MixingWarning,

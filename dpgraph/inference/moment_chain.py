@@ -101,13 +101,14 @@ def run_chains(
 
 
 def _start(problems: Problems, rng: np.random.Generator) -> _State:
-    """A draw given a tenth of what was released, taken as exact: spread about where the posterior is."""
+    """A draw given a tenth of what was released with noise once more: spread wider than the posterior, about it."""
     n = np.maximum(problems.n, 1.0)
     tenth = np.minimum(1.0, np.maximum(0.1, 5 / n))
     if isinstance(problems.family, Natural):
         theta = np.tile(np.array(problems.family.start, float), (len(n), 1))
     else:
-        sums = projected(problems.family, problems.y, n) * tenth[:, None]
+        jittered = problems.y + rng.laplace(size=problems.y.shape) * problems.scale
+        sums = projected(problems.family, jittered, n) * tenth[:, None]
         theta = draw_conjugate(problems.family, problems.prior, sums, n * tenth, rng)
     theta = from_line(problems.prior, to_line(problems.prior, theta))
     return _State(theta, 2 * problems.scale**2, np.rint(n), _centre(problems, theta))
@@ -223,7 +224,7 @@ def _noise_variance(residual: Reals, scale: Reals, rng: np.random.Generator) -> 
 
     Its smaller root is written so that nothing cancels, and |y - s| is kept above 1e-8 b: below, the law is the same.
     """
-    mean = 1 / np.maximum(np.abs(residual) / scale, 1e-8)
+    mean = 1 / np.clip(np.abs(residual) / scale, 1e-8, 1e12)
     half = mean * rng.standard_normal(mean.shape) ** 2 / 2
     small = mean / (1 + half + np.sqrt(half * (half + 2)))
     inverse = np.where(rng.random(mean.shape) * (mean + small) <= mean, small, mean**2 / small)
