@@ -18,7 +18,8 @@ import numpy.typing as npt
 from dpgraph.inference.chains import effective_size, split_r_hat
 from dpgraph.inference.conjugate import draw_conjugate, draw_dirichlet, projected
 from dpgraph.inference.dirichlet_multinomial import log_noise, sample_counts
-from dpgraph.inference.moment_chain import Form, Problems, run_chains
+from dpgraph.inference.moment_chain import Form, run_chains
+from dpgraph.inference.noisy_sums import Problems
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, SumZeroLaplace, released_value
 from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 Reals = npt.NDArray[np.float64]
 Method = Literal["auto", "exact", "normal", "plug-in"]
 
-#: Chains of the sampler; beyond this R-hat, or below this effective size, it warns.
-CHAINS = 4
+#: Chains of the sampler; together they cost little more than one.
+CHAINS = 16
+#: Beyond this R-hat, or below this effective size, a warning.
 WORST_R_HAT, LEAST_SIZE = 1.05, 100
 
 
@@ -93,7 +95,7 @@ def moments_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     burn_in: int = 1000,
-    thin: int = 5,
+    thin: int = 20,
     form: Form = "corrected",
     progress: Callable[[int], None] | None = None,
 ) -> ParameterDraws:
@@ -107,7 +109,7 @@ def moments_posterior(
             possible, taken as exact; overconfident, for comparison. ``"auto"``: exact where it exists, else normal.
         draws: How many.
         rng: Randomness for post-processing; the release is already public.
-        burn_in: Iterations of each of four chains before its first draw.
+        burn_in: Iterations of each of sixteen chains before its first draw.
         thin: Iterations of a chain for each draw.
         form: The chain's form; see ``moment_chain``.
         progress: Called with the number of each iteration of the chains.

@@ -203,7 +203,7 @@ def test_the_posterior_depends_on_the_release_alone(unit):
 def test_chains_that_have_not_mixed_warn():
     """Without the walk, noise a hundred times sqrt(n) holds the chains where they started."""
     release = noisy(E.Exponential(), [25_000 << 20], DiscreteLaplace(2.0**34), 100_000, (0, 1))
-    settings = {"draws": 80, "burn_in": 0, "thin": 1, "form": "coded"}
+    settings = {"draws": 320, "burn_in": 0, "thin": 1, "form": "coded"}
     with pytest.warns(MixingWarning, match="R-hat"):
         moments_posterior(release, E.Exponential().prior(8, 2), rng=np.random.default_rng(8), **settings)
 
@@ -213,7 +213,7 @@ def test_progress_is_reported():
     moments_posterior(
         exponential_release(),
         E.Exponential().prior(8, 2),
-        draws=400,
+        draws=1600,
         thin=2,
         burn_in=300,
         rng=np.random.default_rng(9),

@@ -10,7 +10,8 @@ from scipy import stats
 import dpgraph as dg
 from dpgraph.inference.conjugate import draw_conjugate, from_line, log_prior, projected, to_line
 from dpgraph.inference.exponential_family import problems_of
-from dpgraph.inference.moment_chain import Problems, _noise_variance, _root, run_chains
+from dpgraph.inference.moment_chain import run_chains
+from dpgraph.inference.noisy_sums import Problems, noise_variance, root_of
 from dpgraph.inference.region_moments import region_moments
 
 E = dg.expfam
@@ -23,14 +24,14 @@ def test_noise_variances_given_residuals():
     b = 3.0
     variance = rng.exponential(2 * b**2, (100_000, 1))
     z = rng.standard_normal(variance.shape) * np.sqrt(variance)
-    again = _noise_variance(z, np.full_like(z, b), rng)
+    again = noise_variance(z, np.full_like(z, b), rng)
     assert stats.kstest(again[:, 0], stats.expon(scale=2 * b**2).cdf).pvalue > 1e-6
     assert stats.kstest(again[:, 0] * 1.1, stats.expon(scale=2 * b**2).cdf).pvalue < 1e-6
     assert stats.spearmanr(again[:, 0], np.abs(z[:, 0])).statistic > 0.3
 
 
 def test_a_residual_of_nothing_is_harmless():
-    drawn = _noise_variance(np.array([[0.0, 1e-300, 1e300]]), np.ones((1, 3)), np.random.default_rng(0))
+    drawn = noise_variance(np.array([[0.0, 1e-300, 1e300]]), np.ones((1, 3)), np.random.default_rng(0))
     assert np.isfinite(drawn).all()
     assert (drawn > 0).all()
 
@@ -39,7 +40,7 @@ def test_roots_of_singular_covariances():
     """The covariance of counts that sum to n has rank K - 1; of a category without records, less."""
     for p in ([0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]):
         law = (np.diag(p) - np.outer(p, p))[None]
-        root = _root(law)
+        root = root_of(law)
         assert np.allclose(root @ root.transpose(0, 2, 1), law, atol=1e-12)
 
 
