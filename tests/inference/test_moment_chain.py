@@ -10,8 +10,8 @@ from scipy import stats
 import dpgraph as dg
 from dpgraph.inference.conjugate import draw_conjugate, from_line, log_prior, projected, to_line
 from dpgraph.inference.exponential_family import problems_of
-from dpgraph.inference.moment_chain import run_chains
-from dpgraph.inference.noisy_sums import Problems, noise_variance, root_of
+from dpgraph.inference.moment_chain import _sums, run_chains
+from dpgraph.inference.noisy_sums import Problems, State, centre_of, noise_variance, root_of
 from dpgraph.inference.region_moments import region_moments
 
 E = dg.expfam
@@ -96,6 +96,22 @@ def test_stationary_law_is_the_posterior_by_quadrature(name, scale):
     assert abs(draws.mean() - mean) < 0.06 * deviation
     assert draws.std() == pytest.approx(deviation, rel=0.06)
     assert abs((draws < middle).mean() - weight[points < middle].sum()) < 0.03
+
+
+@pytest.mark.parametrize(("form", "ratio"), [("corrected", 1.0), ("coded", 1.2075)])
+def test_the_regions_together_vary_as_all_records_do(form, ratio):
+    """Where y says nothing the total of the regions has variance n Sigma; independent regions 1.2075 times that at the
+    middle 95 % (MATHS 7). The relative standard error of a variance of 200 000 draws is .003."""
+    many, n = 200_000, 1000.0
+    law = stats.expon(scale=0.25)
+    bounds = tuple(law.ppf([0.025, 0.975]))
+    big = np.full((many, 1), 1e9)
+    problems = Problems(E.Exponential(), CASES["exponential"][1], bounds, 0.0 * big, big, np.full(many, n))
+    theta = np.full((many, 1), 4.0)
+    state = State(theta, big**2, problems.n, centre_of(problems, theta))
+    _, total = _sums(problems, state, np.random.default_rng(5), form)
+    assert total.mean() == pytest.approx(n / 4, abs=0.1)
+    assert total.var() / (n / 16) == pytest.approx(ratio, abs=0.016)
 
 
 @pytest.mark.parametrize("form", ["corrected", "coded", "printed"])
