@@ -155,6 +155,19 @@ def test_steps_are_powers_of_two_and_resolve_the_statistics(name):
         (E.Poisson(), (0.2, 0.8), "finite everywhere"),
         (E.Poisson(), (0, 2**40), "whole numbers"),
         ("exponential", (0, 1), "dg.expfam"),
+        (E.Natural(("a",), lambda x: x, np.zeros_like, lambda e: e[..., 0], (0.0, 1.0), (1.0,)), None, "shape"),
+        (
+            E.Natural(
+                ("a",),
+                lambda x: np.where(x > 0.5, np.nan, x)[:, None],
+                np.zeros_like,
+                lambda e: e[..., 0],
+                (0.0, 1.0),
+                (1.0,),
+            ),
+            None,
+            "finite everywhere",
+        ),
     ],
 )
 def test_bounds_that_do_not_fit_are_refused(family, bounds, message):
