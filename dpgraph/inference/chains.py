@@ -27,7 +27,7 @@ def split_r_hat(chains: Reals) -> float:
     length = halves.shape[1]
     within = halves.var(axis=1, ddof=1).mean()
     between = halves.mean(axis=1).var(ddof=1)
-    return float(np.sqrt((length - 1) / length + between / within)) if within > 0 else 1.0
+    return 1.0 if within == 0 else float(np.sqrt((length - 1) / length + between / within))
 
 
 def effective_size(chains: Reals) -> float:

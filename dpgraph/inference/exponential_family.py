@@ -19,8 +19,10 @@ from dpgraph.inference.cell_noise import CellNoise
 from dpgraph.inference.chains import effective_size, split_r_hat
 from dpgraph.inference.conjugate import draw_conjugate, draw_dirichlet, projected
 from dpgraph.inference.dirichlet_multinomial import sample_counts
-from dpgraph.inference.moment_chain import Form, Problems, run_chains
-from dpgraph.privacy.records import Provenance, Release, ReleaseError, SumZeroLaplace, released_value
+from dpgraph.inference.moment_chain import Form, run_chains
+from dpgraph.inference.moment_quadrature import quadrature_draws
+from dpgraph.inference.noisy_sums import Problems
+from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
 from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.moments import NoisyMoments
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Reals = npt.NDArray[np.float64]
-Method = Literal["auto", "exact", "normal", "plug-in"]
+Method = Literal["auto", "exact", "quadrature", "normal", "plug-in"]
 
-#: Chains of the sampler; beyond this R-hat, or below this effective size, it warns.
-CHAINS = 4
+#: Chains of the sampler; together they cost little more than one.
+CHAINS = 16
+#: Beyond this R-hat, or below this effective size, a warning.
 WORST_R_HAT, LEAST_SIZE = 1.05, 100
 
 
@@ -47,7 +50,7 @@ class ParameterDraws:
 
     Attributes:
         parameters: For each parameter an array of draws, shape (draws,).
-        method: ``"exact"``, ``"normal"`` or ``"plug-in"``.
+        method: ``"exact"``, ``"quadrature"``, ``"normal"`` or ``"plug-in"``.
         reason: Why this method.
         diagnostics: Of chains, R-hat and effective size of each parameter; empty for independent draws.
         provenance: The release behind it.
@@ -94,7 +97,7 @@ def moments_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     burn_in: int = 1000,
-    thin: int = 5,
+    thin: int = 20,
     form: Form = "corrected",
     progress: Callable[[int], None] | None = None,
 ) -> ParameterDraws:
@@ -104,11 +107,13 @@ def moments_posterior(
         noisy: A release of noisy moments, or its value.
         prior: ``family.prior(...)``.
         method: ``"exact"``: independent draws of a binomial or multinomial, known n or not. ``"normal"``: chains under
-            the central limit theorem, any family. ``"plug-in"``: the conjugate posterior with the noisy sums, made
-            possible, taken as exact; overconfident, for comparison. ``"auto"``: exact where it exists, else normal.
+            the central limit theorem, any family. ``"quadrature"``: the same model without chains, for one parameter
+            and a public n. ``"plug-in"``: the conjugate posterior with the noisy sums, made possible, taken as exact;
+            overconfident, for comparison. ``"auto"``: exact where it exists, else quadrature, else normal; a ``form``
+            other than the corrected one asks for chains.
         draws: How many.
         rng: Randomness for post-processing; the release is already public.
-        burn_in: Iterations of each of four chains before its first draw.
+        burn_in: Iterations of each of sixteen chains before its first draw.
         thin: Iterations of a chain for each draw.
         form: The chain's form; see ``moment_chain``.
         progress: Called with the number of each iteration of the chains.
@@ -134,6 +139,10 @@ def moments_posterior(
     if method == "exact" or (method == "auto" and exact):
         reason = "independent exact draws exist for this family"
         return _collected(value, exact_draws(value, prior, draws, rng), "exact", reason, {}, provenance)
+    if method == "quadrature" or (method == "auto" and form == "corrected" and _has_quadrature(value)):
+        reason = "one parameter and a public n: the central limit theorem's posterior on a grid, independent draws"
+        theta = quadrature_draws(problems_of([value], prior), draws, rng)
+        return _collected(value, theta, "quadrature", reason, {}, provenance)
     length = -(-draws // CHAINS)
     theta, _ = run_chains(
         problems_of([value] * CHAINS, prior),
@@ -145,7 +154,7 @@ def moments_posterior(
         progress=progress,
     )
     diagnostics = _diagnostics(value, theta)
-    reason = "asked for" if method == "normal" else "no exact sampler for this family: central limit theorem, chains"
+    reason = "asked for" if method == "normal" else "several unknowns, no exact sampler: central limit theorem, chains"
     flat = theta.swapaxes(0, 1).reshape(-1, theta.shape[2])[:draws]
     return _collected(value, flat, "normal", reason, diagnostics, provenance)
 
@@ -164,12 +173,20 @@ def _check(value: object, prior: Prior, method: str, draws: int, burn_in: int, t
     check_prior(family, prior)
     if method == "exact" and not isinstance(family, Binomial | Multinomial):
         raise ReleaseError(f'method="exact" needs a Binomial or Multinomial family; got {type(family).__name__}')
+    if method == "quadrature" and not _has_quadrature(value):
+        raise ReleaseError('method="quadrature" needs one parameter, a conjugate family and a public n')
     if method == "normal" and isinstance(family, Binomial | Multinomial) and value.n is None:
         raise ReleaseError('where n is private a Binomial or Multinomial takes method="exact"')
     if method == "plug-in" and isinstance(family, Natural):
         raise ReleaseError("a Natural family has no plug-in posterior: its conjugate law cannot be drawn directly")
     if form != "corrected" and (isinstance(family, Natural) or value.n is None):
         raise ReleaseError('form="coded" and "printed" are of the paper: a conjugate family and a public n')
+
+
+def _has_quadrature(value: NoisyMoments) -> bool:
+    """Whether there is one parameter, one sum and nothing else unknown."""
+    family = value.description.family
+    return value.n is not None and len(family.parameters) == 1 and not isinstance(family, Natural)
 
 
 def exact_draws(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
@@ -204,12 +221,13 @@ def _successes(noisy: NoisyMoments, prior: BetaPrior, trials: int, draws: int, r
 
 
 def problems_of(noisy: Sequence[NoisyMoments], prior: Prior) -> Problems:
-    """Noisy moments of one description as one batch of problems."""
+    """Noisy moments of one description as one batch of problems.
+
+    Noise that sums to zero has the likelihood of independent noise of its scale, on the plane where the sums are.
+    """
     first = noisy[0]
     d = len(first.description.names)
     y, scale = np.stack([one.values for one in noisy]), np.stack([one.scales for one in noisy])
-    if isinstance(first.law, SumZeroLaplace):  # the plane's law, projected draws of independent noise but for scale
-        scale = scale * np.sqrt(first.law.variance(d) / (2 * first.law.scale**2))
     if first.n is None:
         n, n_scale = y[:, d], scale[:, d]
     else:
@@ -237,9 +255,9 @@ def _diagnostics(noisy: NoisyMoments, theta: Reals) -> dict[str, float]:
     for i, name in enumerate(noisy.description.family.parameters):
         chains = np.ascontiguousarray(theta[:, :, i].T)
         found[f"r_hat {name}"], found[f"effective size {name}"] = split_r_hat(chains), effective_size(chains)
-    worst = max(value for key, value in found.items() if key.startswith("r_hat"))
-    least = min(value for key, value in found.items() if key.startswith("effective"))
-    if worst > WORST_R_HAT or least < min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4):
+    worst = float(np.max([value for key, value in found.items() if key.startswith("r_hat")]))
+    least = float(np.min([value for key, value in found.items() if key.startswith("effective")]))
+    if not (worst <= WORST_R_HAT and least >= min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4)):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; raise draws, burn_in or thin",
             MixingWarning,

@@ -1,7 +1,7 @@
 """The posterior of every parameter given what was actually released, noise and all: one verb, several methods.
 
 Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, and what is known
-of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and a method that
+of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
 approximates costs accuracy only.
 """
 
@@ -45,6 +45,7 @@ def noise_aware_posterior(
     burn_in: int = 500,
     passes: int = 2,
     thin: int = 1,
+    shrink: bool = False,
     progress: bool = False,
 ) -> PosteriorDraws | ParameterDraws:
     """Draws from the posterior given a release, with its noise accounted for.
@@ -71,6 +72,7 @@ def noise_aware_posterior(
         burn_in: For records: sweeps of each chain before its first draw.
         passes: For records: coupled moves of each row of a table in a sweep; 0 mixes badly where epsilon is small.
         thin: For records: sweeps for each draw.
+        shrink: For normal: learn the sizes of interactions from the release, so that those within their noise vanish.
         progress: For records: a bar on a terminal.
 
     Returns:
@@ -99,6 +101,8 @@ def noise_aware_posterior(
     if method not in get_args(Method):
         raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
     check_prior(prior)
+    if shrink and method != "normal":
+        raise ReleaseError('shrink is a setting of method="normal"')
     given = evidence(value)
     concentration = concentration_tables(given.network, prior)
     chosen, reason = (method, "as asked") if method != "auto" else _chosen(given, burn_in + draws * thin, passes)
@@ -106,7 +110,7 @@ def noise_aware_posterior(
         case "tables":
             drawn = draw_by_tables(given, concentration, rng=rng, draws=draws)
         case "normal":
-            drawn = draw_by_normal(value, concentration, rng=rng, draws=draws)
+            drawn = draw_by_normal(value, concentration, rng=rng, draws=draws, shrink=shrink)
         case _:
             settings = {"chains": chains, "burn_in": burn_in, "passes": passes, "thin": thin, "progress": progress}
             drawn = draw_by_records(given, concentration, rng=rng, draws=draws, **settings)

@@ -110,7 +110,7 @@ def _gamma(rate: Reals, shape: float, low: float, high: float) -> RegionMoments:
     from scipy.special import gammainc, gammaincc
 
     def between(k: float) -> Reals:
-        start, end = rate * max(low, 0.0), rate * high
+        start, end = rate * max(low, 0.0), rate * max(high, 0.0)
         upper = gammaincc(k, start) - gammaincc(k, end)
         lower = gammainc(k, end) - gammainc(k, start)
         return np.where(start > k, upper, lower)  # the tail that is small loses no digits

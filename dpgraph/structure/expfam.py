@@ -26,6 +26,18 @@ from dpgraph.structure.priors import (
     Prior,
 )
 
+__all__ = [
+    "Binomial",
+    "Exponential",
+    "ExponentialFamily",
+    "Gamma",
+    "Multinomial",
+    "Natural",
+    "Normal",
+    "Poisson",
+    "check_prior",
+]
+
 Reals = npt.NDArray[np.float64]
 
 #: The most categories or trials, and the most whole numbers between bounds.

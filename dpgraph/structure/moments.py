@@ -56,6 +56,7 @@ class MomentDescription:
         if self.family.bounded:
             if self.bounds is not None:
                 raise DomainError(f"{name} is bounded by itself; leave bounds out")
+            self._check_statistics()
             return
         if self.bounds is None:
             raise DomainError(f"bounds are needed: the statistics of {name} are unbounded; give public (low, high)")
@@ -69,7 +70,17 @@ class MomentDescription:
         if not support[0] <= low < high <= support[1]:
             raise DomainError(f"bounds must be within {support}, where {name} has its records; got {self.bounds!r}")
         object.__setattr__(self, "bounds", (low, high))
-        if self.points.size == 0 or not np.isfinite(self.family.statistic(self.points)).all():
+        self._check_statistics()
+
+    def _check_statistics(self) -> None:
+        """Refuses statistics that are not one finite number each at every point; those of categories always are."""
+        if self.partitions:
+            return
+        name = type(self.family).__name__
+        t = self.family.statistic(self.points)
+        if t.shape != (self.points.size, len(self.names)):
+            raise DomainError(f"the statistics of {name} must have shape (records, {len(self.names)}); got {t.shape}")
+        if self.points.size == 0 or not np.isfinite(t).all():
             raise DomainError(f"the statistics of {name} must be finite everywhere within the bounds")
 
     @property

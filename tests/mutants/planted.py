@@ -47,6 +47,13 @@ GAUSSIAN, COMPOSITION, PARALLEL = (
     "tests/privacy/test_composition.py",
     "tests/privacy/test_parallel.py",
 )
+MOMENTS, MOMENT_NOISE, SUMS = (
+    "tests/structure/test_moments.py",
+    "tests/mechanisms/test_moment_noise.py",
+    "tests/statistics/test_moments.py",
+)
+MOMENT_CHAIN = "tests/inference/test_moment_chain.py"
+COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
 MUTANTS = (
     Mutant(
@@ -439,6 +446,69 @@ MUTANTS = (
         "return value if after_low and before_high and error < np.inf else None",
         "return value",
         (SELECTION,),
+    ),
+    Mutant(
+        "one noise draw shared by all sums",
+        "mechanisms/moment_noise.py",
+        "noise.add(exact_sums, plan.law), plan.law",
+        "exact_sums + (noise.add(exact_sums[:1], plan.law) - exact_sums[0]), plan.law",
+        (MOMENT_NOISE,),
+    ),
+    Mutant(
+        "sensitivity without max |t|",
+        "structure/moments.py",
+        "rows = np.vstack([rows, np.zeros((1, rows.shape[1]), np.int64)])",
+        "pass",
+        (MOMENTS,),
+    ),
+    Mutant(
+        "Dirichlet sensitivity 1 under replace",
+        "structure/moments.py",
+        "return (2 if unit.n_is_public else 1) * unit.rows_per_person",
+        "return unit.rows_per_person",
+        (MOMENTS,),
+    ),
+    Mutant(
+        "rows per person ignored for moments",
+        "structure/moments.py",
+        "return unit.rows_per_person * max(int(one.max() - one.min()) for one in along)",
+        "return max(int(one.max() - one.min()) for one in along)",
+        (MOMENTS,),
+    ),
+    Mutant(
+        "a record outside the bounds is summed at the bound it passed",
+        "statistics/moments.py",
+        "records[(records >= low) & (records <= high)]",
+        "np.clip(records, low, high)",
+        (SUMS,),
+    ),
+    Mutant(
+        "exact n shown under add-remove",
+        "mechanisms/moment_noise.py",
+        "n = statistics.sensitive_rows if unit.n_is_public else None",
+        "n = statistics.sensitive_rows",
+        (MOMENT_NOISE,),
+    ),
+    Mutant(
+        "regions treated as independent",
+        "inference/moment_chain.py",
+        "cross = -centre.first[:, :, None] * outside.first[:, None, :]",
+        "cross = 0.0 * centre.first[:, :, None] * outside.first[:, None, :]",
+        (f"{MOMENT_CHAIN}::test_the_regions_together_vary_as_all_records_do",),
+    ),
+    Mutant(
+        "noise variances of twice the scale",
+        "inference/noisy_sums.py",
+        "return scale**2 / inverse",
+        "return 4 * scale**2 / inverse",
+        (f"{MOMENT_CHAIN}::test_noise_variances_given_residuals",),
+    ),
+    Mutant(
+        "counts drawn without the noise's likelihood of the first cell",
+        "inference/dirichlet_multinomial.py",
+        "rng.random(waiting.size) * most < rest.at(totals[waiting] - tries)",
+        "rest.at(totals[waiting] - tries) > 0",
+        (COUNT_DRAWS,),
     ),
 )
 
