@@ -98,9 +98,7 @@ def draw_by_records(
         "records",
         n=None if given.n is not None else np.stack([chain.n for chain in done]),
         records=FrozenMap((name, columns[name]) for name in network.domain.names),
-        acceptance={
-            move: float(accepted[at] / accepted[at + 1]) for move, at in MOVES.items() if accepted[at + 1] > 0
-        },
+        acceptance={move: float(accepted[at] / accepted[at + 1]) for move, at in MOVES.items() if accepted[at + 1] > 0},
     )
 
 
@@ -256,7 +254,9 @@ def _start(run: _Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Integ
     widest = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
     records = np.stack([columns[name].astype(widest) for name in network.order], axis=1)
     families = {name: counted(columns, network.family(name), network.shape(network.family(name))) for name in columns}
-    left = [table.values - table.statistics(counted(columns, table.variables, table.shape)) for table in run.given.tables]
+    left = [
+        table.values - table.statistics(counted(columns, table.variables, table.shape)) for table in run.given.tables
+    ]
     return np.ascontiguousarray(records), flattened(network, families), np.concatenate(left)
 
 

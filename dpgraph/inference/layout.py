@@ -41,7 +41,9 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
         nodes=_lines(nodes, [_pairs(network, network.parents[name]) for name in network.order]),
         tables=_lines(measured, [_pairs(network, table.variables) for table in tables]),
         laws=np.array([_rates(table) for table in tables], float).reshape(-1, 2),
-        weights=np.concatenate([np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]),
+        weights=np.concatenate(
+            [np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]
+        ),
         prior=flattened(network, concentration),
         below=_padded([[len(mine), *mine] for mine in below]),
         touched=_padded([[len(mine), *mine] for mine in touched]),
@@ -50,7 +52,9 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
 
 def flattened(network: Network, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Tables with axes (variable, *parents) end to end, parents before children, row by row."""
-    return np.concatenate([tables[name].reshape(network.domain.sizes[name], -1).T.reshape(-1) for name in network.order])
+    return np.concatenate(
+        [tables[name].reshape(network.domain.sizes[name], -1).T.reshape(-1) for name in network.order]
+    )
 
 
 def unflattened(network: Network, flat: Reals) -> dict[str, Reals]:

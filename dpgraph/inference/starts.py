@@ -33,7 +33,8 @@ def starting_records(
     estimate, spread = rows_estimate(given)
     n = max(0, round(estimate + spread * rng.standard_normal()))
     values = [
-        table.values + math.sqrt(table.law.variance(table.values.size)) * table.step * rng.standard_normal(table.values.size)
+        table.values
+        + math.sqrt(table.law.variance(table.values.size)) * table.step * rng.standard_normal(table.values.size)
         for table in given.tables
     ]
     fitted: dict[str, Reals] = {}
