@@ -207,7 +207,7 @@ def one_pass(
             mine, number = held[start[row] : start[row + 1]], nodes[v, ROW] + row
             at = nodes[v, THETA] + row * nodes[v, LEVELS]
             for _ in range(nodes[v, LEVELS] if mine.size > 0 else 0):
-                yes = shifted(rng, layout, theta, records, residual, v, at, mine, reach[number], trial, flipped)
+                yes = shifted(rng, layout, theta, records, residual, v, at, mine, float(reach[number]), trial, flipped)
                 shifts[0, number] += yes
                 shifts[1, number] += 1
 
