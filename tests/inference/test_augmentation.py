@@ -131,14 +131,14 @@ RESIDUAL = fourier_evidence(CHAIN, 12, "replace", "residual", RECORDS)
 def test_all_record_multisets_enumerated(given, passes):
     """Four records on three nodes: 1365 multisets (330 for two levels).
 
-    Power: the standard error of every moment is below .004, so a moment off by .05 is missed less than once in 1e8.
+    Power: the standard error of every moment is below .005, so a moment off by .06 is missed less than once in 1e7.
     """
     concentration = uneven(given.network)
     exact, _ = enumerated(given, concentration, [4])
     rng = np.random.default_rng(11)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     error = assert_agree(simulated(drawn, given), exact)
-    assert error[:-2].max() < 0.004
+    assert error[:-2].max() < 0.005
     assert set(drawn.acceptance) == ({"records", "shifts"} if passes else {"records"})
     assert drawn.n is None
 
@@ -153,29 +153,30 @@ PRIVATE_LAPLACE = tables_evidence(PAIR, DiscreteLaplace(1.5), [[5, -2, 1, 2]], N
 PRIVATE_GAUSSIAN = tables_evidence(PAIR, DiscreteGaussian(1.5), [[3, -1, 1, 2]], None)
 FEW = {"a": np.array([0, 0, 1, 0], np.uint8), "b": np.array([0, 1, 1, 1], np.uint8)}
 PRIVATE_WALSH = fourier_evidence(PAIR, 6, "add-remove", "walsh", FEW)
+SINGLE = dg.Network.of({"b": [0, 1, 2]}, {})
+PRIVATE_RESIDUAL = fourier_evidence(SINGLE, 3, "add-remove", "residual", {"b": RECORDS["b"]})
 
 
 @pytest.mark.parametrize(
     ("given", "most"),
-    [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 40), (PRIVATE_WALSH, 40)],
-    ids=["laplace", "gaussian", "walsh"],
+    [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 30), (PRIVATE_WALSH, 40), (PRIVATE_RESIDUAL, 45)],
+    ids=["laplace", "gaussian", "walsh", "residual"],
 )
 @pytest.mark.parametrize("passes", [0, 2])
 def test_a_private_number_of_records_enumerated(given, most, passes):
-    """Every multiset of 0 to ``most`` records in four cells; beyond lies less than 1e-6 of the posterior.
+    """Every multiset of 0 to ``most`` records in three or four cells; beyond lies less than 1e-6 of the posterior.
 
-    Power: n is known to .1 and its square to 2 or better, so a posterior of n off by one record is always seen.
+    Power: n is known to .1, so a posterior of n off by one record is always seen.
     """
-    concentration = uneven(PAIR)
+    concentration = uneven(given.network)
     exact, sizes = enumerated(given, concentration, range(most + 1))
     assert sizes[-1] < 1e-7
     rng = np.random.default_rng(12)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     assert drawn.n is not None
     error = assert_agree(simulated(drawn, given), exact)
-    assert error[:-2].max() < 0.004
+    assert error[:-2].max() < 0.005
     assert error[-2] < 0.1
-    assert (drawn.n == 0).any()
     assert drawn.acceptance["resizes"] > 0.1
 
 
