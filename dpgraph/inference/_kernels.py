@@ -24,6 +24,8 @@ RECORDS, SHIFTS, RESIZES = 0, 2, 4
 SIZE, PAIRS = 0, 4
 LEVELS, THETA, ROW = 1, 2, 3
 FIRST, WIDTH, WEIGHTS = 1, 2, 3
+#: The most shifts of a row in a pass; each looks at all its records.
+MOST_SHIFTS = 8
 
 
 class Layout(NamedTuple):
@@ -163,7 +165,7 @@ def shifted(
     giving = int(rng.random() * nodes[v, LEVELS])
     taking = int(rng.random() * (nodes[v, LEVELS] - 1))
     taking += taking >= giving
-    amount = rng.random() * reach
+    amount = math.sqrt(rng.random()) * reach
     have, gets = theta[at + giving], max(theta[at + taking], 1e-300)
     if amount >= have:
         return False
@@ -195,7 +197,10 @@ def one_pass(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
     reach: Reals, shifts: Integers,
 ) -> None:  # fmt: skip
-    """Shifts every row that holds records once; ``shifts`` counts accepted and tried by row."""
+    """Shifts every row that holds records as often as it has levels, within reason.
+
+    ``shifts`` counts the accepted and the tried by row.
+    """
     nodes = layout.nodes
     trial, flipped = np.empty((n, nodes.shape[0]), records.dtype), np.empty(n, np.int64)
     for v in range(nodes.shape[0]):
@@ -204,12 +209,10 @@ def one_pass(
         last = reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]
         start, held = by_row(nodes, v, last - nodes[v, ROW], records, n)
         for row in range(start.size - 1):
-            if start[row] < start[row + 1]:
-                mine, number = held[start[row] : start[row + 1]], nodes[v, ROW] + row
-                at = nodes[v, THETA] + row * nodes[v, LEVELS]
-                yes = shifted(
-                    rng, layout, theta, records, residual, v, at, mine, reach[number], trial, flipped
-                )
+            mine, number = held[start[row] : start[row + 1]], nodes[v, ROW] + row
+            at = nodes[v, THETA] + row * nodes[v, LEVELS]
+            for _ in range(min(nodes[v, LEVELS], MOST_SHIFTS) if mine.size > 0 else 0):
+                yes = shifted(rng, layout, theta, records, residual, v, at, mine, float(reach[number]), trial, flipped)
                 shifts[0, number] += yes
                 shifts[1, number] += 1
 

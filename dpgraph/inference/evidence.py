@@ -134,7 +134,8 @@ def rows_estimate(given: Evidence) -> tuple[float, float]:
         if table.weights is None:
             value, variance = float(table.values.sum()), spread * table.values.size
         elif not table.variables:
-            value, variance = float(table.values[0]), spread
+            unit = float(table.weights[0, 0])
+            value, variance = float(table.values[0]) / unit, spread / unit**2
         else:
             continue
         weight += 1 / max(variance, 1e-12)

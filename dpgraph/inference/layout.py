@@ -25,10 +25,9 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
     below = _descendants(network)
-    touched = [
-        [t for t, table in enumerate(tables) if any(position[u] in {v, *below[v]} for u in table.variables)]
-        for v in range(len(position))
-    ]
+    reached = [{v, *mine} for v, mine in enumerate(below)]
+    held = [{position[name] for name in table.variables} for table in tables]
+    touched = [[t for t, mine in enumerate(held) if mine & under] for under in reached]
     sizes = [network.domain.sizes[name] for name in network.order]
     rows = [network.cells(network.parents[name]) for name in network.order]
     cells = [many * size for many, size in zip(rows, sizes, strict=True)]
@@ -38,10 +37,12 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
     weights = [start if size else -1 for start, size in zip(_starts(dense), dense, strict=True)]
     measured = zip(_starts(widths), widths, weights, strict=True)
     return Layout(
-        nodes=_lines(nodes, [_pairs(network, network.parents[name]) for name in network.order]),
-        tables=_lines(measured, [_pairs(network, table.variables) for table in tables]),
+        nodes=_lines(nodes, [_pairs(network, position, network.parents[name]) for name in network.order]),
+        tables=_lines(measured, [_pairs(network, position, table.variables) for table in tables]),
         laws=np.array([_rates(table) for table in tables], float).reshape(-1, 2),
-        weights=np.concatenate([np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]),
+        weights=np.concatenate(
+            [np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]
+        ),
         prior=flattened(network, concentration),
         below=_padded([[len(mine), *mine] for mine in below]),
         touched=_padded([[len(mine), *mine] for mine in touched]),
@@ -50,7 +51,9 @@ def layout_of(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
 
 def flattened(network: Network, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Tables with axes (variable, *parents) end to end, parents before children, row by row."""
-    return np.concatenate([tables[name].reshape(network.domain.sizes[name], -1).T.reshape(-1) for name in network.order])
+    return np.concatenate(
+        [tables[name].reshape(network.domain.sizes[name], -1).T.reshape(-1) for name in network.order]
+    )
 
 
 def unflattened(network: Network, flat: Reals) -> dict[str, Reals]:
@@ -81,13 +84,13 @@ def _rates(table: MeasuredTable) -> tuple[float, float]:
     return (0.0, 1 / (2 * table.scale**2)) if table.gaussian else (1 / table.scale, 0.0)
 
 
-def _pairs(network: Network, names: Family) -> list[int]:
+def _pairs(network: Network, position: Mapping[str, int], names: Family) -> list[int]:
     """Each variable's number, and how far apart its neighbouring levels are in a table stored in C order."""
     pairs: list[int] = []
     stride = network.cells(names)
     for name in names:
         stride //= network.domain.sizes[name]
-        pairs += [network.order.index(name), stride]
+        pairs += [position[name], stride]
     return pairs
 
 

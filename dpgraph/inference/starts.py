@@ -1,4 +1,4 @@
-"""Where a Markov chain over latent records starts: records of a network fitted to the release with its noise redrawn."""
+"""Where a Markov chain over latent records starts: records of a network fitted to a perturbed release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpgraph.structure.tables import Probabilities, Reals, margin, smallest_hold
 
 def starting_records(
     given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
-) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
+) -> dict[str, npt.NDArray[np.integer[Any]]]:
     """Records near the release: chains that start here are more dispersed than the posterior.
 
     Every value gets fresh noise of its own variance; a network is fitted to the values clipped at 0, and as many
@@ -33,14 +33,16 @@ def starting_records(
     estimate, spread = rows_estimate(given)
     n = max(0, round(estimate + spread * rng.standard_normal()))
     values = [
-        table.values + math.sqrt(table.law.variance(table.values.size)) * table.step * rng.standard_normal(table.values.size)
+        table.values
+        + math.sqrt(table.law.variance(table.values.size)) * table.step * rng.standard_normal(table.values.size)
         for table in given.tables
     ]
     fitted: dict[str, Reals] = {}
     for name in given.network.domain.names:
         rough = np.maximum(_family_estimate(given, values, given.network.family(name), n), 0.0) + concentration[name]
         fitted[name] = rough / rough.sum(axis=0)
-    return sample_codes(Probabilities(given.network, FrozenMap(fitted)), n, rng)
+    drawn = sample_codes(Probabilities(given.network, FrozenMap(fitted)), n, rng)
+    return dict[str, npt.NDArray[np.integer[Any]]](drawn)
 
 
 def _family_estimate(given: Evidence, values: list[Reals], family: Family, n: int) -> Reals:

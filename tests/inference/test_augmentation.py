@@ -1,8 +1,7 @@
 """Draws by record augmentation against the whole posterior enumerated, and the compiled sweep against the plain one."""
 
 import threading
-from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
-from dpgraph.inference import _kernels, augmentation
+from dpgraph.inference import _kernels, record_chains
 from dpgraph.inference.augmentation import draw_by_records
 from dpgraph.inference.evidence import Evidence, MeasuredTable, concentration_tables, counted, evidence
 from dpgraph.inference.queries import sample_codes
@@ -132,14 +131,14 @@ RESIDUAL = fourier_evidence(CHAIN, 12, "replace", "residual", RECORDS)
 def test_all_record_multisets_enumerated(given, passes):
     """Four records on three nodes: 1365 multisets (330 for two levels).
 
-    Power: the standard error of every moment is below .004, so a moment off by .05 is missed less than once in 1e8.
+    Power: the standard error of every moment is below .005, so a moment off by .06 is missed less than once in 1e7.
     """
     concentration = uneven(given.network)
     exact, _ = enumerated(given, concentration, [4])
     rng = np.random.default_rng(11)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     error = assert_agree(simulated(drawn, given), exact)
-    assert error[:-2].max() < 0.004
+    assert error[:-2].max() < 0.005
     assert set(drawn.acceptance) == ({"records", "shifts"} if passes else {"records"})
     assert drawn.n is None
 
@@ -154,29 +153,30 @@ PRIVATE_LAPLACE = tables_evidence(PAIR, DiscreteLaplace(1.5), [[5, -2, 1, 2]], N
 PRIVATE_GAUSSIAN = tables_evidence(PAIR, DiscreteGaussian(1.5), [[3, -1, 1, 2]], None)
 FEW = {"a": np.array([0, 0, 1, 0], np.uint8), "b": np.array([0, 1, 1, 1], np.uint8)}
 PRIVATE_WALSH = fourier_evidence(PAIR, 6, "add-remove", "walsh", FEW)
+SINGLE = dg.Network.of({"b": [0, 1, 2]}, {})
+PRIVATE_RESIDUAL = fourier_evidence(SINGLE, 3, "add-remove", "residual", {"b": RECORDS["b"]})
 
 
 @pytest.mark.parametrize(
     ("given", "most"),
-    [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 40), (PRIVATE_WALSH, 40)],
-    ids=["laplace", "gaussian", "walsh"],
+    [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 30), (PRIVATE_WALSH, 40), (PRIVATE_RESIDUAL, 45)],
+    ids=["laplace", "gaussian", "walsh", "residual"],
 )
 @pytest.mark.parametrize("passes", [0, 2])
 def test_a_private_number_of_records_enumerated(given, most, passes):
-    """Every multiset of 0 to ``most`` records in four cells; beyond lies less than 1e-6 of the posterior.
+    """Every multiset of 0 to ``most`` records in three or four cells; beyond lies less than 1e-6 of the posterior.
 
-    Power: n is known to .1 and its square to 2 or better, so a posterior of n off by one record is always seen.
+    Power: n is known to .1, so a posterior of n off by one record is always seen.
     """
-    concentration = uneven(PAIR)
+    concentration = uneven(given.network)
     exact, sizes = enumerated(given, concentration, range(most + 1))
     assert sizes[-1] < 1e-7
     rng = np.random.default_rng(12)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=30_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     assert drawn.n is not None
     error = assert_agree(simulated(drawn, given), exact)
-    assert error[:-2].max() < 0.004
+    assert error[:-2].max() < 0.005
     assert error[-2] < 0.1
-    assert (drawn.n == 0).any()
     assert drawn.acceptance["resizes"] > 0.1
 
 
@@ -221,8 +221,8 @@ def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, 
         left = [t.values - t.statistics(counted(columns, t.variables, t.shape)) for t in given.tables]
         assert np.array_equal(residual, np.concatenate(left))
         families = {f[0]: counted(columns, f, network.shape(f)) for f in network.families}
-        assert np.array_equal(counts, augmentation.flattened(network, families))
-        assert np.allclose(np.add.reduceat(theta, np.cumsum([0, *augmentation._rows(layout)[:-1]])), 1)
+        assert np.array_equal(counts, record_chains.flattened(network, families))
+        assert np.allclose(np.add.reduceat(theta, np.cumsum([0, *record_chains.row_sizes(layout)[:-1]])), 1)
         sweeps.append(n)
         return n
 
@@ -245,6 +245,84 @@ def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
     monkeypatch.setattr(_kernels, "compiled_sweep", lambda: watched)
     draw_by_records(given, uneven(given.network), rng=np.random.default_rng(6), draws=30, burn_in=20, chains=1)
     reach, *_ = zip(*seen, strict=True)
-    assert all(not np.array_equal(one, two) for one, two in zip(reach[:20], reach[1:21], strict=True))
+    assert all(not np.array_equal(one, two) for one, two in pairwise(reach[:21]))
     assert all(np.array_equal(reach[20], later) for later in reach[21:])
     assert len({tuple(rest) for _, *rest in seen[20:]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"draws": 0}, "draws must be a whole number, at least 1; got 0"),
+        ({"burn_in": -1}, "burn_in must be a whole number, at least 0"),
+        ({"chains": True}, "chains must be a whole number"),
+        ({"passes": 1.5}, "passes must be a whole number"),
+        ({"thin": 0}, "thin must be a whole number, at least 1"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(setting, message):
+    with pytest.raises(ReleaseError, match=message):
+        draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), **setting)
+
+
+@pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
+def test_a_concentration_that_is_none_is_refused(entry):
+    bad = uneven(CHAIN) | {"b": np.full((3, 2), entry)}
+    with pytest.raises(ReleaseError, match="the concentration of 'b' must be finite, above 0"):
+        draw_by_records(LAPLACE, bad, rng=np.random.default_rng(1))
+    with pytest.raises(ReleaseError, match=r"of shape \(3, 2\)"):
+        draw_by_records(LAPLACE, bad | {"b": np.ones((2, 3))}, rng=np.random.default_rng(1))
+
+
+def test_without_numba_the_plain_path_runs_and_fast_is_refused(monkeypatch):
+    def missing():
+        raise ImportError("numba")
+
+    monkeypatch.setattr(_kernels, "compiled_sweep", missing)
+    drawn = draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), draws=5, burn_in=5)
+    assert drawn.shape == (2, 5)
+    with pytest.raises(ReleaseError, match=r"dpgraph\[fast\]"):
+        draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), fast=True)
+
+
+def test_an_interruption_stops_every_chain_after_its_sweep(monkeypatch):
+    swept = threading.Event()
+    swept_after = []
+
+    def endless(rng, layout, theta, records, n, *rest):
+        swept_after.append(swept.is_set())
+        swept.set()
+        return n
+
+    def interrupted(futures):
+        assert swept.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: endless)
+    monkeypatch.setattr(chains, "_results", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), draws=10_000_000, burn_in=0)
+    assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
+
+
+def test_draws_repeat_with_the_generator_and_chains_differ():
+    one, two = (
+        draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(9), draws=20, burn_in=5, thin=3)
+        for _ in range(2)
+    )
+    assert one.tables == two.tables
+    assert not np.array_equal(one.tables["b"][0], one.tables["b"][1])
+    assert one.method == "records"
+    assert one.latent_tables().n == 4
+
+
+def test_many_levels_take_two_bytes():
+    network = dg.Network.of({"a": range(300), "b": [0, 1]}, {"b": ["a"]})
+    values = np.zeros(600, np.int64)
+    values[[7, 599]] = 3
+    given = Evidence(network, (MeasuredTable(("b", "a"), (2, 300), values, DiscreteLaplace(0.2)),), 6)
+    drawn = draw_by_records(
+        given, concentration_tables(network, 0.01), rng=np.random.default_rng(1), draws=3, fast=False
+    )
+    assert drawn.records["a"].max() <= 299
+    assert np.isfinite(drawn.tables["a"]).all()

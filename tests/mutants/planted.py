@@ -55,7 +55,31 @@ MOMENTS, MOMENT_NOISE, SUMS = (
 MOMENT_CHAIN = "tests/inference/test_moment_chain.py"
 COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
+AUGMENTATION = "tests/inference/test_augmentation.py"
+ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
+
 MUTANTS = (
+    Mutant(
+        "latent records accepted whatever the noise says",
+        "inference/_kernels.py",
+        "        if accepts(rng, gain):\n            copied(proposal, 0, records, i)",
+        "        if True:\n            copied(proposal, 0, records, i)",
+        (f"{ENUMERATED}[laplace-0]",),
+    ),
+    Mutant(
+        "a shift of a row without the prior ratio",
+        "inference/_kernels.py",
+        "    gain += (layout.prior[at + taking] - 1.0) * math.log((gets + amount) / gets)\n",
+        "",
+        (f"{ENUMERATED}[laplace-2]",),
+    ),
+    Mutant(
+        "step sizes adapted after burn-in",
+        "inference/record_chains.py",
+        "        if i < plan.burn_in:\n            steps.adapt(shifts, this[RESIZES:])\n        else:",
+        "        steps.adapt(shifts, this[RESIZES:])\n        if i >= plan.burn_in:",
+        (f"{AUGMENTATION}::test_steps_adapt_in_burn_in_and_nowhere_else",),
+    ),
     Mutant(
         "scale/2", "privacy/noise.py", "    return scale\n\n\n@cache", "    return scale / 2\n\n\n@cache", (LAPLACE,)
     ),
