@@ -299,7 +299,7 @@ def test_an_interruption_stops_every_chain_after_its_sweep(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_kernels, "compiled_sweep", lambda: endless)
-    monkeypatch.setattr(chains, "_results", interrupted)
+    monkeypatch.setattr(record_chains, "_results", interrupted)
     with pytest.raises(KeyboardInterrupt):
         draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), draws=10_000_000, burn_in=0)
     assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
