@@ -68,6 +68,7 @@ _HOMES = {
     "load": "files.documents",
     "to_pgmpy": "files.pgmpy",
     "from_pgmpy": "files.pgmpy",
+    "to_datatree": "files.arviz",
     # what privacy costs
     "privacy_cost": "analysis.cost",
     "audit": "audit",
@@ -127,6 +128,7 @@ __all__ = [
     "sample_rows",
     "save",
     "sufficient_statistics",
+    "to_datatree",
     "to_pgmpy",
 ]
 
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
     from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
     from dpgraph.estimators import PrivateNaiveBayes
+    from dpgraph.files.arviz import to_datatree
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy

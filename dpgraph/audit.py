@@ -69,17 +69,17 @@ class Calibration:
     @property
     def mean_ks(self) -> float:
         """The mean distance over the parameters; about 0.87 / sqrt(trials) for a perfect posterior."""
-        return float(self.parameters["ks"].mean())
+        return float(self.parameters["ks"].to_numpy().mean())
 
     @property
     def coverage(self) -> float:
         """The mean coverage of 90 % intervals."""
-        return float(self.parameters["coverage"].mean())
+        return float(self.parameters["coverage"].to_numpy().mean())
 
     @property
     def rmse(self) -> float:
         """The root mean squared error of the posterior mean over all parameters."""
-        return float(np.sqrt((self.parameters["rmse"] ** 2).mean()))
+        return float(np.sqrt((self.parameters["rmse"].to_numpy() ** 2).mean()))
 
     def critical(self, level: float = 0.05) -> float:
         """The distance that one parameter's ranks exceed with probability ``level`` though all is well."""
@@ -219,7 +219,8 @@ class _Study:
             return np.stack([self._free(one) for one in known.sample(rng, self.draws)])
         event = self.mechanism.event(self.network, self.unit)
         budget = Budget(event.epsilon, event.delta, unit=self.unit)
-        noisy = release(counts, self.mechanism, budget=budget, noise=SeededNoise(int(rng.integers(2**62))))
+        noise: Any = SeededNoise(int(rng.integers(2**62)))
+        noisy = release(counts, self.mechanism, budget=budget, noise=noise)
         if self.method == "plug-in":
             made = posterior(noisy, prior=self.prior, counts="clipped").sample(rng, self.draws)
             return np.stack([self._free(one) for one in made])

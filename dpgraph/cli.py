@@ -181,14 +181,39 @@ def release(
     show_default=True,
     help="What is plugged in for the true counts; expected is better for classification.",
 )
+@click.option("--noise-aware", is_flag=True, help="Account for the noise: draws from the posterior given the release.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "tables", "records", "normal"]),
+    default="auto",
+    show_default=True,
+    help="For --noise-aware; auto says which it chose and why.",
+)
+@click.option("--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="For --noise-aware.")
+@click.option(
+    "--seed", type=int, default=None, help="For --noise-aware: makes the draws repeat; it is not the noise's."
+)
 @_OUT
-def posterior(source: str, prior: float, counts: Any, out: Path) -> None:
+def posterior(
+    source: str, prior: float, counts: Any, noise_aware: bool, method: Any, draws: int, seed: int | None, out: Path
+) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.inference.dirichlet import posterior as make_posterior
+    from dpgraph.inference.noise_aware import noise_aware_posterior
 
     _must_be_writable(out, ".json", ".bif")
-    learned = make_posterior(load(source), prior=prior, counts=counts)
+    released = load(source)
+    if noise_aware:
+        learned: Any = noise_aware_posterior(
+            released, prior=prior, method=method, draws=draws, seed=seed, progress=True
+        )
+        shown = {
+            name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
+        }
+        _say(", ".join(f"{name} {value}" for name, value in shown.items()))
+    else:
+        learned = make_posterior(released, prior=prior, counts=counts)
     save(learned, out)
     _say(f"wrote {out}: {learned.provenance}")
 
@@ -204,6 +229,7 @@ def fit() -> None:
 @click.option("--target", required=True, help="The variable to predict.")
 @_EPSILON
 @click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN
@@ -214,6 +240,7 @@ def fit_naive_bayes(
     target: str,
     epsilon: str,
     prior: float,
+    inference: str,
     neighbours: str,
     rows_per_person: int,
     dry_run: bool,
@@ -225,6 +252,7 @@ def fit_naive_bayes(
     from dpgraph.files.pgmpy import check_bif_names
     from dpgraph.inference.dirichlet import check_prior
     from dpgraph.inference.dirichlet import posterior as make_posterior
+    from dpgraph.inference.noise_aware import classifier_draws
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
     from dpgraph.privacy.release import release as make_release
@@ -239,7 +267,10 @@ def fit_naive_bayes(
     if out.suffix.lower() == ".bif":
         check_bif_names(graph.domain)
     released = make_release(count(rows, graph), mechanism, budget=budget)
-    learned = make_posterior(released, prior=prior, counts="expected")
+    if inference == "plug-in":
+        learned: Any = make_posterior(released, prior=prior, counts="expected")
+    else:
+        learned = classifier_draws(released, prior=prior)
     save(NaiveBayes(target, learned.mean()), out)
     _say(f"wrote {out}: {learned.provenance}")
 

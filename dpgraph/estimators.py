@@ -13,12 +13,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpgraph.analysis.cost import mechanism_named
 from dpgraph.inference.dirichlet import check_prior, posterior
+from dpgraph.inference.noise_aware import classifier_draws
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -46,12 +47,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), ``"fourier"``, ``"auto"`` for the one that ``privacy_cost`` recommends, or a
             mechanism value, whose own epsilon and delta are then what is spent.
-        inference: ``"plug-in"``: the expected counts given the released ones are treated as exact.
+        inference: ``"noise-aware"`` (default): the predictive probabilities average over what the true counts may be
+            given the released ones. ``"plug-in"``: their expectation is treated as exact.
         prior: The Dirichlet concentration of every cell.
         budget: What to charge; shared by clones, so cross-validation is counted in full. None makes a budget of
             exactly one fit each time.
-        random_state: A seed for the inference after the release. It never reaches the noise; plug-in inference
-            draws nothing, and ignores it.
+        random_state: A seed for the inference after the release; None is a fixed one, so that equal releases give
+            equal models. It never reaches the noise; plug-in inference draws nothing, and ignores it.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
 
@@ -59,7 +61,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         classes_: The declared labels, in order.
         release_: The release of noisy counts, with its event and unit.
         privacy_cost_: What the fit cost.
-        posterior_: The posterior of every table.
+        posterior_: The posterior of every table: ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
         model_: The fitted ``NaiveBayes``.
 
     >>> import pandas as pd
@@ -75,7 +77,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         domain: Domain | Any = None,
         epsilon: Number = 1.0,
         mechanism: Any = "laplace",
-        inference: str = "plug-in",
+        inference: str = "noise-aware",
         prior: float = 1.0,
         budget: Budget | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -103,8 +105,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainError: If no domain is declared or the rows do not fit it; nothing is charged.
             ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
         """
-        if self.inference != "plug-in":
-            raise ReleaseError(f'inference must be "plug-in"; got {self.inference!r}')
+        if self.inference not in ("noise-aware", "plug-in"):
+            raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
         check_prior(self.prior)
         self._check_mechanism()
         frame, labels = self._rows(X, y)
@@ -119,10 +121,17 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
-        self.posterior_ = posterior(self.release_, prior=self.prior, counts="expected")
+        self.posterior_ = self._posterior()
         self.model_ = NaiveBayes(target, self.posterior_.mean())
         self.classes_ = np.array(domain.levels(target))
         return self
+
+    def _posterior(self) -> Any:
+        """What is learned from the release; without a random state a fixed seed, so that nothing else decides it."""
+        if self.inference == "plug-in":
+            return posterior(self.release_, prior=self.prior, counts="expected")
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        return classifier_draws(self.release_, prior=self.prior, seed=seed)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""

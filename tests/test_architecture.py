@@ -49,6 +49,7 @@ def test_every_contract_holds(copy):
         ("mechanisms/laplace.py", "import opendp.measurements", "opendp lives in privacy.noise"),
         ("mechanisms/gaussian.py", "import dp_accounting.pld", "dp-accounting lives in privacy.accounting"),
         ("inference/queries.py", "import pgmpy.models", "pgmpy lives in files.pgmpy"),
+        ("inference/draws.py", "import arviz_base", "arviz lives in files.arviz"),
         ("structure/tables.py", "import pyarrow", "pyarrow lives in statistics and files"),
         ("models/naive_bayes.py", "import sklearn.base", "scikit-learn lives in estimators"),
         ("analysis/cost.py", "import click", "click lives in cli"),
@@ -92,6 +93,8 @@ def test_importing_the_package_loads_no_engine():
         "networkx",
         "click",
         "dp_accounting",
+        "arviz_base",
+        "arviz_stats",
         "numba",
     ]
     program = f"import sys, dpgraph; print([name for name in {heavy} if name in sys.modules])"

@@ -14,10 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import plain_provenance, plain_tables, provenance_of, tables_of
+from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
 from dpgraph.files.releases import plain_release, release_of
 from dpgraph.inference.dirichlet import DirichletPosterior
+from dpgraph.inference.draws import PosteriorDraws
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.records import (
     Provenance,
@@ -25,6 +28,7 @@ from dpgraph.privacy.records import (
     ReleaseError,
 )
 from dpgraph.structure.domain import DomainError
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
@@ -84,7 +88,7 @@ def probabilities_of(value: Any) -> Probabilities:
             return probabilities_of(value.value)
         case Probabilities():
             return value
-        case DirichletPosterior():
+        case DirichletPosterior() | PosteriorDraws():
             return value.mean()
         case NaiveBayes():
             return value.probabilities
@@ -101,6 +105,8 @@ def document(value: Any) -> dict[str, Any]:
         case DirichletPosterior():
             body = {"concentration": plain_tables(value.concentration)}
             return _head("posterior", value.network, value.provenance, body)
+        case PosteriorDraws():
+            return _head("posterior-draws", value.network, value.provenance, _plain_draws(value))
         case Probabilities():
             return _head("probabilities", value.network, value.provenance, {"tables": plain_tables(value.tables)})
         case NaiveBayesEnsemble(target=target, draws=draws):
@@ -177,6 +183,31 @@ def _naive_bayes(plain: dict[str, Any], network: Network) -> NaiveBayes:
     return NaiveBayes(plain["target"], _probabilities(plain, network))
 
 
+def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
+    """Every draw of every table; the latent rows of a chain are not kept."""
+    body = {"method": draws.method, "reason": draws.reason, "acceptance": dict(draws.acceptance)}
+    n = None if draws.n is None else draws.n.tolist()
+    means = None if draws.means is None else plain_tables(draws.means)
+    return body | {"latent_n": n, "means": means, "tables": plain_tables(draws.tables)}
+
+
+def _posterior_draws(plain: dict[str, Any], network: Network) -> PosteriorDraws:
+    tables = tables_of(plain["tables"])
+    chains = {table.shape[:2] for table in tables.values()}
+    if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
+        raise ReleaseError("the draws of the tables do not fit each other")
+    if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
+        raise ReleaseError("the draws of a table must be non-negative and sum to 1 over its own levels")
+    texts = (plain["method"], plain["reason"])
+    acceptance = plain["acceptance"]
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(v, float) for v in acceptance.values()):
+        raise ReleaseError("the record of the draws is not whole")
+    n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
+    means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
+    settings = {"n": n, "acceptance": FrozenMap(acceptance), "means": means}
+    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance_of(plain))
+
+
 def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayesEnsemble:
     if not isinstance(plain["draws"], list):
         raise ReleaseError("an ensemble's draws are a list")
@@ -188,6 +219,7 @@ def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayes
 _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "network": lambda plain, network: network,
     "release": release_of,
+    "posterior-draws": _posterior_draws,
     "naive-bayes-ensemble": _naive_bayes_ensemble,
     "posterior": _posterior,
     "probabilities": _probabilities,

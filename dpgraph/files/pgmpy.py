@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpgraph.inference.draws import PosteriorDraws
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
@@ -25,6 +26,9 @@ from dpgraph.structure.tables import Probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: Posterior draws that a predictive query averages over.
+MOST_QUERIED = 100
 
 #: What pgmpy's BIF reader reads back as it was written.
 _BIF_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -190,12 +194,17 @@ def example(name: str) -> Probabilities:
 
 
 def query(
-    probabilities: Probabilities | Release[Probabilities], target: str, evidence: Mapping[str, Any] | None = None
+    probabilities: Probabilities | PosteriorDraws | Release[Probabilities],
+    target: str,
+    evidence: Mapping[str, Any] | None = None,
 ) -> pd.Series:
     """P(target | evidence), exact, by pgmpy's variable elimination.
 
+    Of posterior draws it is the predictive probability: P(target, evidence) is averaged over the draws, up to
+    ``MOST_QUERIED`` of them, evenly spaced, and then normalised.
+
     Args:
-        probabilities: The conditional probability tables.
+        probabilities: The conditional probability tables, or posterior draws of them.
         target: The variable asked about.
         evidence: Levels of other variables; for a binned variable a bin's name or a number.
 
@@ -208,6 +217,8 @@ def query(
     """
     import pandas as pd
 
+    if isinstance(probabilities, PosteriorDraws):
+        return _predictive(probabilities, target, dict(evidence or {}))
     value, _ = released_value(probabilities)
     domain = value.network.domain
     domain[target]
@@ -225,6 +236,18 @@ def query(
         raise DomainError("the network gives this evidence probability 0, so nothing follows from it")
     order = [factor.state_names[target].index(str(level)) for level in domain.levels(target)]
     return pd.Series(answer[order], index=pd.Index(domain.levels(target), name=target), name="probability")
+
+
+def _predictive(draws: PosteriorDraws, target: str, evidence: dict[str, Any]) -> pd.Series:
+    """The average over draws of P(target | evidence), each weighted by its P(evidence), by the chain rule."""
+    total: Any = 0.0
+    for index in np.linspace(0, len(draws) - 1, min(len(draws), MOST_QUERIED)).astype(int):
+        tables, weight = draws[int(index)], 1.0
+        for count, (name, level) in enumerate(evidence.items()):
+            asked = query(tables, name, dict(list(evidence.items())[:count]))
+            weight *= float(asked.iloc[draws.network.domain.code(name, level)])
+        total = total + weight * query(tables, target, evidence)
+    return total / total.sum()
 
 
 def _is_possible(engine: Any, evidence: Mapping[str, str]) -> bool:

@@ -37,6 +37,8 @@ class PosteriorDraws:
         records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
             method has them.
         acceptance: The share of accepted moves by their name, for a Markov chain.
+        means: The posterior mean of each table where it is known better than the draws' average: the average of its
+            mean given the latent counts of each draw.
         provenance: What was released, for whom, and whether the noise was private.
     """
 
@@ -47,6 +49,7 @@ class PosteriorDraws:
     n: Integers | None = None
     records: FrozenMap[str, Integers] | None = None
     acceptance: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
+    means: FrozenMap[str, Reals] | None = None
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +88,8 @@ class PosteriorDraws:
 
     def mean(self) -> Probabilities:
         """The posterior mean of every table."""
-        means = FrozenMap((name, _columns(self.flat(name).mean(axis=0))) for name in self.tables)
+        found = self.means or {name: self.flat(name).mean(axis=0) for name in self.tables}
+        means = FrozenMap((name, _columns(table)) for name, table in found.items())
         return Probabilities(self.network, means, self.provenance)
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Probabilities, ...]:
@@ -113,14 +117,14 @@ class PosteriorDraws:
     @cached_property
     def r_hat(self) -> dict[str, Reals]:
         """The rank-normalised split R-hat of every entry (Vehtari et al. 2021), axes (variable, *parents)."""
-        from arviz_stats.base import array_stats
+        from arviz_stats.base.array import array_stats
 
         return {name: self._diagnosed(table, array_stats.rhat, 1.0) for name, table in self.tables.items()}
 
     @cached_property
     def effective_sizes(self) -> dict[str, Reals]:
         """The bulk effective sample size of every entry, axes (variable, *parents)."""
-        from arviz_stats.base import array_stats
+        from arviz_stats.base.array import array_stats
 
         full = float(len(self))
         return {name: self._diagnosed(table, array_stats.ess, full) for name, table in self.tables.items()}

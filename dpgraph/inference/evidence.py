@@ -8,6 +8,7 @@ noise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ class Evidence:
     tables: tuple[MeasuredTable, ...]
     n: int | None
 
-    def log_likelihood(self, records: dict[str, npt.NDArray[np.integer]]) -> float:
+    def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer]]) -> float:
         """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
         return sum(table.log_likelihood(counted(records, table.variables, table.shape)) for table in self.tables)
 
@@ -116,7 +117,7 @@ def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
     return weights * fixed_point(levels, grid).reshape(-1)
 
 
-def counted(records: dict[str, npt.NDArray[np.integer]], variables: Family, shape: tuple[int, ...]) -> Integers:
+def counted(records: Mapping[str, npt.NDArray[np.integer]], variables: Family, shape: tuple[int, ...]) -> Integers:
     """The contingency table of some variables of records."""
     if not variables:
         return np.array(len(next(iter(records.values()))), np.int64)

@@ -118,6 +118,20 @@ def noise_aware_posterior(
     return replace(drawn, reason=reason, provenance=provenance)
 
 
+def classifier_draws(
+    noisy: NoisyCounts | NoisyCoefficients | Release[Any], *, prior: float = 1.0, draws: int = 500, seed: int = 0
+) -> PosteriorDraws:
+    """The posterior that a classifier predicts with: normal, with interactions of unknown size.
+
+    A classifier multiplies many ratios of small probabilities, so an interaction that is all noise costs it dearly. The
+    predictive probability of a label and its features is the average of their joint probability over the posterior;
+    where tables are independent of each other in the posterior, as they nearly are, that is the product of their means.
+    """
+    made = noise_aware_posterior(noisy, prior=prior, method="normal", draws=draws, seed=seed, shrink=True)
+    assert isinstance(made, PosteriorDraws)
+    return made
+
+
 def _chosen(given: Evidence, sweeps: int, passes: int) -> tuple[str, str]:
     """The method for a release, and why."""
     rows, _ = rows_estimate(given)

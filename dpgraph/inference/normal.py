@@ -65,6 +65,7 @@ def draw_by_normal(
     network, estimates = noisy.network, residual_estimates(noisy)
     step = max(1, HELD // max(1, network.cell_count))
     parts: dict[str, list[Reals]] = {name: [] for name in network.domain.names}
+    sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
     for start in range(0, draws, step):
         size = min(step, draws - start)
         latent = {
@@ -73,9 +74,12 @@ def draw_by_normal(
         }
         for name in network.domain.names:
             counts = _counts(network, network.family(name), latent, rng, redraw=shrink)
-            parts[name].append(dirichlet_draws(concentration[name] + counts, rng))
+            posterior = concentration[name] + counts
+            parts[name].append(dirichlet_draws(posterior, rng))
+            sums[name] += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
     tables = FrozenMap((name, np.concatenate(drawn)[None]) for name, drawn in parts.items())
-    return PosteriorDraws(network, tables, "normal")
+    means = FrozenMap((name, total / draws) for name, total in sums.items())
+    return PosteriorDraws(network, tables, "normal", means=means)
 
 
 @dataclass(frozen=True, eq=False)

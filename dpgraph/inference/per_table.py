@@ -55,6 +55,7 @@ def draw_by_tables(
         raise ReleaseError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     network, totals = given.network, _Totals(given)
     found: dict[str, Reals] = {}
+    means: dict[str, Reals] = {}
     for name in network.domain.names:
         family, prior = network.family(name), concentration[name]
         holding = [table for table in given.tables if set(family) <= set(table.variables)]
@@ -66,9 +67,10 @@ def draw_by_tables(
             draws,
             log_prior_n=totals.without(holding),
         )
-        weight = dirichlet_draws(prior + counts.reshape(draws, *prior.shape), rng)
-        found[name] = weight[None]
-    return PosteriorDraws(network, FrozenMap(found), "tables")
+        posterior = prior + counts.reshape(draws, *prior.shape)
+        found[name] = dirichlet_draws(posterior, rng)[None]
+        means[name] = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+    return PosteriorDraws(network, FrozenMap(found), "tables", means=FrozenMap(means))
 
 
 def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:

@@ -188,7 +188,7 @@ def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
     return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
 
 
-def cell_variance(network: Network, variances: Mapping[Family, float], table: Family) -> float:
+def cell_variance(network: Network, variances: Mapping[Family, Any], table: Family) -> Any:
     """The mean variance of one cell of a table rebuilt from noisy blocks.
 
     Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3). It is every
@@ -196,7 +196,8 @@ def cell_variance(network: Network, variances: Mapping[Family, float], table: Fa
 
     Args:
         network: Where the levels are declared.
-        variances: The mean variance sigma_A^2 of the residuals of each block inside the table.
+        variances: The mean variance sigma_A^2 of the residuals of each block inside the table, a number or an array
+            of them.
         table: The variables; those of one level do not matter.
     """
     table = ordered(network, table)

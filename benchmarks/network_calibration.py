@@ -1,0 +1,92 @@
+"""Are posteriors of whole networks calibrated? Simulation-based calibration of every method beside the plug-in.
+
+Tables are drawn from the prior, rows from the tables, a release from the rows, a posterior from the release; the rank of
+each true parameter among its posterior draws must be uniform. Printed for each setting and method: the mean and largest
+Kolmogorov-Smirnov distance over the parameters with the 5 % critical value of one, the coverage of 90 % intervals (among
+100 draws a perfect posterior covers about 88 %), their width, and the error of the posterior mean.
+
+    python benchmarks/network_calibration.py [--trials 150] [--networks asia,sachs] [--workers 2]
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from pathlib import Path
+
+import click
+
+import dpgraph as dg
+
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "network_calibration.png"
+METHODS = ("exact-counts", "records", "tables", "normal", "plug-in")
+HEAD = (
+    f"{'network':8}{'n':>6}{'epsilon':>9} {'neighbours':12}{'method':14}{'mean ks':>8}{'max':>7}{'5 %':>7}{'cover':>7}"
+)
+
+
+@click.command()
+@click.option("--trials", default=150, show_default=True, help="Simulated data sets for each setting.")
+@click.option("--networks", default="asia,sachs", show_default=True)
+@click.option("--workers", default=2, show_default=True, help="Threads.")
+@click.option("--methods", default=",".join(METHODS), show_default=True)
+def main(trials: int, networks: str, workers: int, methods: str) -> None:
+    """Prints a line for each setting and method, and draws the ranks of one setting."""
+    print(HEAD + f"{'width':>8}{'rmse':>8}{'seconds':>9}")
+    kept = {}
+    for name in networks.split(","):
+        network = dg.read_network(f"example:{name}")
+        sizes = (500, 1000, 2000) if name == "asia" else (1000,)
+        epsilons = ("0.1", "0.5", "2") if name == "asia" else ("1",)
+        for n, epsilon, neighbours in itertools.product(sizes, epsilons, ("replace", "add-remove")):
+            for method in methods.split(","):
+                start = time.perf_counter()
+                settings = {"burn_in": 400, "thin": 8} if method == "records" else {}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # 100 draws of one chain are asked for
+                    found = dg.audit.calibration(
+                        network,
+                        dg.LaplaceMechanism(epsilon),
+                        n=n,
+                        trials=trials,
+                        unit=dg.PrivacyUnit(neighbours),
+                        method=method,
+                        workers=workers,
+                        **settings,
+                    )
+                frame, spent = found.parameters, time.perf_counter() - start
+                print(
+                    f"{name:8}{n:6}{epsilon:>9} {neighbours:12}{method:14}{found.mean_ks:8.3f}{frame['ks'].max():7.3f}"
+                    f"{found.critical():7.3f}{found.coverage:7.3f}{frame['width'].mean():8.3f}{found.rmse:8.4f}{spent:9.1f}",
+                    flush=True,
+                )
+                if (name, n, epsilon, neighbours) == ("asia", 500, "0.5", "replace"):
+                    kept[method] = found
+    if kept:
+        draw(kept)
+
+
+def draw(found: dict[str, dg.audit.Calibration]) -> None:
+    """The ranks of all parameters, sorted, against uniform ones."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    figure, axes = plt.subplots(figsize=(5, 5))
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    for method, study in found.items():
+        ranks = np.sort(study.ranks.ravel())
+        axes.plot(np.linspace(0, 1, ranks.size), ranks, label=f"{method} (mean KS {study.mean_ks:.3f})")
+    axes.set(xlabel="uniform quantile", ylabel="rank of the truth among posterior draws", aspect="equal")
+    axes.set_title("asia, n = 500, epsilon 0.5, one replaced row", fontsize=10)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(FIGURE, dpi=150)
+    print(f"wrote {FIGURE.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Posterior draws for ArviZ: its plots and diagnostics take an xarray DataTree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpgraph.inference.draws import PosteriorDraws
+
+
+def to_datatree(draws: PosteriorDraws) -> Any:
+    """The draws as an ArviZ ``DataTree``: a group ``posterior`` with a variable for each table.
+
+    Each has dimensions chain, draw, the variable's own name, and one for each parent, with the declared levels as
+    coordinates. Needs the extra ``dpgraph[arviz]``.
+
+    Args:
+        draws: What ``noise_aware_posterior`` returned.
+
+    Raises:
+        ImportError: If the extra is not installed.
+    """
+    try:
+        from arviz_base import from_dict
+    except ImportError as error:
+        raise ImportError("to_datatree needs the extra dpgraph[arviz]") from error
+    network = draws.network
+    axes = {name: [f"{v}_level" for v in network.family(name)] for name in draws.tables}
+    levels = {f"{v}_level": [str(level) for level in network.domain.levels(v)] for v in network.domain.names}
+    return from_dict({"posterior": dict(draws.tables)}, dims=axes, coords=levels)
