@@ -1,0 +1,110 @@
+"""Posterior draws go to JSON and back, to BIF as their mean, to ArviZ, and answer queries by averaging."""
+
+import copy
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import dpgraph as dg
+from dpgraph.cli import main
+from dpgraph.files.documents import document
+
+NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": ["n", "y"]}, {"b": ["a"], "c": ["a", "b"]})
+
+
+@pytest.fixture(scope="module")
+def release():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"a": rng.choice(["x", "y"], 400), "b": rng.integers(0, 3, 400), "c": rng.choice(["n", "y"], 400)}
+    )
+    counts = dg.count(rows, NETWORK)
+    budget = dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
+    return dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=dg.SeededNoise(1))
+
+
+@pytest.mark.parametrize("method", ["tables", "normal", "records"])
+def test_draws_round_trip_exactly(release, method, tmp_path):
+    draws = dg.noise_aware_posterior(release, method=method, draws=300, seed=1)
+    dg.save(draws, tmp_path / "d.json")
+    loaded = dg.load(tmp_path / "d.json")
+    for name in NETWORK.domain.names:
+        np.testing.assert_array_equal(loaded.tables[name], draws.tables[name])
+        np.testing.assert_array_equal(loaded.mean().table(name), draws.mean().table(name))
+    assert (loaded.method, loaded.reason, loaded.provenance) == (draws.method, draws.reason, draws.provenance)
+    assert loaded.diagnostics == draws.diagnostics
+    assert (loaded.n is None) == (draws.n is None)
+    assert document(loaded) == document(draws)
+    dg.save(draws, tmp_path / "d.bif")
+    np.testing.assert_allclose(dg.load(tmp_path / "d.bif").table("c"), draws.mean().table("c"), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("tables", "a"), [[[0.5, 0.6]]]),
+        (("tables", "a"), [[[1.5, -0.5]]]),
+        (("tables", "a"), [[0.5, 0.5]]),
+        (("tables", "a"), "x"),
+        (("tables",), {}),
+        (("method",), 3),
+        (("acceptance",), {"records": "all"}),
+        (("latent_n",), [[0.5]]),
+        (("means", "a"), [0.2, 0.2]),
+        (("network",), None),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_refused(release, path, value, tmp_path):
+    plain = json.loads(json.dumps(document(dg.noise_aware_posterior(release, method="tables", draws=3, seed=1))))
+    changed = copy.deepcopy(plain)
+    inner = changed
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    (tmp_path / "changed.json").write_text(json.dumps(changed))
+    with pytest.raises((dg.ReleaseError, dg.NetworkError)):
+        dg.load(tmp_path / "changed.json")
+
+
+def test_a_query_of_draws_is_the_predictive_probability(release):
+    """Against direct enumeration of the joint for each draw: P(a, c) averaged over the draws, then normalised."""
+    draws = dg.noise_aware_posterior(release, method="tables", draws=40, seed=2)
+    joint = np.zeros((2, 2))
+    for one in draws:
+        joint += np.einsum("a,ba,cab->ac", one.table("a"), one.table("b"), one.table("c"))
+    expected = joint[:, 1] / joint[:, 1].sum()
+    np.testing.assert_allclose(dg.query(draws, "a", {"c": "y"}).to_numpy(), expected, rtol=1e-9)
+    plain = joint.sum(axis=1) / joint.sum()
+    np.testing.assert_allclose(dg.query(draws, "a").to_numpy(), plain, rtol=1e-9)
+
+
+def test_arviz_gets_chains_draws_and_levels(release):
+    draws = dg.noise_aware_posterior(release, method="records", draws=200, seed=1)
+    tree = dg.to_datatree(draws)
+    values = tree["posterior"]["c"]
+    assert values.dims == ("chain", "draw", "c_level", "a_level", "b_level")
+    np.testing.assert_array_equal(values.sel(c_level="y", a_level="x", b_level="2"), draws.tables["c"][:, :, 1, 0, 2])
+
+
+def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dg.save(release, "r.json")
+    words = ["posterior", "r.json", "--noise-aware", "--method", "tables", "--draws", "50", "--seed", "4"]
+    for out in ("one.json", "two.json", "mean.bif"):
+        result = CliRunner().invoke(main, [*words, "--out", out])
+        assert result.exit_code == 0, result.output
+        assert "method tables" in result.stderr
+        assert "NOT PRIVATE" in result.stderr
+    assert (tmp_path / "one.json").read_text() == (tmp_path / "two.json").read_text()
+    assert len(dg.load("one.json")) == 50
+    result = CliRunner().invoke(main, ["query", "one.json", "--target", "a", "--given", "c=y"])
+    assert result.exit_code == 0, result.output
+    for bad in (["--method", "exact"], ["--draws", "0"]):
+        result = CliRunner().invoke(main, [*words[:3], *bad, "--out", "x.json"])
+        assert result.exit_code == 2
+    result = CliRunner().invoke(main, [*words[:3], "--prior", "0", "--out", "x.json"])
+    assert result.exit_code == 1
+    assert not (tmp_path / "x.json").exists()
