@@ -27,22 +27,23 @@ HEAD = (
 
 
 @click.command()
-@click.option("--trials", default=150, show_default=True, help="Simulated data sets for each setting.")
+@click.option("--trials", default=100, show_default=True, help="Simulated data sets for each setting.")
 @click.option("--networks", default="asia,sachs", show_default=True)
+@click.option("--rows", default="500,1000,2000", show_default=True, help="Rows of each simulated asia data set.")
 @click.option("--workers", default=2, show_default=True, help="Threads.")
 @click.option("--methods", default=",".join(METHODS), show_default=True)
-def main(trials: int, networks: str, workers: int, methods: str) -> None:
+def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> None:
     """Prints a line for each setting and method, and draws the ranks of one setting."""
     print(HEAD)
     kept = {}
     for name in networks.split(","):
         network = dg.read_network(f"example:{name}")
-        sizes = (500, 1000, 2000) if name == "asia" else (1000,)
+        sizes = [int(size) for size in rows.split(",")] if name == "asia" else [1000]
         epsilons = ("0.1", "0.5", "2") if name == "asia" else ("1",)
         for n, epsilon, neighbours in itertools.product(sizes, epsilons, ("replace", "add-remove")):
             for method in methods.split(","):
                 start = time.perf_counter()
-                settings = {"burn_in": 400, "thin": 8} if method == "records" else {}
+                settings = {"burn_in": 300, "thin": 5} if method == "records" else {}
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", dg.ConvergenceWarning)  # 100 draws of one chain are asked for
                     found = dg.audit.calibration(
