@@ -82,6 +82,8 @@ def report(
         for epsilon in EPSILONS:
             model = dg.PrivateNaiveBayes(domain, epsilon=epsilon, unit=unit, noise=dg.SeededNoise(seed))
             add("dpgraph", epsilon, model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[held]))
+            model.set_params(inference="plug-in")
+            add("dpgraph, plug-in", epsilon, model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[held]))
             add(
                 "Algorithm 1, clipped",
                 epsilon,

@@ -21,9 +21,7 @@ import dpgraph as dg
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "network_calibration.png"
 METHODS = ("exact-counts", "records", "tables", "normal", "plug-in")
-HEAD = (
-    f"{'network':8}{'n':>6}{'epsilon':>9} {'neighbours':12}{'method':14}{'mean ks':>8}{'max':>7}{'5 %':>7}{'cover':>7}"
-)
+HEAD = "network      n  epsilon neighbours  method         mean ks    max    5 %  cover   width    rmse  seconds"
 
 
 @click.command()
