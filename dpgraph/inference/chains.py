@@ -1,56 +1,64 @@
-"""Whether chains have mixed: split R-hat and effective sample size (Gelman et al. 2013, section 11.5)."""
+"""Whether chains have mixed: rank-normalised split R-hat and bulk effective sample size, as arviz computes them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Reals = npt.NDArray[np.float64]
 
-
-def _split(chains: Reals) -> Reals:
-    """Each chain's halves as chains of their own."""
-    half = chains.shape[1] // 2
-    return np.concatenate([chains[:, :half], chains[:, -half:]])
+#: A split chain shorter than this says nothing.
+SHORTEST = 4
 
 
-def split_r_hat(chains: Reals) -> float:
-    """How much wider all chains together are than each by itself; 1 when they have mixed.
+def r_hat(draws: Reals) -> Reals:
+    """How much wider all chains together are than each by itself; 1 when they have mixed (Vehtari et al. 2021).
+
+    The halves of a single chain are compared with each other.
 
     Args:
-        chains: Draws of one parameter, shape (chains, draws), at least four draws each.
+        draws: Axes (chain, draw, *parameters).
 
-    >>> round(split_r_hat(np.random.default_rng(0).normal(size=(4, 500))), 2)
-    1.0
+    Returns:
+        Axes (*parameters): 1 where a parameter never moves, such as the probability of a sole level; nan where chains
+        are too short to say, nan or infinite where they are stuck in different places.
+
+    >>> r_hat(np.random.default_rng(0).normal(size=(4, 500, 2))).round(2)
+    array([1., 1.])
     """
-    halves = _split(chains)
-    length = halves.shape[1]
-    within = halves.var(axis=1, ddof=1).mean()
-    between = halves.mean(axis=1).var(ddof=1)
-    return 1.0 if within == 0 else float(np.sqrt((length - 1) / length + between / within))
+    from arviz_stats.base.array import array_stats
+
+    half = draws.shape[1] // 2
+    chains = draws if draws.shape[0] > 1 else np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+    return _of_moving(chains, array_stats.rhat, 1.0)
 
 
-def effective_size(chains: Reals) -> float:
-    """How many independent draws would say as much about the mean (Geyer's initial monotone sequence).
+def effective_size(draws: Reals) -> Reals:
+    """How many independent draws would say as much about the bulk of the law (Vehtari et al. 2021).
 
     Args:
-        chains: Draws of one parameter, shape (chains, draws), at least four draws each.
+        draws: Axes (chain, draw, *parameters).
 
-    >>> 1000 < effective_size(np.random.default_rng(0).normal(size=(4, 500))) <= 2000
+    Returns:
+        Axes (*parameters): the number of draws where a parameter never moves; nan where chains are too short to say.
+
+    >>> bool(1000 < effective_size(np.random.default_rng(0).normal(size=(4, 500, 1)))[0] < 3000)
     True
     """
-    halves = _split(chains)
-    count, length = halves.shape
-    centred = halves - halves.mean(axis=1, keepdims=True)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * length)) ** 2
-    lagged = np.fft.irfft(spectrum)[:, :length].mean(axis=0) / length
-    within = halves.var(axis=1, ddof=1).mean()
-    pooled = within * (length - 1) / length + halves.mean(axis=1).var(ddof=1)
-    if pooled <= 0:
-        return float(count * length)
-    correlation = 1 - (within - lagged * length / (length - 1)) / pooled
-    correlation[0] = 1.0
-    pairs = correlation[: length - length % 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs < 0)
-    pairs = np.minimum.accumulate(pairs[: negative[0]] if negative.size else pairs)
-    return float(min(count * length, count * length / max(2 * pairs.sum() - 1, 1e-12)))
+    from arviz_stats.base.array import array_stats
+
+    return _of_moving(draws, array_stats.ess, float(draws.shape[0] * draws.shape[1]))
+
+
+def _of_moving(draws: Reals, statistic: Any, constant: float) -> Reals:
+    """A statistic of every parameter that moves, and a constant for the others."""
+    moving = np.ptp(draws, axis=(0, 1)) > 1e-12 if draws.size else np.zeros(draws.shape[2:], bool)
+    found = np.full(draws.shape[2:], constant)
+    if moving.any():
+        found[moving] = np.nan
+    if moving.any() and draws.shape[1] >= SHORTEST:
+        with np.errstate(divide="ignore", invalid="ignore"):  # chains stuck in different places
+            found[moving] = statistic(draws[:, :, moving], chain_axis=0, draw_axis=1)
+    return found

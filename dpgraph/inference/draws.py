@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.privacy.records import Provenance, ReleaseError
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -60,6 +61,8 @@ class PosteriorDraws:
             frozen[name] = frozen_array(self.tables[name], np.float64)
             if frozen[name].shape[2:] != self.network.shape(self.network.family(name)):
                 raise NetworkError(f"the draws of {name!r} have the wrong shape {frozen[name].shape}")
+        if len({table.shape[:2] for table in frozen.values()}) != 1:
+            raise NetworkError("every variable needs as many chains and draws as the others")
         object.__setattr__(self, "tables", FrozenMap(frozen))
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
 
@@ -93,12 +96,17 @@ class PosteriorDraws:
         return Probabilities(self.network, means, self.provenance)
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Probabilities, ...]:
-        """Some of the draws, picked at random without repetition until all are used.
+        """Some of the draws, picked at random without repetition until all are used; then all over again.
 
         Args:
             rng: Randomness for post-processing; the release is already public, so a seed is fine here.
-            size: How many.
+            size: How many, at least 1.
+
+        Raises:
+            ReleaseError: If the size is not a whole number, at least 1.
         """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ReleaseError(f"size must be a whole number, at least 1; got {size!r}")
         rounds = -(-size // len(self))
         picked = np.concatenate([rng.permutation(len(self)) for _ in range(rounds)])[:size]
         return tuple(self[int(index)] for index in picked)
@@ -117,17 +125,12 @@ class PosteriorDraws:
     @cached_property
     def r_hat(self) -> dict[str, Reals]:
         """The rank-normalised split R-hat of every entry (Vehtari et al. 2021), axes (variable, *parents)."""
-        from arviz_stats.base.array import array_stats
-
-        return {name: self._diagnosed(table, array_stats.rhat, 1.0) for name, table in self.tables.items()}
+        return {name: r_hat(table) for name, table in self.tables.items()}
 
     @cached_property
     def effective_sizes(self) -> dict[str, Reals]:
         """The bulk effective sample size of every entry, axes (variable, *parents)."""
-        from arviz_stats.base.array import array_stats
-
-        full = float(len(self))
-        return {name: self._diagnosed(table, array_stats.ess, full) for name, table in self.tables.items()}
+        return {name: effective_size(table) for name, table in self.tables.items()}
 
     @property
     def diagnostics(self) -> dict[str, Any]:
@@ -136,16 +139,16 @@ class PosteriorDraws:
         Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
         independent = self.method != "records"
-        r_hat = 1.0 if independent else max(float(values.max()) for values in self.r_hat.values())
-        size = float(len(self)) if independent else min(float(v.min()) for v in self.effective_sizes.values())
+        worst = 1.0 if independent else float(np.max([values.max() for values in self.r_hat.values()]))
+        least = len(self) if independent else np.min([values.min() for values in self.effective_sizes.values()])
         chains, draws = self.shape
         return {
             "method": self.method,
             "reason": self.reason,
             "chains": chains,
             "draws": draws,
-            "r_hat": r_hat,
-            "effective_size": size,
+            "r_hat": worst,
+            "effective_size": float(least),
             **{f"acceptance of {name}": share for name, share in self.acceptance.items()},
         }
 
@@ -197,14 +200,6 @@ class PosteriorDraws:
         if self.records is None:
             raise ReleaseError(f'method {self.method!r} has no latent rows; use method="records"')
         return dict(self.records)
-
-    def _diagnosed(self, table: Reals, statistic: Any, constant: float) -> Reals:
-        """A convergence statistic of every entry; an entry that never moves, such as a sole level, has ``constant``."""
-        moving = np.ptp(table, axis=(0, 1)) > 1e-12
-        found = np.full(table.shape[2:], constant)
-        if moving.any() and table.shape[1] >= 4:
-            found[moving] = statistic(table[:, :, moving], chain_axis=0, draw_axis=1)
-        return found
 
     def __repr__(self) -> str:
         chains, draws = self.shape

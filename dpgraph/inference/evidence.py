@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from dpgraph.privacy.records import DiscreteGaussian, NoiseLaw, ReleaseError
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, smallest_holder
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Evidence:
     tables: tuple[MeasuredTable, ...]
     n: int | None
 
-    def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer]]) -> float:
+    def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer[Any]]]) -> float:
         """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
         return sum(table.log_likelihood(counted(records, table.variables, table.shape)) for table in self.tables)
 
@@ -80,15 +81,18 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
 
     Raises:
         ReleaseError: If the value is neither.
+        NetworkError: If no table holds some family.
     """
-    network = noisy.network
     if isinstance(noisy, NoisyCounts):
+        for family in noisy.network.maximal_families:
+            smallest_holder(noisy.network, noisy.tables, family)
         tables = tuple(
             MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in noisy.tables.items()
         )
-        return Evidence(network, tables, noisy.n)
+        return Evidence(noisy.network, tables, noisy.n)
     if not isinstance(noisy, NoisyCoefficients):
         raise ReleaseError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+    network = noisy.network
     tables = tuple(
         MeasuredTable(
             block,
@@ -117,7 +121,7 @@ def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
     return weights * fixed_point(levels, grid).reshape(-1)
 
 
-def counted(records: Mapping[str, npt.NDArray[np.integer]], variables: Family, shape: tuple[int, ...]) -> Integers:
+def counted(records: Mapping[str, npt.NDArray[np.integer[Any]]], variables: Family, shape: tuple[int, ...]) -> Integers:
     """The contingency table of some variables of records."""
     if not variables:
         return np.array(len(next(iter(records.values()))), np.int64)
@@ -135,7 +139,7 @@ def rows_estimate(given: Evidence) -> tuple[float, float]:
         if table.weights is None:
             value, variance = float(table.values.sum()), spread * table.values.size
         elif not table.variables:
-            unit = float(table.weights[0, 0])
+            unit = float(table.weights[0, 0])  # on a grid a row counts as many
             value, variance = float(table.values[0]) / unit, spread / unit**2
         else:
             continue

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.cell_noise import CellNoise
-from dpgraph.inference.chains import effective_size, split_r_hat
+from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.conjugate import draw_conjugate, draw_dirichlet, projected
 from dpgraph.inference.dirichlet_multinomial import sample_counts
 from dpgraph.inference.moment_chain import Form, run_chains
@@ -251,19 +251,18 @@ def _plug_in(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Gener
 
 def _diagnostics(noisy: NoisyMoments, theta: Reals) -> dict[str, float]:
     """R-hat and effective size; a warning where the chains are not to be trusted."""
-    found: dict[str, float] = {}
-    for i, name in enumerate(noisy.description.family.parameters):
-        chains = np.ascontiguousarray(theta[:, :, i].T)
-        found[f"r_hat {name}"], found[f"effective size {name}"] = split_r_hat(chains), effective_size(chains)
-    worst = float(np.max([value for key, value in found.items() if key.startswith("r_hat")]))
-    least = float(np.min([value for key, value in found.items() if key.startswith("effective")]))
+    chains = np.swapaxes(theta, 0, 1)
+    mixed, sizes = r_hat(chains), effective_size(chains)
+    worst, least = float(mixed.max()), float(sizes.min())
     if not (worst <= WORST_R_HAT and least >= min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4)):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; raise draws, burn_in or thin",
             MixingWarning,
             stacklevel=3,
         )
-    return found
+    names = noisy.description.family.parameters
+    found = {f"r_hat {name}": float(value) for name, value in zip(names, mixed, strict=True)}
+    return found | {f"effective size {name}": float(value) for name, value in zip(names, sizes, strict=True)}
 
 
 def _collected(

@@ -105,8 +105,8 @@ def _shrinkage(mean: Reals, variance: float, rng: np.random.Generator, size: int
     power, rate = mean.size / 2 + 1, float((mean**2).sum()) / (2 * variance)
     uniform = rng.random(size)
     below = float(gammainc(power, rate))
-    if below < 1e-290:  # the Gamma law's density is that of B^(d / 2) throughout
-        return uniform ** (1 / power)
+    if below < 1e-290:  # all mass is next to 1, where exp(-rate B) is B^(-rate) but for a constant
+        return uniform ** (1 / (power - rate))
     return np.minimum(gammaincinv(power, uniform * below) / rate, 1.0)
 
 

@@ -11,7 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ class Noise(Protocol):
     of the probabilities of any candidate is at most r / scale, for ``choose``, ``flip`` and ``choose_composition``.
     """
 
-    private: bool
+    private: ClassVar[bool]
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
         """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out."""
@@ -74,7 +74,7 @@ class SecureNoise:
         ReleaseError: If OpenDP, the sampler, cannot be loaded.
     """
 
-    private = True
+    private: ClassVar[bool] = True
 
     def __init__(self) -> None:
         try:

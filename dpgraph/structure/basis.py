@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from dpgraph.structure.network import Family, Network
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Spread = TypeVar("Spread", float, Reals)
 
 #: More blocks than this are refused before any memory is taken.
 MAX_BLOCKS = 1_000_000
@@ -188,7 +189,7 @@ def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
     return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
 
 
-def cell_variance(network: Network, variances: Mapping[Family, Any], table: Family) -> Any:
+def cell_variance(network: Network, variances: Mapping[Family, Spread], table: Family) -> Spread:
     """The mean variance of one cell of a table rebuilt from noisy blocks.
 
     Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3). It is every
@@ -196,18 +197,15 @@ def cell_variance(network: Network, variances: Mapping[Family, Any], table: Fami
 
     Args:
         network: Where the levels are declared.
-        variances: The mean variance sigma_A^2 of the residuals of each block inside the table, a number or an array
-            of them.
+        variances: The mean variance sigma_A^2 of the residuals of each block inside the table, or an array of several.
         table: The variables; those of one level do not matter.
     """
     table = ordered(network, table)
-    total = 0.0
+    total: Any = 0.0
     for block in subsets(table):
-        spread = variances[block]
-        for name in table:
-            size = network.domain.sizes[name]
-            spread *= 1 - 1 / size if name in block else 1 / size**2
-        total += spread
+        sizes = [(network.domain.sizes[name], name in block) for name in table]
+        share = math.prod(1 - 1 / size if inside else 1 / size**2 for size, inside in sizes)
+        total = total + variances[block] * share  # never in place: a variance may be an array
     return total
 
 
