@@ -60,6 +60,34 @@ ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
 
 MUTANTS = (
     Mutant(
+        "a margin read as if it had the noise of one cell",
+        "inference/per_table.py",
+        "CellNoise(table.law, table.values.size // values.size)",
+        "CellNoise(table.law, 1)",
+        ("tests/inference/test_per_table.py",),
+    ),
+    Mutant(
+        "latent tables without their noise",
+        "inference/normal.py",
+        "centre + np.sqrt(shaped * variance) * rng.standard_normal((size, *mean.shape))",
+        "centre + 0 * np.sqrt(shaped * variance) * rng.standard_normal((size, *mean.shape))",
+        ("tests/inference/test_normal.py",),
+    ),
+    Mutant(
+        "parity counts read without their step",
+        "inference/evidence.py",
+        "return self.law.scale * self.step",
+        "return self.law.scale",
+        ("tests/inference/test_evidence.py", AUGMENTATION),
+    ),
+    Mutant(
+        "noise-aware inference touching raw rows",
+        "inference/noise_aware.py",
+        "from dpgraph.inference.dirichlet import check_prior\n",
+        "from dpgraph.inference.dirichlet import check_prior\nfrom dpgraph.statistics.counts import Counts\n",
+        ("tests/test_architecture.py::test_every_contract_holds",),
+    ),
+    Mutant(
         "latent records accepted whatever the noise says",
         "inference/_kernels.py",
         "        if accepts(rng, gain):\n            copied(proposal, 0, records, i)",
