@@ -19,6 +19,7 @@ from dpgraph.inference.cell_noise import CellNoise
 from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.conjugate import draw_conjugate, draw_dirichlet, projected
 from dpgraph.inference.dirichlet_multinomial import sample_counts
+from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.moment_chain import Form, run_chains
 from dpgraph.inference.moment_quadrature import quadrature_draws
 from dpgraph.inference.noisy_sums import Problems
@@ -38,10 +39,6 @@ Method = Literal["auto", "exact", "quadrature", "normal", "plug-in"]
 CHAINS = 16
 #: Beyond this R-hat, or below this effective size, a warning.
 WORST_R_HAT, LEAST_SIZE = 1.05, 100
-
-
-class MixingWarning(UserWarning):
-    """Chains have not mixed: the posterior may be off. Privacy is not at stake."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +254,7 @@ def _diagnostics(noisy: NoisyMoments, theta: Reals) -> dict[str, float]:
     if not (worst <= WORST_R_HAT and least >= min(LEAST_SIZE, theta.shape[0] * theta.shape[1] / 4)):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; raise draws, burn_in or thin",
-            MixingWarning,
+            ConvergenceWarning,
             stacklevel=3,
         )
     names = noisy.description.family.parameters

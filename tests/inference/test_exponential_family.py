@@ -11,7 +11,8 @@ from scipy.special import gammaln
 
 import dpgraph as dg
 from dpgraph.inference import exponential_family
-from dpgraph.inference.exponential_family import MixingWarning, ParameterDraws, moments_posterior
+from dpgraph.inference.draws import ConvergenceWarning
+from dpgraph.inference.exponential_family import ParameterDraws, moments_posterior
 from dpgraph.privacy.records import DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
@@ -207,7 +208,7 @@ def test_chains_that_have_not_mixed_warn():
     """Without the walk, noise a hundred times sqrt(n) holds the chains where they started."""
     release = noisy(E.Exponential(), [25_000 << 20], DiscreteLaplace(2.0**34), 100_000, (0, 1))
     settings = {"draws": 320, "burn_in": 0, "thin": 1, "form": "coded"}
-    with pytest.warns(MixingWarning, match="R-hat"):
+    with pytest.warns(ConvergenceWarning, match="R-hat"):
         moments_posterior(release, E.Exponential().prior(8, 2), rng=np.random.default_rng(8), **settings)
 
 
