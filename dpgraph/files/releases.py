@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.moments import moments_of, plain_moments
 from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, provenance_of, tables_of, whole
 from dpgraph.privacy.records import Provenance, Release, ReleaseError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
@@ -24,6 +26,8 @@ def plain_release(release: Release[Any]) -> tuple[Network | None, dict[str, Any]
             return chosen.network, {"kind": "probabilities", "tables": plain_tables(chosen.tables)}
         case (Probabilities(network=network), *_) as draws if _same_network(draws):
             return network, {"kind": "draws", "draws": [plain_tables(draw.tables) for draw in draws]}
+        case NoisyMoments() as noisy:
+            return None, plain_moments(noisy)
         case (float(), *_) as numbers if all(isinstance(number, float) for number in numbers):
             return None, {"kind": "numbers", "values": list(numbers)}
     return None
@@ -43,6 +47,8 @@ def _value(plain: dict[str, Any], network: Network | None, provenance: Provenanc
     match plain.get("kind", "counts"):
         case "numbers" if network is None:
             return _numbers(plain["values"], provenance)
+        case "moments" if network is None:
+            return moments_of(plain, provenance)
         case "counts" | "coefficients" as kind if network is not None:
             return _noisy(kind, plain, network, provenance)
         case "probabilities" if network is not None:

@@ -1,0 +1,64 @@
+"""Releases of noisy moments as plain forms: the family by name, its settings, the bounds, the integers."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from dpgraph.files.plain import integers_of, law_of, plain_law, whole
+from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
+
+#: The families a file can name; ``Natural`` holds functions, and a file holds nothing that runs.
+FAMILIES: dict[str, Any] = {
+    family.__name__.lower(): family for family in (Binomial, Exponential, Gamma, Multinomial, Normal, Poisson)
+}
+
+
+def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
+    """The body of a release's file.
+
+    Raises:
+        ReleaseError: If the family is a user's own.
+    """
+    family: Any = noisy.description.family
+    name = type(family).__name__.lower()
+    if name not in FAMILIES:
+        raise ReleaseError(f"moments of {type(family).__name__} are not saved: it holds functions, not settings")
+    settings = {field.name: _plain(getattr(family, field.name)) for field in fields(family)}
+    bounds = noisy.description.bounds
+    return {
+        "kind": "moments",
+        "family": {"name": name, **settings},
+        "bounds": None if bounds is None else list(bounds),
+        "law": plain_law(noisy.law),
+        "n": noisy.n,
+        "sums": noisy.sums.tolist(),
+    }
+
+
+def moments_of(plain: dict[str, Any], provenance: Provenance) -> NoisyMoments:
+    """The inverse of ``plain_moments``, checked against the event that made it."""
+    settings = dict(plain["family"])
+    name = settings.pop("name")
+    if name not in FAMILIES or set(settings) != {field.name for field in fields(FAMILIES[name])}:
+        raise ReleaseError(f"a family of moments named {name!r} with these settings is not known")
+    family: ExponentialFamily = FAMILIES[name](**{key: _setting(value) for key, value in settings.items()})
+    bounds = None if plain["bounds"] is None else tuple(plain["bounds"])
+    n = None if plain["n"] is None else whole(plain["n"])
+    if (n is None) == provenance.unit.n_is_public:
+        raise ReleaseError("the number of rows is there exactly when the unit makes it public")
+    noisy = NoisyMoments(MomentDescription(family, bounds), integers_of(plain["sums"]), law_of(plain["law"]), n)  # type: ignore[arg-type]
+    (planned, *others) = provenance.event.measurements or (None,)
+    if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
+        raise ReleaseError("the moments are not those the event measured")
+    return noisy
+
+
+def _plain(setting: Any) -> Any:
+    return list(setting) if isinstance(setting, tuple) else setting
+
+
+def _setting(plain: Any) -> Any:
+    return tuple(plain) if isinstance(plain, list) else plain
