@@ -76,8 +76,8 @@ def test_every_release_has_a_posterior(kind, neighbours, method):
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_methods_agree_where_noise_is_small(kind):
-    """At 3 000 rows, noise of a few and no empty cell, the three methods' means are within half a posterior standard deviation, and
-    standard deviations within a quarter; that they are right is for their own tests."""
+    """At 3 000 rows, noise of a few and no empty cell, the three methods' means are within half a posterior standard
+    deviation, and standard deviations within a quarter; that they are right is for their own tests."""
     release = released(MECHANISMS[kind], n=3000)
     one, *others = (
         dg.noise_aware_posterior(release, method=method, draws=1000, seed=1, chains=2)
