@@ -1,0 +1,193 @@
+"""Calibration is right about right posteriors and about wrong ones, and its distances are the textbook's."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpgraph as dg
+from dpgraph.audit import Calibration, _uniform_distance, calibration, discrepancy
+
+COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})
+LAPLACE = dg.LaplaceMechanism(0.1)
+
+
+@cache
+def study(method="tables", mechanism=LAPLACE, **settings):
+    return calibration(COIN, mechanism, **({"n": 100, "trials": 300, "method": method} | settings))
+
+
+@pytest.mark.parametrize(
+    "mechanism", [LAPLACE, dg.LaplaceMechanism(0.1, noise="independent"), dg.GaussianMechanism(0.5, 1e-6)], ids=repr
+)
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_a_right_posterior_passes(mechanism, neighbours):
+    """One family holds everything here, so "tables" is exact. No rank distance exceeds the 1e-6 / 6 critical value of
+    300 trials (0.157), and coverage is that of 100 draws, 0.88 in expectation, within 5 of its standard errors."""
+    found = study(mechanism=mechanism, unit=dg.PrivacyUnit(neighbours))
+    assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 6, 300)
+    assert abs(found.coverage - 0.882) < 5 * np.sqrt(0.882 * 0.118 / 300)
+    assert found.calibrated == (found.mean_ks <= found.critical())
+
+
+def test_a_plug_in_posterior_fails():
+    """Noise of twenty on a hundred rows: distances above 0.2 where 0.157 has probability below 1e-6."""
+    found = study("plug-in")
+    assert not found.calibrated
+    assert found.parameters["ks"].min() > 0.2
+    assert found.coverage < 0.6
+    assert found.rmse > study().rmse
+
+
+def test_the_posterior_of_exact_counts_is_the_reference():
+    exact, plug_in = study("exact-counts"), study("plug-in")
+    assert exact.calibrated
+    assert abs(exact.coverage - 0.882) < 0.05
+    assert exact.parameters["width"].max() < study().parameters["width"].min()
+    assert abs(exact.mmd) < 0.005 < plug_in.mmd
+
+
+@pytest.mark.parametrize("method", ["records", "normal", "auto"])
+def test_other_methods_run_and_nothing_warns_of_short_chains(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = study(method, trials=20, burn_in=100)
+    assert found.ranks.shape == (20, 5)
+    assert found.method == method
+
+
+def test_records_are_calibrated():
+    """120 trials of chains; the distance of no parameter exceeds its 1e-6 / 5 critical value (0.25)."""
+    found = study("records", trials=120, n=40, burn_in=300)
+    assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 5, 120)
+    assert found.rmse < study("plug-in", trials=120, n=40).rmse
+
+
+def test_any_prior_is_calibrated_and_a_strong_one_is_narrow():
+    """Simulated tables and posterior share the prior, so ranks are uniform under any."""
+    wide, narrow = study(prior=0.5), study(prior=20.0)
+    assert max(wide.parameters["ks"].max(), narrow.parameters["ks"].max()) < stats.kstwo.isf(1e-6 / 10, 300)
+    assert narrow.parameters["width"].max() < wide.parameters["width"].min()
+
+
+def test_there_is_a_row_for_each_free_parameter():
+    found = study(trials=2, draws=7)
+    frame = found.parameters
+    assert frame[["variable", "level", "given"]].to_numpy().tolist() == [
+        ["rain", "no", ""],
+        ["wet", "no", "rain=no"],
+        ["wet", "damp", "rain=no"],
+        ["wet", "no", "rain=yes"],
+        ["wet", "damp", "rain=yes"],
+    ]
+    assert found.ranks.shape == (2, 5)
+    assert ((found.ranks > 0) & (found.ranks < 1)).all()
+    assert (found.trials, found.draws) == (2, 7)
+    assert repr(found).startswith("Calibration(method='tables', trials=2, mean ks=")
+
+
+def test_the_same_seed_gives_the_same_study_whoever_shares_it():
+    one, two, three = study(trials=40), study(trials=40, workers=2), study(trials=40, seed=1)
+    np.testing.assert_array_equal(one.ranks, two.ranks)
+    assert one.parameters.equals(two.parameters)
+    assert one.mmd == two.mmd
+    assert not np.array_equal(one.ranks, three.ranks)
+
+
+@pytest.mark.parametrize("size", [2, 17, 400])
+def test_the_distance_is_that_of_scipy(size):
+    ranks = np.random.default_rng(size).beta([1.0, 2.0, 0.5], 1.3, (size, 3))
+    expected = [stats.kstest(column, "uniform").statistic for column in ranks.T]
+    np.testing.assert_allclose(_uniform_distance(ranks), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01])
+@pytest.mark.parametrize("trials", [10, 100, 300, 10_000])
+def test_critical_values_are_those_of_the_exact_law(level, trials):
+    """Stephens' approximation against scipy's exact distribution: within 1 %; and Kolmogorov's limit."""
+    found = Calibration(None, np.zeros((trials, 1)), 100, "tables", 0.0).critical(level)
+    assert found == pytest.approx(stats.kstwo.isf(level, trials), rel=0.01)
+    if trials == 10_000:
+        assert found * 100 == pytest.approx(stats.kstwobign.isf(level), rel=0.005)
+
+
+@pytest.mark.parametrize("level", [0.1, 1, None])
+def test_another_level_is_refused(level):
+    with pytest.raises(dg.ReleaseError, match=r"level must be 0\.05 or 0\.01"):
+        study(trials=2).critical(level)
+
+
+def test_discrepancy_is_the_double_loop():
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(size=(9, 2)), rng.normal(0.5, 1, (9, 2))
+    width = np.median([np.linalg.norm(x - y) for x in p for y in q])
+
+    def kernel(x, y):
+        return np.exp(-np.sum((x - y) ** 2) / width**2)
+
+    total = sum(
+        kernel(p[i], p[j]) + kernel(q[i], q[j]) - kernel(p[i], q[j]) - kernel(p[j], q[i])
+        for i in range(9)
+        for j in range(9)
+        if i != j
+    )
+    assert discrepancy(p, q) == pytest.approx(total / 72)
+
+
+def test_discrepancy_of_one_law_is_nought_and_of_two_is_not():
+    """Unbiased: over 200 pairs of samples of one law its mean is within 5 standard errors of 0; shifted by half a
+    standard deviation it is clearly above."""
+    rng = np.random.default_rng(1)
+    same = np.array([discrepancy(rng.normal(size=(50, 3)), rng.normal(size=(50, 3))) for _ in range(200)])
+    moved = np.array([discrepancy(rng.normal(size=(50, 3)), rng.normal(0.5, 1, (50, 3))) for _ in range(200)])
+    assert abs(same.mean()) < 5 * same.std() / np.sqrt(200)
+    assert same.min() < 0
+    assert moved.mean() > 10 * moved.std() / np.sqrt(200)
+    assert discrepancy(np.ones((5, 2)), np.ones((5, 2))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n": -1}, "n must be a whole number, at least 0"),
+        ({"n": 10.0}, "n must be a whole number"),
+        ({"trials": 1}, "trials must be a whole number, at least 2"),
+        ({"trials": True}, "trials must be a whole number"),
+        ({"draws": 1}, "draws must be a whole number, at least 2"),
+        ({"workers": 0}, "workers must be a whole number, at least 1"),
+        ({"prior": 0}, "prior must be a finite number above 0"),
+        ({"method": "other"}, "method must be one of"),
+        ({"method": "other", "workers": 2}, "method must be one of"),
+        ({"mechanism": dg.GaussianMechanism(1, 1e-6, basis="residual")}, "residual"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(dg.ReleaseError, match=message):
+        study(**settings)
+
+
+@pytest.mark.parametrize("method", ["tables", "normal", "exact-counts", "plug-in"])
+def test_an_empty_data_set_gives_the_prior_back(method):
+    """Where n = 0 is public every posterior is the prior, so all of them are calibrated."""
+    found = study(method, n=0, trials=200)
+    assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 5, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_asia_is_calibrated(neighbours):
+    """n = 500, epsilon 0.5, 300 trials (MATHS 8): mean distance within the 5 % critical value, coverage within 2 points
+    of the posterior of the exact counts, and the plug-in far outside."""
+    asia, unit = dg.read_network("example:asia"), dg.PrivacyUnit(neighbours)
+    settings = {"n": 500, "trials": 300, "unit": unit}
+    exact = calibration(asia, dg.LaplaceMechanism(0.5), method="exact-counts", **settings)
+    for method in ("tables", "normal"):
+        found = calibration(asia, dg.LaplaceMechanism(0.5), method=method, **settings)
+        assert found.mean_ks <= found.critical(0.05), found
+        assert abs(found.coverage - exact.coverage) <= 0.02, found
+    plug_in = calibration(asia, dg.LaplaceMechanism(0.5), method="plug-in", **settings)
+    assert plug_in.mean_ks > 0.2
+    assert plug_in.coverage < 0.6
