@@ -43,10 +43,10 @@ lint: $(VENV)/test.stamp  ## style, types and import contracts
 
 $(VENV)/bench.stamp: pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) (once)" >&2
-	$(PIP) -e '.[demo,plot]'
+	$(PIP) -e '.[demo,fast,plot]'
 	@touch $@ $(VENV)/demo.stamp
 
-bench: $(VENV)/bench.stamp  ## measured errors and accuracies, beside peers
+bench: $(VENV)/bench.stamp  ## measured errors, accuracies, calibration and speed, beside peers; takes hours
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove what the targets made

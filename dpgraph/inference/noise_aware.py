@@ -60,7 +60,8 @@ def noise_aware_posterior(
       many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients; ``.reason`` says.
 
-    Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``.
+    Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``. Of
+    the settings they take ``prior``, ``method``, ``draws`` and ``seed``.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
