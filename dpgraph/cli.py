@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,14 +201,18 @@ def posterior(
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.inference.dirichlet import posterior as make_posterior
+    from dpgraph.inference.draws import ConvergenceWarning
     from dpgraph.inference.noise_aware import noise_aware_posterior
 
     _must_be_writable(out, ".json", ".bif")
     released = load(source)
     if noise_aware:
-        learned: Any = noise_aware_posterior(
-            released, prior=prior, method=method, draws=draws, seed=seed, progress=True
-        )
+        settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            learned: Any = noise_aware_posterior(released, **settings)
+        for warning in caught:
+            _say(f"warning: {warning.message}")
         shown = {
             name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
         }

@@ -95,6 +95,8 @@ def _least_squares_shares(
         for block in subsets(ordered(network, table))
         if frozenset(block) in index
     ]
+    if not entries:  # nothing is unknown: variables of one level and a public n
+        return start
     rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
     held = csr_array((values, (rows, columns)), shape=(len(blocks), len(tables)))
     part = start

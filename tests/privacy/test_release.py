@@ -153,30 +153,46 @@ def test_released_tables_are_integers(counts):
         assert table.sum() == 20
 
 
+#: Modules of inference that are handed a Generator and make none.
+GIVEN_A_GENERATOR = (
+    "_kernels",
+    "augmentation",
+    "conjugate",
+    "dirichlet",
+    "dirichlet_multinomial",
+    "draws",
+    "exponential_family",
+    "moment_chain",
+    "moment_quadrature",
+    "moment_walk",
+    "noisy_sums",
+    "normal",
+    "per_table",
+    "queries",
+    "record_chains",
+    "starts",
+)
+
+
 def test_noise_is_drawn_through_its_one_home():
     """S1: outside seeded_noise, no module under the door names a sampler of numpy, scipy, random or the OS.
 
     Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
     one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
-    any data (``test_nonnegativity`` shows that it stays out of the draw).
+    any data (``test_nonnegativity`` shows that it stays out of the draw); noise-aware inference one, from a seed, after
+    the release; the audit its own, as everything in it is simulated.
     """
+    takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
-        "privacy/seeded_noise.py": {"np.random.Generator", "np.random.default_rng"},
-        "mechanisms/nonnegativity.py": {"np.random.Generator", "np.random.default_rng"},
+        "privacy/seeded_noise.py": makes,
+        "mechanisms/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
-        "inference/conjugate.py": {"np.random.Generator"},
-        "inference/dirichlet.py": {"np.random.Generator"},
-        "inference/dirichlet_multinomial.py": {"np.random.Generator"},
-        "inference/exponential_family.py": {"np.random.Generator"},
-        "inference/moment_chain.py": {"np.random.Generator"},
-        "inference/moment_quadrature.py": {"np.random.Generator"},
-        "inference/moment_walk.py": {"np.random.Generator"},
-        "inference/noisy_sums.py": {"np.random.Generator"},
-        "inference/queries.py": {"np.random.Generator"},
         "estimators.py": {"np.random.RandomState"},
         "cli.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
-    }
+        "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
+        "inference/noise_aware.py": makes,
+    } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
