@@ -23,7 +23,7 @@ def read_network(source: str | Path) -> Network:
 
     Args:
         source: A ``.toml``, ``.json``, ``.bif`` or ``.xmlbif`` file, or ``"example:alarm"`` for one of the networks
-            that pgmpy bundles.
+            that pgmpy bundles. Of a JSON file that ``save`` wrote, such as a release, the network in it.
 
     Raises:
         NetworkError: If the file cannot be read, is cut short, or does not describe a network.
@@ -34,7 +34,7 @@ def read_network(source: str | Path) -> Network:
     text_source = str(source)
     if text_source.startswith(EXAMPLE) or text_source.lower().endswith((".bif", ".xmlbif")):
         return read_probabilities(source).network
-    document = read_document(Path(source))
+    document = _public_part(read_document(Path(source)))
     if not isinstance(document.get("parents"), dict):
         raise NetworkError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
     return _named(source, lambda: network_of(document))
@@ -44,7 +44,7 @@ def read_domain(source: str | Path) -> Domain:
     """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
     if str(source).startswith(EXAMPLE) or str(source).lower().endswith((".bif", ".xmlbif")):
         return read_network(source).domain
-    document = read_document(Path(source))
+    document = _public_part(read_document(Path(source)))
     return _named(source, lambda: domain_of(document.get("variables")))
 
 
@@ -105,6 +105,12 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NetworkError(f"{path} cannot be read ({type(error).__name__})") from None
+
+
+def _public_part(document: dict[str, Any]) -> dict[str, Any]:
+    """The network of a file that ``documents.save`` wrote, or the document itself."""
+    inside = document.get("network")
+    return inside if "format" in document and isinstance(inside, dict) else document
 
 
 def network_of(document: dict[str, Any]) -> Network:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 
+import pandas as pd
 import pytest
 from hypothesis import given
 
@@ -310,3 +311,13 @@ def test_json_cut_anywhere_is_refused(tmp_path):
 def test_sizes_are_checked_before_tables_are_made():
     with pytest.raises(dg.NetworkError, match=f"{math.prod([1000] * 5):,} cells"):
         network_of({"variables": {c: list(range(1000)) for c in "abcde"}, "parents": {"a": list("bcde")}})
+
+
+def test_a_saved_file_names_its_network(tmp_path):
+    network = dg.Network.of({"a": ["x", "y"], "b": dg.Bins([0, 1, 2])}, {"b": ["a"]})
+    dg.save(network, tmp_path / "n.json")
+    assert dg.read_network(tmp_path / "n.json") == network
+    assert dg.read_domain(tmp_path / "n.json") == network.domain
+    counts = dg.count(pd.DataFrame({"a": ["x"], "b": [0.5]}), network)
+    dg.save(dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1)), tmp_path / "r.json")
+    assert dg.read_network(tmp_path / "r.json") == network
