@@ -330,8 +330,8 @@ MUTANTS = (
     Mutant(
         "prior chosen from data",
         "estimators.py",
-        "posterior(self.release_, prior=self.prior,",
-        "posterior(self.release_, prior=self.prior + 1e-6 * len(frame),",
+        "        self.posterior_ = self._posterior()\n",
+        "        self.prior = self.prior + 1e-6 * len(frame)\n        self.posterior_ = self._posterior()\n",
         ("tests/privacy/test_replay.py",),
     ),
     Mutant(
