@@ -1,0 +1,127 @@
+"""The inner loops over hidden states: arrays in, arrays out.
+
+The same source runs plain and compiled by numba, state for state alike, as both read the uniforms they are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+
+def picked(weight: Reals, uniform: float) -> int:
+    """The index that a uniform number picks, with probability in proportion to the weights."""
+    total = 0.0
+    for k in range(weight.size):
+        total += weight[k]
+    left, k = uniform * total - weight[0], 0
+    while left >= 0.0 and k < weight.size - 1:
+        k += 1
+        left -= weight[k]
+    while weight[k] == 0.0 and k > 0:
+        k -= 1
+    return k
+
+
+def blocked(log_emission: Reals, transition: Reals, uniforms: Reals, states: Integers) -> None:
+    """Draws whole chains given the transitions: filters forward, samples backward; the first state is uniform.
+
+    Args:
+        log_emission: log P(cell | state), shape (chains, steps, states).
+        transition: Rows sum to 1, every entry above 0, shape (states, states).
+        uniforms: Shape (chains, steps).
+        states: Overwritten, shape (chains, steps).
+    """
+    chains, steps, size = log_emission.shape
+    filtered, weight = np.empty((steps, size)), np.empty(size)
+    for r in range(chains):
+        for t in range(steps):
+            top = log_emission[r, t, 0]
+            for k in range(1, size):
+                top = max(top, log_emission[r, t, k])
+            total = 0.0
+            for k in range(size):
+                come = 1.0
+                if t > 0:
+                    come = 0.0
+                    for j in range(size):
+                        come += filtered[t - 1, j] * transition[j, k]
+                filtered[t, k] = come * math.exp(log_emission[r, t, k] - top)
+                total += filtered[t, k]
+            for k in range(size):
+                filtered[t, k] /= total
+        states[r, steps - 1] = picked(filtered[steps - 1], uniforms[r, steps - 1])
+        for t in range(steps - 2, -1, -1):
+            for k in range(size):
+                weight[k] = filtered[t, k] * transition[k, states[r, t + 1]]
+            states[r, t] = picked(weight, uniforms[r, t])
+
+
+def collapsed(
+    log_emission: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers
+) -> None:  # fmt: skip
+    """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; MATHS 6).
+
+    Args:
+        log_emission: As for ``blocked``.
+        concentration: The Dirichlet concentration of every transition.
+        uniforms: Shape (chains, steps).
+        states: Updated in place, shape (chains, steps).
+        moves: How often each transition occurs in ``states``, kept up to date, shape (states, states).
+    """
+    chains, steps, size = log_emission.shape
+    leaving, log_weight = moves.sum(axis=1), np.empty(size)
+    for r in range(chains):
+        for t in range(steps):
+            old = states[r, t]
+            before = states[r, t - 1] if t > 0 else -1
+            after = states[r, t + 1] if t < steps - 1 else -1
+            if before >= 0:
+                moves[before, old] -= 1
+                leaving[before] -= 1
+            if after >= 0:
+                moves[old, after] -= 1
+                leaving[old] -= 1
+            top = -math.inf
+            for k in range(size):
+                value = log_emission[r, t, k]
+                if before >= 0:
+                    value += math.log(moves[before, k] + concentration)
+                if after >= 0:
+                    here = 1 if before == k else 0
+                    both = 1 if before == k and after == k else 0
+                    value += math.log(moves[k, after] + both + concentration)
+                    value -= math.log(leaving[k] + here + size * concentration)
+                log_weight[k] = value
+                top = max(top, value)
+            for k in range(size):
+                log_weight[k] = math.exp(log_weight[k] - top)
+            new = picked(log_weight, uniforms[r, t])
+            states[r, t] = new
+            if before >= 0:
+                moves[before, new] += 1
+                leaving[before] += 1
+            if after >= 0:
+                moves[new, after] += 1
+                leaving[new] += 1
+
+
+@cache
+def compiled() -> tuple[Callable[..., None], Callable[..., None]]:
+    """``blocked`` and ``collapsed`` compiled; the machine code is kept on disk.
+
+    Raises:
+        ImportError: If numba is not installed.
+    """
+    import numba
+    from numba.extending import register_jitable
+
+    register_jitable(picked)
+    return numba.njit(blocked, cache=True, nogil=True), numba.njit(collapsed, cache=True, nogil=True)
