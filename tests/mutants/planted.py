@@ -294,14 +294,14 @@ MUTANTS = (
     ),
     Mutant(
         "random_state seeds the noise",
-        "estimators.py",
+        "estimators/naive_bayes.py",
         "noise=copy.deepcopy(self.noise))",
         "noise=copy.deepcopy(self.noise) or self._seeded())",
-        ("tests/test_estimators.py",),
+        ("tests/estimators/test_naive_bayes.py",),
     ),
     Mutant(
         "prior chosen from data",
-        "estimators.py",
+        "estimators/naive_bayes.py",
         "posterior(self.release_, prior=self.prior,",
         "posterior(self.release_, prior=self.prior + 1e-6 * len(frame),",
         ("tests/privacy/test_replay.py",),

@@ -173,7 +173,8 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/moment_walk.py": {"np.random.Generator"},
         "inference/noisy_sums.py": {"np.random.Generator"},
         "inference/queries.py": {"np.random.Generator"},
-        "estimators.py": {"np.random.RandomState"},
+        "estimators/naive_bayes.py": {"np.random.RandomState"},
+        "estimators/hmm.py": {"np.random.RandomState"},
         "cli.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
     }

@@ -60,10 +60,18 @@ class LatentCells:
         """ln P(released | tables) of each cell, up to a constant."""
         return self.given.log_law(self.released - self.counts)
 
+    def log_law(self) -> Reals:
+        """ln P(released, number of entries, ways to order the tables) of each cell, up to a constant."""
+        from scipy.special import gammaln
+
+        entries = self.entries
+        ways = len(self.given.fields) * gammaln(entries + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
+        return self.log_noise() + ways + entries * self.stay
+
     def noted(self, move: str, accepted: Flags, tried: Flags | None = None) -> None:
         """Counts accepted and tried proposals."""
         many = accepted.size if tried is None else tried.sum()
-        self.tally[move] = self.tally.get(move, np.zeros(2)) + [accepted.sum(), many]
+        self.tally[move] = self.tally.get(move, np.zeros(2)) + np.array([accepted.sum(), many], float)
 
 
 def latent_cells(given: LogEvidence, copies: int, states: int, start: Integers) -> LatentCells:

@@ -7,7 +7,7 @@ With ``"noise-aware"`` inference the true cells are sampled too, so the posterio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def draw_markov(
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", engine(fast))
     state = run.start(copies, rng)
-    kept: dict[str, list[Reals]] = {name: [] for name in ("transition", "emissions", "states", "log_joint")}
+    kept: dict[str, list[Any]] = {name: [] for name in ("transition", "emissions", "states", "log_joint")}
     entries = np.zeros((copies, *given.shape))
     for sweep in range(burn_in + iterations):
         speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
@@ -214,7 +214,7 @@ class _Run:
         followed = transition_counts(state.states, self.size)
         total = total + (followed * np.log(state.transition)).sum(axis=(1, 2))
         if state.latent is not None:
-            total = total + state.latent.log_noise().reshape(len(total), -1).sum(axis=1)
+            total = total + state.latent.log_law().reshape(len(total), -1).sum(axis=1)
         return total
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.inference.markov import _kernels
 from dpgraph.privacy.records import ReleaseError
@@ -90,7 +91,7 @@ def transition_counts(states: Integers, size: int) -> Integers:
     return np.bincount(index.ravel(), minlength=copies * size * size).reshape(copies, size, size)
 
 
-def draw_rows(concentration: Reals, rng: np.random.Generator) -> Reals:
+def draw_rows(concentration: npt.NDArray[Any], rng: np.random.Generator) -> Reals:
     """Dirichlet draws along the last axis, every entry above 0."""
     drawn = np.maximum(rng.standard_gamma(concentration), 1e-300)
     return np.maximum(drawn / drawn.sum(axis=-1, keepdims=True), 1e-300)
