@@ -194,7 +194,8 @@ class HiddenMarkovModel:
             law = self.emissions[name].reshape(-1, self.n_states, self.network.domain.sizes[name])
             mean = law[draws, index].mean(axis=0)
             levels = self.network.domain.levels(name)
-            frame = self._cells(cells).loc[lambda rows, many=len(levels): rows.index.repeat(many)]
+            rows = self._cells(cells)
+            frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
             frame["field"], frame["level"] = name, list(levels) * len(mean)
             frame["probability"] = mean.ravel()
             frames.append(frame)

@@ -45,7 +45,7 @@ def test_the_collapsed_sampler_recovers_them_too(log):
 
 
 def test_plug_in_inference_recovers_most_of_them(log):
-    """Cells cut at zero look alike: over four simulated logs it finds 93 to 95 %, where noise-aware finds 96 to 98 %."""
+    """Cells cut at zero look alike: it finds 93 to 95 % in four simulated logs, noise-aware 96 to 98 %."""
     model = dg.PrivateHMM(3, DOMAIN, epsilon=5, noise=dg.SeededNoise(2), inference="plug-in", **QUICK).fit(log.rows)
     assert recovered(model, log) >= 0.85
 

@@ -23,7 +23,7 @@ def renamed(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
         fields: The columns of each field.
     """
     size = draws.transition.shape[2]
-    flat = draws.states.reshape(-1, int(np.prod(draws.states.shape[2:]))).astype(np.int64)
+    flat: Integers = draws.states.reshape(-1, draws.states.shape[2] * draws.states.shape[3]).astype(np.int64)
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
     best = int(draws.log_joint.argmax())
     places, laws = _members(flat[best], size), emissions[best]
@@ -55,7 +55,7 @@ def _assigned(places: Reals, laws: Reals, states: Integers, emissions: Reals, fi
 
 def _ordered(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     """Every draw with state order[draw, k] called k."""
-    copies, many, size, _ = draws.transition.shape
+    size = draws.transition.shape[2]
     transition = draws.transition.reshape(-1, size, size)
     transition = np.take_along_axis(np.take_along_axis(transition, order[:, :, None], 1), order[:, None, :], 2)
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
@@ -64,7 +64,7 @@ def _ordered(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     return MarkovDraws(
         transition.reshape(draws.transition.shape),
         np.take_along_axis(emissions, order[:, :, None], 1).reshape(draws.emissions.shape),
-        states.reshape(draws.states.shape).astype(np.int16),
+        np.asarray(states.reshape(draws.states.shape), np.int64),
         draws.entries,
         draws.log_joint,
         draws.acceptance,
