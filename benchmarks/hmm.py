@@ -10,6 +10,7 @@ zero (Foulds et al. 2016), and no noise at all as the bound.
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -76,7 +77,7 @@ def sweeps(chains, steps, size, levels):
     """States, transitions and emissions drawn once given counts: sweeps per second, and hmmlearn's EM iterations."""
     rng = np.random.default_rng(0)
     counts = rng.poisson(4.0, (chains * steps, sum(levels))).astype(float)
-    fields = np.cumsum([0, *levels])
+    fields = [int(edge) for edge in np.cumsum([0, *levels])]
 
     def sweep(loops, sampler, copies=1):
         state = np.zeros((copies, chains, steps), np.int64)
@@ -93,7 +94,7 @@ def sweeps(chains, steps, size, levels):
             law = draws.draw_rows(draws.transition_counts(state, size) + 1.0, rng)
             total = (state.reshape(copies, 1, -1) == np.arange(size)[:, None]).astype(float) @ counts
             emissions = np.concatenate(
-                [draws.draw_rows(total[..., a:b] + 1.0, rng) for a, b in zip(fields, fields[1:], strict=False)], axis=2
+                [draws.draw_rows(total[..., a:b] + 1.0, rng) for a, b in pairwise(fields)], axis=2
             )
 
         return once
