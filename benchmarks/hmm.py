@@ -124,6 +124,34 @@ def reference(counts, chains, steps, size, levels):
     print(f"  {'hmmlearn, an EM iteration':26} {rate:10.1f}")
 
 
+def observations(number=100_000, size=8, symbols=32):
+    """One symbol a time step, in a hundred chains: compiled sweeps per EM iteration of hmmlearn."""
+    if draws.engine(None) == "numpy":
+        return
+    rng = np.random.default_rng(1)
+    symbol = rng.integers(0, symbols, (100, number // 100))
+    state, law = np.zeros((1, *symbol.shape), np.int64), np.full((1, size, size), 1 / size)
+    emissions = rng.dirichlet(np.ones(symbols), size)
+
+    def once():
+        nonlocal state, law, emissions
+        log = np.log(emissions).T[symbol][None]
+        state = draws.draw_blocked(log, law, rng, "compiled")
+        law = draws.draw_rows(draws.transition_counts(state, size) + 1.0, rng)
+        total = np.bincount(state.ravel() * symbols + symbol.ravel(), minlength=size * symbols)
+        emissions = draws.draw_rows(total.reshape(size, symbols) + 1.0, rng)
+
+    print(f"\n{number} observations, {size} states, {symbols} symbols; per second:")
+    print(f"  {'compiled, blocked':26} {per_second(once):10.2f}")
+    try:
+        from hmmlearn.hmm import CategoricalHMM
+    except ImportError:
+        return
+    model = CategoricalHMM(size, n_iter=1, tol=-np.inf)
+    lengths = [symbol.shape[1]] * symbol.shape[0]
+    print(f"  {'hmmlearn, an EM iteration':26} {per_second(lambda: model.fit(symbol.reshape(-1, 1), lengths)):10.2f}")
+
+
 @click.command()
 @click.option("--splits", default=10, help="How many.")
 @click.option("--sweeps", "length", default=200, help="Burn-in, and again as many draws.")
@@ -131,6 +159,7 @@ def reference(counts, chains, steps, size, levels):
 def main(splits, length, path):
     """Prints both tables."""
     sweeps(20, 72, 10, (2, 4, 8, 20, 40))
+    observations()
     if path.exists():
         incidents(path, splits, length)
     else:
