@@ -41,26 +41,28 @@ def blocked(log_emission: Reals, transition: Reals, uniforms: Reals, states: Int
     """
     chains, steps, size = log_emission.shape
     filtered, weight = np.empty((steps, size)), np.empty(size)
+    onward = np.ascontiguousarray(transition.T)
     for r in range(chains):
         for t in range(steps):
             top = log_emission[r, t, 0]
             for k in range(1, size):
                 top = max(top, log_emission[r, t, k])
+            for k in range(size):
+                weight[k] = 1.0 if t == 0 else 0.0
+            if t > 0:
+                for j in range(size):
+                    for k in range(size):
+                        weight[k] += filtered[t - 1, j] * transition[j, k]
             total = 0.0
             for k in range(size):
-                come = 1.0
-                if t > 0:
-                    come = 0.0
-                    for j in range(size):
-                        come += filtered[t - 1, j] * transition[j, k]
-                filtered[t, k] = come * math.exp(log_emission[r, t, k] - top)
+                filtered[t, k] = weight[k] * math.exp(log_emission[r, t, k] - top)
                 total += filtered[t, k]
             for k in range(size):
                 filtered[t, k] /= total
         states[r, steps - 1] = picked(filtered[steps - 1], uniforms[r, steps - 1])
         for t in range(steps - 2, -1, -1):
             for k in range(size):
-                weight[k] = filtered[t, k] * transition[k, states[r, t + 1]]
+                weight[k] = filtered[t, k] * onward[states[r, t + 1], k]
             states[r, t] = picked(weight, uniforms[r, t])
 
 
