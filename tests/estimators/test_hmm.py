@@ -162,11 +162,12 @@ def test_bad_settings_are_refused_and_nothing_is_charged(settings, message, log)
     assert budget.spent == 0
 
 
-def test_an_undeclared_region_is_refused_without_naming_it(log):
-    rows = log.rows.assign(region="Atlantis")
+@pytest.mark.parametrize(("column", "person"), [("region", None), ("month", None), ("month", "reporter")])
+def test_an_undeclared_region_or_month_is_refused_without_naming_it(column, person, log):
+    rows = log.rows.assign(**{column: "Atlantis"})
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError, match="region") as caught:
-        dg.PrivateHMM(2, DOMAIN, budget=budget).fit(rows)
+    with pytest.raises(dg.DomainError, match=column) as caught:
+        dg.PrivateHMM(2, DOMAIN, person=person, budget=budget).fit(rows)
     assert "Atlantis" not in str(caught.value)
     assert budget.spent == 0
 

@@ -5,7 +5,6 @@ The same source runs plain and compiled by numba, state for state alike, as both
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 
@@ -30,23 +29,20 @@ def picked(weight: Reals, uniform: float) -> int:
     return k
 
 
-def blocked(log_emission: Reals, transition: Reals, uniforms: Reals, states: Integers) -> None:
+def blocked(likelihood: Reals, transition: Reals, uniforms: Reals, states: Integers) -> None:
     """Draws whole chains given the transitions: filters forward, samples backward; the first state is uniform.
 
     Args:
-        log_emission: log P(cell | state), shape (chains, steps, states).
+        likelihood: P(cell | state) over its largest value in the cell, shape (chains, steps, states).
         transition: Rows sum to 1, every entry above 0, shape (states, states).
         uniforms: Shape (chains, steps).
         states: Overwritten, shape (chains, steps).
     """
-    chains, steps, size = log_emission.shape
+    chains, steps, size = likelihood.shape
     filtered, weight = np.empty((steps, size)), np.empty(size)
     onward = np.ascontiguousarray(transition.T)
     for r in range(chains):
         for t in range(steps):
-            top = log_emission[r, t, 0]
-            for k in range(1, size):
-                top = max(top, log_emission[r, t, k])
             for k in range(size):
                 weight[k] = 1.0 if t == 0 else 0.0
             if t > 0:
@@ -55,7 +51,7 @@ def blocked(log_emission: Reals, transition: Reals, uniforms: Reals, states: Int
                         weight[k] += filtered[t - 1, j] * transition[j, k]
             total = 0.0
             for k in range(size):
-                filtered[t, k] = weight[k] * math.exp(log_emission[r, t, k] - top)
+                filtered[t, k] = weight[k] * likelihood[r, t, k]
                 total += filtered[t, k]
             for k in range(size):
                 filtered[t, k] /= total
@@ -66,20 +62,18 @@ def blocked(log_emission: Reals, transition: Reals, uniforms: Reals, states: Int
             states[r, t] = picked(weight, uniforms[r, t])
 
 
-def collapsed(
-    log_emission: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers
-) -> None:  # fmt: skip
+def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers) -> None:
     """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; MATHS 6).
 
     Args:
-        log_emission: As for ``blocked``.
+        likelihood: As for ``blocked``.
         concentration: The Dirichlet concentration of every transition.
         uniforms: Shape (chains, steps).
         states: Updated in place, shape (chains, steps).
         moves: How often each transition occurs in ``states``, kept up to date, shape (states, states).
     """
-    chains, steps, size = log_emission.shape
-    leaving, log_weight = moves.sum(axis=1), np.empty(size)
+    chains, steps, size = likelihood.shape
+    leaving, weight = moves.sum(axis=1), np.empty(size)
     for r in range(chains):
         for t in range(steps):
             old = states[r, t]
@@ -91,21 +85,17 @@ def collapsed(
             if after >= 0:
                 moves[old, after] -= 1
                 leaving[old] -= 1
-            top = -math.inf
             for k in range(size):
-                value = log_emission[r, t, k]
+                value = likelihood[r, t, k]
                 if before >= 0:
-                    value += math.log(moves[before, k] + concentration)
+                    value *= moves[before, k] + concentration
                 if after >= 0:
                     here = 1 if before == k else 0
                     both = 1 if before == k and after == k else 0
-                    value += math.log(moves[k, after] + both + concentration)
-                    value -= math.log(leaving[k] + here + size * concentration)
-                log_weight[k] = value
-                top = max(top, value)
-            for k in range(size):
-                log_weight[k] = math.exp(log_weight[k] - top)
-            new = picked(log_weight, uniforms[r, t])
+                    value *= moves[k, after] + both + concentration
+                    value /= leaving[k] + here + size * concentration
+                weight[k] = value
+            new = picked(weight, uniforms[r, t])
             states[r, t] = new
             if before >= 0:
                 moves[before, new] += 1

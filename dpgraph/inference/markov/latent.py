@@ -102,7 +102,7 @@ def coupled(rng: np.random.Generator, counts: Integers, old: Reals, new: Reals) 
 
 
 def redraw(latent: LatentCells, laws: Reals, rng: np.random.Generator, speed: float) -> None:
-    """Draws some entries of every field anew, of all its levels and then of about half of them.
+    """Draws some entries of every field anew: of all its levels, or of about half of them, as a coin decides.
 
     Args:
         latent: Changed in place.
@@ -111,7 +111,8 @@ def redraw(latent: LatentCells, laws: Reals, rng: np.random.Generator, speed: fl
         speed: How fast the shares adapt; 0 after burn-in.
     """
     open_cells = latent.entries > 0
-    for part, (number, columns) in ((p, pair) for p in (0, 1) for pair in enumerate(latent.given.fields)):
+    part = int(rng.random() < 0.5)
+    for number, columns in enumerate(latent.given.fields):
         counts, law = latent.counts[:, columns], laws[:, columns]
         if law.shape[1] < 2:
             continue

@@ -26,6 +26,9 @@ from dpgraph.inference.markov.states import (
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.tables import Integers, Reals
 
+#: How often a sweep switches states and shifts emissions together with the tables: the slowest to mix.
+PASSES = 3
+
 Sampler = Literal["blocked", "collapsed"]
 Inference = Literal["noise-aware", "plug-in"]
 
@@ -172,10 +175,13 @@ class _Run:
         if latent is None:
             return
         moves.resample_rates(latent, self.prior.entries, rng)
-        state.states = moves.switch(latent, state.states, state.transition, state.emissions, rng)
-        key = self._key(state.states)
         flat = state.emissions.reshape(-1, state.emissions.shape[2])
-        moves.shift(latent, key, flat, self.prior.emission, rng, speed)
+        key = self._key(state.states)
+        for _ in range(PASSES):
+            emissions = flat.reshape(state.emissions.shape)
+            state.states = moves.switch(latent, state.states, state.transition, emissions, rng)
+            key = self._key(state.states)
+            moves.shift(latent, key, flat, self.prior.emission, rng, speed)
         laws = flat[key]
         moves.redraw(latent, laws, rng, speed)
         moves.resize(latent, laws, rng, speed)

@@ -40,18 +40,25 @@ def draw_blocked(log_emission: Reals, transition: Reals, rng: np.random.Generato
         rng: One uniform number for each cell is taken.
         loops: Compiled loops, or numpy over all copies and chains at once; the draws are the same.
     """
-    uniforms = rng.random(log_emission.shape[:3])
+    likelihood, uniforms = relative(log_emission), rng.random(log_emission.shape[:3])
     if loops == "numpy":
-        return filter_backward(log_emission, transition, uniforms)
+        return filter_backward(likelihood, transition, uniforms)
     states = np.empty(uniforms.shape, np.int64)
     for c in range(len(states)):
-        _kernels.compiled()[0](log_emission[c], transition[c], uniforms[c], states[c])
+        _kernels.compiled()[0](likelihood[c], transition[c], uniforms[c], states[c])
     return states
 
 
-def filter_backward(log_emission: Reals, transition: Reals, uniforms: Reals) -> Integers:
+def relative(log_emission: Reals) -> Reals:
+    """Likelihoods over the largest of each cell: logs end here, where nothing can overflow or vanish altogether."""
+    top = log_emission[..., 0].copy()
+    for k in range(1, log_emission.shape[-1]):
+        np.maximum(top, log_emission[..., k], out=top)
+    return np.exp(log_emission - top[..., None])
+
+
+def filter_backward(weight: Reals, transition: Reals, uniforms: Reals) -> Integers:
     """``_kernels.blocked`` for many copies and chains at once, a time step at a time."""
-    weight = np.exp(log_emission - log_emission.max(axis=3, keepdims=True))
     steps = weight.shape[2]
     filtered = np.empty_like(weight)
     for t in range(steps):
@@ -77,10 +84,10 @@ def draw_collapsed(
 ) -> Integers:
     """One sweep over single states with the transitions integrated out; shapes as for ``draw_blocked``."""
     kernel = _kernels.collapsed if loops == "numpy" else _kernels.compiled()[1]
-    uniforms, new = rng.random(states.shape), states.copy()
+    likelihood, uniforms, new = relative(log_emission), rng.random(states.shape), states.copy()
     moves = transition_counts(states, log_emission.shape[3])
     for c in range(len(new)):
-        kernel(log_emission[c], concentration, uniforms[c], new[c], moves[c])
+        kernel(likelihood[c], concentration, uniforms[c], new[c], moves[c])
     return new
 
 

@@ -12,6 +12,7 @@ from dpgraph.inference.markov.states import (
     draw_collapsed,
     engine,
     filter_backward,
+    relative,
     transition_counts,
 )
 
@@ -80,7 +81,8 @@ def test_collapsed_sweeps_follow_the_enumerated_law(log_emission, loops):
 def test_engines_draw_alike():
     pytest.importorskip("numba")
     rng = np.random.default_rng(2)
-    emission, uniforms = 5 * rng.normal(size=(3, 4, 7, 5)), rng.random((3, 4, 7))
+    log_emission, uniforms = 5 * rng.normal(size=(3, 4, 7, 5)), rng.random((3, 4, 7))
+    emission = relative(log_emission)
     transition = rng.dirichlet(np.ones(5), (3, 5))
     fast = filter_backward(emission, transition, uniforms)
     plain, machine = np.empty_like(fast), np.empty_like(fast)
@@ -89,8 +91,8 @@ def test_engines_draw_alike():
         _kernels.compiled()[0](emission[c], transition[c], uniforms[c], machine[c])
     assert (fast == plain).all()
     assert (plain == machine).all()
-    one = draw_collapsed(emission, plain, 0.5, np.random.default_rng(3), "numpy")
-    other = draw_collapsed(emission, plain, 0.5, np.random.default_rng(3), "compiled")
+    one = draw_collapsed(log_emission, plain, 0.5, np.random.default_rng(3), "numpy")
+    other = draw_collapsed(log_emission, plain, 0.5, np.random.default_rng(3), "compiled")
     assert (one == other).all()
 
 
