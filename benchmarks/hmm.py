@@ -135,8 +135,8 @@ def observations(number=100_000, size=8, symbols=32):
 
     def once():
         nonlocal state, law, emissions
-        log = np.log(emissions).T[symbol][None]
-        state = draws.draw_blocked(log, law, rng, "compiled")
+        likelihood = draws.relative(np.log(emissions).T)[symbol][None]
+        state = draws.draw_filtered(likelihood, law, rng, "compiled")
         law = draws.draw_rows(draws.transition_counts(state, size) + 1.0, rng)
         total = np.bincount(state.ravel() * symbols + symbol.ravel(), minlength=size * symbols)
         emissions = draws.draw_rows(total.reshape(size, symbols) + 1.0, rng)

@@ -15,18 +15,13 @@ Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 
-def picked(weight: Reals, uniform: float) -> int:
-    """The index that a uniform number picks, with probability in proportion to the weights."""
-    total = 0.0
-    for k in range(weight.size):
-        total += weight[k]
-    left, k = uniform * total - weight[0], 0
-    while left >= 0.0 and k < weight.size - 1:
-        k += 1
-        left -= weight[k]
-    while weight[k] == 0.0 and k > 0:
-        k -= 1
-    return k
+def picked(below: Reals, uniform: float) -> int:
+    """The index that a uniform number picks, given the running sums of the weights; no branch to mispredict."""
+    last = below.size - 1
+    threshold, index = uniform * below[last], 0
+    for k in range(last):
+        index += below[k] <= threshold
+    return index
 
 
 def blocked(likelihood: Reals, transition: Reals, uniforms: Reals, states: Integers) -> None:
@@ -39,27 +34,32 @@ def blocked(likelihood: Reals, transition: Reals, uniforms: Reals, states: Integ
         states: Overwritten, shape (chains, steps).
     """
     chains, steps, size = likelihood.shape
-    filtered, weight = np.empty((steps, size)), np.empty(size)
+    filtered, weight, last = np.empty((steps, size)), np.empty(size), np.empty(size)
     onward = np.ascontiguousarray(transition.T)
     for r in range(chains):
         for t in range(steps):
-            for k in range(size):
-                weight[k] = 1.0 if t == 0 else 0.0
+            weight[:] = 1.0 if t == 0 else 0.0
             if t > 0:
                 for j in range(size):
+                    share = last[j]
                     for k in range(size):
-                        weight[k] += filtered[t - 1, j] * transition[j, k]
+                        weight[k] += share * transition[j, k]
             total = 0.0
             for k in range(size):
-                filtered[t, k] = weight[k] * likelihood[r, t, k]
-                total += filtered[t, k]
+                weight[k] *= likelihood[r, t, k]
+                total += weight[k]
+            scale = 1.0 / total
             for k in range(size):
-                filtered[t, k] /= total
-        states[r, steps - 1] = picked(filtered[steps - 1], uniforms[r, steps - 1])
-        for t in range(steps - 2, -1, -1):
+                last[k] = weight[k] * scale
+                filtered[t, k] = last[k]
+        after = -1
+        for t in range(steps - 1, -1, -1):
+            total = 0.0
             for k in range(size):
-                weight[k] = filtered[t, k] * onward[states[r, t + 1], k]
-            states[r, t] = picked(weight, uniforms[r, t])
+                total += filtered[t, k] if after < 0 else filtered[t, k] * onward[after, k]
+                weight[k] = total
+            after = picked(weight, uniforms[r, t])
+            states[r, t] = after
 
 
 def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers) -> None:
@@ -85,6 +85,7 @@ def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: 
             if after >= 0:
                 moves[old, after] -= 1
                 leaving[old] -= 1
+            total = 0.0
             for k in range(size):
                 value = likelihood[r, t, k]
                 if before >= 0:
@@ -94,7 +95,8 @@ def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: 
                     both = 1 if before == k and after == k else 0
                     value *= moves[k, after] + both + concentration
                     value /= leaving[k] + here + size * concentration
-                weight[k] = value
+                total += value
+                weight[k] = total
             new = picked(weight, uniforms[r, t])
             states[r, t] = new
             if before >= 0:

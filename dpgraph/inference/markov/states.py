@@ -32,15 +32,20 @@ def engine(fast: bool | None) -> Engine:
 
 
 def draw_blocked(log_emission: Reals, transition: Reals, rng: np.random.Generator, loops: Engine) -> Integers:
+    """``draw_filtered`` from log P(cell | state), shape (copies, chains, steps, states)."""
+    return draw_filtered(relative(log_emission), transition, rng, loops)
+
+
+def draw_filtered(likelihood: Reals, transition: Reals, rng: np.random.Generator, loops: Engine) -> Integers:
     """Whole chains of states given the transitions, shape (copies, chains, steps).
 
     Args:
-        log_emission: log P(cell | state), shape (copies, chains, steps, states).
+        likelihood: P(cell | state) over its largest value in the cell, shape (copies, chains, steps, states).
         transition: Shape (copies, states, states), every entry above 0.
         rng: One uniform number for each cell is taken.
         loops: Compiled loops, or numpy over all copies and chains at once; the draws are the same.
     """
-    likelihood, uniforms = relative(log_emission), rng.random(log_emission.shape[:3])
+    uniforms = rng.random(likelihood.shape[:3])
     if loops == "numpy":
         return filter_backward(likelihood, transition, uniforms)
     states = np.empty(uniforms.shape, np.int64)
