@@ -140,7 +140,19 @@ def _anes96() -> pd.DataFrame:
     )
 
 
-_SETS = {"affairs": _affairs, "breast_cancer": _breast_cancer, "randhie": _randhie, "anes96": _anes96}
+def _event_log() -> pd.DataFrame:
+    import event_log
+
+    return event_log.simulate().rows.drop(columns="reporter")
+
+
+_SETS = {
+    "affairs": _affairs,
+    "breast_cancer": _breast_cancer,
+    "randhie": _randhie,
+    "anes96": _anes96,
+    "event_log": _event_log,
+}
 
 #: The data sets, each with a TOML file of this name beside this script.
 NAMES = tuple(_SETS)

@@ -24,6 +24,7 @@ _HOMES = {
     "NetworkError": "structure.domain",
     "Network": "structure.network",
     "naive_bayes_network": "models.naive_bayes",
+    "hmm_network": "models.hmm",
     "read_network": "files.networks",
     "read_domain": "files.networks",
     "infer_domain": "statistics.infer",
@@ -62,6 +63,8 @@ _HOMES = {
     "ConvergenceWarning": "inference.draws",
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
+    "HiddenMarkovModel": "models.hmm",
+    "hidden_markov_model": "models.hmm",
     "query": "files.pgmpy",
     "sample_rows": "inference.queries",
     "save": "files.documents",
@@ -73,7 +76,8 @@ _HOMES = {
     "privacy_cost": "analysis.cost",
     "audit": "audit",
     # estimators
-    "PrivateNaiveBayes": "estimators",
+    "PrivateNaiveBayes": "estimators.naive_bayes",
+    "PrivateHMM": "estimators.hmm",
 }
 
 __all__ = [
@@ -87,6 +91,7 @@ __all__ = [
     "DomainWarning",
     "FourierMechanism",
     "GaussianMechanism",
+    "HiddenMarkovModel",
     "LaplaceMechanism",
     "MapEstimate",
     "NaiveBayes",
@@ -101,6 +106,7 @@ __all__ = [
     "PrivacyCost",
     "PrivacyLeakWarning",
     "PrivacyUnit",
+    "PrivateHMM",
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
@@ -115,6 +121,8 @@ __all__ = [
     "encode",
     "expfam",
     "from_pgmpy",
+    "hidden_markov_model",
+    "hmm_network",
     "infer_domain",
     "load",
     "naive_bayes_network",
@@ -135,7 +143,7 @@ __all__ = [
 if TYPE_CHECKING:
     from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.estimators import PrivateNaiveBayes
+    from dpgraph.estimators import PrivateHMM, PrivateNaiveBayes
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
@@ -151,6 +159,7 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.map_estimate import MapEstimate
     from dpgraph.mechanisms.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.quantile import PrivateQuantile
+    from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import (

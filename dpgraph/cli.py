@@ -280,6 +280,68 @@ def fit_naive_bayes(
     _say(f"wrote {out}: {learned.provenance}")
 
 
+@fit.command("hmm")
+@click.argument("log")
+@click.option("--domain", required=True, help="A TOML file that declares the chain, the time and every field.")
+@click.option("--chain", required=True, help="The variable whose levels are the chains, such as region.")
+@click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
+@click.option("--states", type=int, required=True, help="The number of hidden states.")
+@_EPSILON
+@click.option("--person", default=None, help="The column that says whose row it is; rows beyond the cap are dropped.")
+@_ROWS_PER_PERSON
+@click.option("--neighbours", type=click.Choice(["replace", "add-remove"]), default=None, help="As for release.")
+@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
+@click.option("--sampler", type=click.Choice(["blocked", "collapsed"]), default="blocked", show_default=True)
+@click.option("--iterations", type=click.IntRange(min=1), default=200, show_default=True, help="Draws of each chain.")
+@click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
+@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+@_DRY_RUN
+@_OUT
+def fit_hmm(
+    log: str,
+    domain: str,
+    chain: str,
+    time: str,
+    states: int,
+    epsilon: str,
+    person: str | None,
+    rows_per_person: int,
+    neighbours: Any,
+    inference: str,
+    sampler: str,
+    iterations: int,
+    burn_in: int,
+    seed: int | None,
+    dry_run: bool,
+    out: Path,
+) -> None:
+    """Fit a hidden Markov model to the event LOG, one row an entry.
+
+    A person has an unknown number of entries, so with --person the neighbours are add-remove unless the cap is 1.
+    """
+    from dpgraph.estimators.hmm import PrivateHMM
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_domain
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.models.hmm import hmm_network
+
+    declared = read_domain(domain)
+    graph = hmm_network(declared, chain, time)
+    private_n = person is not None and rows_per_person > 1
+    budget = _budget(epsilon, neighbours or ("add-remove" if private_n else "replace"), rows_per_person)
+    if _only_priced(dry_run, LaplaceMechanism(epsilon, tables="maximal"), graph, budget):
+        return
+    _must_be_writable(out, ".json")
+    who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
+    how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
+    model = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how).fit(log)
+    save(model, out)
+    mixed = {name: f"{model.diagnostics_[name]:.3g}" for name in ("r_hat", "effective_size")}
+    _say(f"{model.states_used_:.3g} of {states} states used, R-hat {mixed['r_hat']}, "
+         f"effective size {mixed['effective_size']}")  # fmt: skip
+    _say(f"wrote {out}: {model.model_.provenance}")
+
+
 @main.command()
 @click.argument("model")
 @click.argument("rows")

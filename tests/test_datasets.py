@@ -15,7 +15,7 @@ import dpgraph as dg
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 import export
 
-ROWS = {"affairs": 6366, "breast_cancer": 569, "randhie": 20190, "anes96": 944}
+ROWS = {"affairs": 6366, "breast_cancer": 569, "randhie": 20190, "anes96": 944, "event_log": 11561}
 MAX_PARENTS = 3
 
 

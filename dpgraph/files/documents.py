@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
 from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
 from dpgraph.files.releases import plain_release, release_of
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.inference.draws import PosteriorDraws
+from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.records import (
     Provenance,
@@ -115,6 +117,8 @@ def document(value: Any) -> dict[str, Any]:
         case NaiveBayes(target=target, probabilities=probabilities):
             body = {"target": target, "tables": plain_tables(probabilities.tables)}
             return _head("naive-bayes", probabilities.network, probabilities.provenance, body)
+        case HiddenMarkovModel():
+            return _head("hidden-markov-model", value.network, value.provenance, plain_markov_model(value))
     raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 
@@ -224,4 +228,5 @@ _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "posterior": _posterior,
     "probabilities": _probabilities,
     "naive-bayes": _naive_bayes,
+    "hidden-markov-model": markov_model_of,
 }

@@ -322,14 +322,14 @@ MUTANTS = (
     ),
     Mutant(
         "random_state seeds the noise",
-        "estimators.py",
+        "estimators/naive_bayes.py",
         "noise=copy.deepcopy(self.noise))",
         "noise=copy.deepcopy(self.noise) or self._seeded())",
-        ("tests/test_estimators.py",),
+        ("tests/estimators/test_naive_bayes.py",),
     ),
     Mutant(
         "prior chosen from data",
-        "estimators.py",
+        "estimators/naive_bayes.py",
         "        self.posterior_ = self._posterior()\n",
         "        self.prior = self.prior + 1e-6 * len(frame)\n        self.posterior_ = self._posterior()\n",
         ("tests/privacy/test_replay.py",),

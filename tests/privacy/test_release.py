@@ -162,6 +162,10 @@ GIVEN_A_GENERATOR = (
     "dirichlet_multinomial",
     "draws",
     "exponential_family",
+    "markov/latent",
+    "markov/sampler",
+    "markov/starts",
+    "markov/states",
     "moment_chain",
     "moment_quadrature",
     "moment_walk",
@@ -187,11 +191,13 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/seeded_noise.py": makes,
         "mechanisms/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
-        "estimators.py": {"np.random.RandomState"},
+        "estimators/naive_bayes.py": {"np.random.RandomState"},
+        "estimators/hmm.py": {"np.random.RandomState"},
         "cli.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/noise_aware.py": makes,
+        "models/hmm.py": makes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):

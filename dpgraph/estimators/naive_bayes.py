@@ -1,8 +1,4 @@
-"""scikit-learn faces over the pipeline: the only layer that both spends and models.
-
-``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` and
-``privacy_cost_`` say what it spent.
-"""
+"""Naive Bayes with a scikit-learn face: counts, one release, then a classifier learned from the release alone."""
 
 from __future__ import annotations
 

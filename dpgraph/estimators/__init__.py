@@ -1,0 +1,10 @@
+"""scikit-learn faces over the pipeline: the only layer that both spends and models.
+
+``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` and
+``privacy_cost_`` say what it spent.
+"""
+
+from dpgraph.estimators.hmm import PrivateHMM
+from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
+
+__all__ = ["PrivateHMM", "PrivateNaiveBayes"]

@@ -1,0 +1,236 @@
+"""A hidden Markov model of an event log with a scikit-learn face: one release of its cells, then sampling from that."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dpgraph.inference.markov.sampler import check_settings
+from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.release import release
+from dpgraph.statistics.codes import Codes, encode
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.infer import domain_of_rows
+from dpgraph.statistics.persons import cap_rows
+from dpgraph.structure.domain import Domain, DomainError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class PrivateHMM(BaseEstimator):
+    """A hidden Markov model of an event log, differentially private in its entries or in whole persons.
+
+    Each row of the log is one entry: the chain and the time step it belongs to and its categorical fields. A hidden
+    state stands behind each cell (a chain at a time step) and evolves along the chain; given the state the fields are
+    independent. ``fit`` releases the noisy tables of each field by chain and time once, and learns from these alone.
+
+    Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
+    has more. With ``person`` it is for everything a person has in the log: rows beyond the first ``rows_per_person``
+    of each are dropped before counting. Persons have different numbers of rows, so the number of rows is private:
+    the unit is add/remove unless ``rows_per_person`` is 1.
+
+    Args:
+        n_states: The number of hidden states; ``states_used_`` says how many have cells.
+        domain: The declared levels of the chain, the time (in order) and every field. ``"infer"``, by name, reads it
+            off the log, and warns that this leaks.
+        epsilon: The budget of one fit, exact.
+        chain: The variable whose levels are the chains, such as regions.
+        time: The variable whose levels are the time steps, such as months.
+        person: The column that says whose row it is; not a declared variable.
+        rows_per_person: How many rows of one person count.
+        inference: ``"noise-aware"`` (default) samples the true counts as well; ``"plug-in"`` takes the released ones,
+            cut at zero, for true.
+        sampler: ``"blocked"`` (default), or ``"collapsed"``, the paper's single-site sampler.
+        iterations: Draws of each sampler chain.
+        burn_in: Sweeps before the first draw.
+        chains: Independent sampler chains; ``diagnostics_`` compares them.
+        budget: What to charge; None makes a budget of exactly one fit each time.
+        unit: Whom to protect where ``budget`` is None; see above for what None means.
+        random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+
+    Attributes:
+        release_: The release of noisy counts, with its event and unit.
+        privacy_cost_: What the fit cost.
+        model_: The fitted ``HiddenMarkovModel``.
+        transition_: The mean of P(next state | state), a DataFrame.
+        emissions_: For each field the mean of P(level | state), a DataFrame.
+        states_: P(state) of each cell, shape (chains, steps, states).
+        states_used_: The mean number of states that have a cell.
+        diagnostics_: R-hat and effective size of what labels do not change.
+
+    >>> import pandas as pd
+    >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
+    >>> log = pd.DataFrame({"region": ["N", "S"] * 60, "month": [1, 2, 3] * 40, "kind": ["a", "b"] * 60})
+    >>> model = PrivateHMM(2, domain, epsilon=5, iterations=20, burn_in=20).fit(log)
+    >>> print(model.privacy_cost_)
+    epsilon 5 (pure)
+    >>> list(model.predict().columns)
+    ['region', 'month', 'state', 'probability']
+    """
+
+    def __init__(
+        self,
+        n_states: int = 2,
+        domain: Domain | Any = None,
+        epsilon: Number = 1.0,
+        chain: str = "region",
+        time: str = "month",
+        person: str | None = None,
+        rows_per_person: int = 1,
+        inference: str = "noise-aware",
+        sampler: str = "blocked",
+        iterations: int = 200,
+        burn_in: int = 100,
+        chains: int = 2,
+        budget: Budget | None = None,
+        unit: PrivacyUnit | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        self.n_states = n_states
+        self.domain = domain
+        self.epsilon = epsilon
+        self.chain = chain
+        self.time = time
+        self.person = person
+        self.rows_per_person = rows_per_person
+        self.inference = inference
+        self.sampler = sampler
+        self.iterations = iterations
+        self.burn_in = burn_in
+        self.chains = chains
+        self.budget = budget
+        self.unit = unit
+        self.random_state = random_state
+        self.noise = noise
+
+    def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
+        """Charges the budget, releases noisy counts, and samples the model given them.
+
+        Args:
+            log: One row an entry: a pandas, polars or Arrow table, or the path of a CSV or Parquet file.
+            y: Ignored.
+            held_out: Cells not to learn from: a table with the chain and time columns. They are public.
+
+        Raises:
+            DomainError: If no domain is declared or the log does not fit it; nothing is charged.
+            ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
+        """
+        numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        check_settings(self.n_states, self.sampler, self.inference, numbers)
+        mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
+        network = hmm_network(self._domain(log), self.chain, self.time)
+        hidden = self._held_out(network.domain, held_out)
+        if self.n_states > (~hidden).sum():
+            raise ReleaseError(
+                f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
+            )
+        budget = self._budget(mechanism)
+        rows = log if self.person is None else cap_rows(log, network.domain, self.person, self.rows_per_person)
+        counts = count(rows, network)
+        self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        self.privacy_cost_ = cost(self.release_)
+        settings = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "seed": self._seed()}
+        self.model_: HiddenMarkovModel = hidden_markov_model(
+            self.release_, self.n_states, chain=self.chain, time=self.time, **settings, **choices
+        )
+        self.transition_ = self.model_.transition_frame()
+        self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}
+        self.states_ = self.model_.state_probabilities
+        self.states_used_ = float(self.model_.states_used.mean())
+        self.diagnostics_ = self.model_.diagnostics
+        self.held_out_ = hidden
+        return self
+
+    def predict(self) -> pd.DataFrame:
+        """The most probable state of each cell: the chain and time columns, state, probability."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict()
+
+    def predict_fields(self, cells: Any = None) -> pd.DataFrame:
+        """P(level) of every field for an entry of some cells, by default the held-out ones.
+
+        Args:
+            cells: A table with the chain and time columns.
+        """
+        check_is_fitted(self, "model_")
+        chosen = self.held_out_ if cells is None else self._held_out(self.model_.network.domain, cells)
+        return self.model_.predict_fields(chosen)
+
+    def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
+        """ln P of a log's entries in the held-out cells, in nats, and how many entries these are.
+
+        The score of private rows is private: publish it only if it is charged for.
+        """
+        check_is_fitted(self, "model_")
+        codes = encode(log, self.model_.network.domain)
+        return self.model_.log_likelihood(codes.columns, self.held_out_)
+
+    def score(self, log: Any, y: Any = None) -> float:
+        """Nats per entry of a log, over the held-out cells, or all cells where none is; as private as the log."""
+        check_is_fitted(self, "model_")
+        codes = encode(log, self.model_.network.domain)
+        cells = self.held_out_ if self.held_out_.any() else None
+        total, entries = self.model_.log_likelihood(codes.columns, cells)
+        return total / entries if entries else float("nan")
+
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+
+    def _budget(self, mechanism: LaplaceMechanism) -> Budget:
+        """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
+        default = "replace" if self.person is None or self.rows_per_person == 1 else "add-remove"
+        unit = self.unit
+        if self.budget is not None:
+            if unit is not None and unit != self.budget.unit:
+                raise ReleaseError(f"unit ({unit}) differs from the budget's ({self.budget.unit}); leave unit out")
+            unit = self.budget.unit
+        unit = PrivacyUnit(default, self.rows_per_person) if unit is None else unit
+        if unit.rows_per_person != self.rows_per_person:
+            raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
+        if self.person is not None and self.rows_per_person > 1 and unit.n_is_public:
+            raise ReleaseError(
+                'persons have different numbers of rows, so the number of rows is private: use neighbours="add-remove"'
+            )
+        return Budget(mechanism.epsilon, unit=unit) if self.budget is None else self.budget
+
+    def _domain(self, log: Any) -> Domain:
+        """The declared domain, or by name the one of the log."""
+        if self.domain is None:
+            raise DomainError(
+                "PrivateHMM needs domain=..., the declared levels of the chain, the time and every field; "
+                'domain="infer" reads them off the log, which leaks'
+            )
+        if not isinstance(self.domain, str):
+            return Domain.of(self.domain)
+        if self.domain != "infer" or isinstance(log, str | Codes):
+            raise DomainError(f'domain must be a Domain, or "infer" by name with a table; got {self.domain!r}')
+        warnings.warn(
+            'domain="infer" reads levels and bins off the log: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+        inferred = domain_of_rows(log)
+        return inferred.restrict(name for name in inferred.names if name != self.person)
+
+    def _held_out(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
+        """A table of cells as flags, shape (chains, steps)."""
+        flags = np.zeros((domain.sizes[self.chain], domain.sizes[self.time]), bool)
+        if cells is not None:
+            codes = encode(cells, domain.restrict((self.chain, self.time))).columns
+            flags[codes[self.chain], codes[self.time]] = True
+        return flags

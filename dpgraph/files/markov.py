@@ -1,0 +1,53 @@
+"""A fitted hidden Markov model as plain values, every draw of it, and back."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+
+from dpgraph.files.plain import integers_of, plain_tables, provenance_of, tables_of
+from dpgraph.inference.markov.sampler import Inference, Sampler
+from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+
+
+def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
+    """The draws as nested lists."""
+    made = {name: getattr(model, name) for name in ("chain", "time", "inference", "sampler")}
+    arrays = {name: getattr(model, name).tolist() for name in ("transition", "states", "log_joint", "entries")}
+    emissions = plain_tables(model.emissions)
+    return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions}
+
+
+def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovModel:
+    """The inverse of ``plain_markov_model``; the model checks that its parts fit.
+
+    Raises:
+        ReleaseError, NetworkError: If they do not.
+    """
+    if plain["inference"] not in get_args(Inference) or plain["sampler"] not in get_args(Sampler):
+        raise ReleaseError("the inference or the sampler is not one of dpgraph's")
+    acceptance = plain["acceptance"]
+    if not all(isinstance(share, float) for share in acceptance.values()):
+        raise ReleaseError("the record of the draws is not whole")
+    reals = tables_of({name: plain[name] for name in ("transition", "log_joint", "entries")})
+    states = integers_of(plain["states"])
+    if states.size == 0 or np.abs(states).max() > np.iinfo(np.int16).max:
+        raise ReleaseError("the states are not those of a model")
+    return HiddenMarkovModel(
+        network,
+        plain["chain"],
+        plain["time"],
+        reals["transition"],
+        tables_of(plain["emissions"]),
+        states,
+        reals["log_joint"],
+        reals["entries"],
+        plain["inference"],
+        plain["sampler"],
+        FrozenMap(acceptance),
+        provenance_of(plain),
+    )

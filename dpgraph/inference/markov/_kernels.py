@@ -1,0 +1,121 @@
+"""The inner loops over hidden states: arrays in, arrays out.
+
+The same source runs plain and compiled by numba, state for state alike, as both read the uniforms they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+
+def picked(below: Reals, uniform: float) -> int:
+    """The index that a uniform number picks, given the running sums of the weights; no branch to mispredict."""
+    last = below.size - 1
+    threshold, index = uniform * below[last], 0
+    for k in range(last):
+        index += below[k] <= threshold
+    return index
+
+
+def blocked(likelihood: Reals, transition: Reals, uniforms: Reals, states: Integers) -> None:
+    """Draws whole chains given the transitions: filters forward, samples backward; the first state is uniform.
+
+    Args:
+        likelihood: P(cell | state) over its largest value in the cell, shape (chains, steps, states).
+        transition: Rows sum to 1, every entry above 0, shape (states, states).
+        uniforms: Shape (chains, steps).
+        states: Overwritten, shape (chains, steps).
+    """
+    chains, steps, size = likelihood.shape
+    filtered, weight, last = np.empty((steps, size)), np.empty(size), np.empty(size)
+    onward = np.ascontiguousarray(transition.T)
+    for r in range(chains):
+        for t in range(steps):
+            weight[:] = 1.0 if t == 0 else 0.0
+            if t > 0:
+                for j in range(size):
+                    share = last[j]
+                    for k in range(size):
+                        weight[k] += share * transition[j, k]
+            total = 0.0
+            for k in range(size):
+                weight[k] *= likelihood[r, t, k]
+                total += weight[k]
+            scale = 1.0 / total
+            for k in range(size):
+                last[k] = weight[k] * scale
+                filtered[t, k] = last[k]
+        after = -1
+        for t in range(steps - 1, -1, -1):
+            total = 0.0
+            for k in range(size):
+                total += filtered[t, k] if after < 0 else filtered[t, k] * onward[after, k]
+                weight[k] = total
+            after = picked(weight, uniforms[r, t])
+            states[r, t] = after
+
+
+def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers) -> None:
+    """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; MATHS 6).
+
+    Args:
+        likelihood: As for ``blocked``.
+        concentration: The Dirichlet concentration of every transition.
+        uniforms: Shape (chains, steps).
+        states: Updated in place, shape (chains, steps).
+        moves: How often each transition occurs in ``states``, kept up to date, shape (states, states).
+    """
+    chains, steps, size = likelihood.shape
+    leaving, weight = moves.sum(axis=1), np.empty(size)
+    for r in range(chains):
+        for t in range(steps):
+            old = states[r, t]
+            before = states[r, t - 1] if t > 0 else -1
+            after = states[r, t + 1] if t < steps - 1 else -1
+            if before >= 0:
+                moves[before, old] -= 1
+                leaving[before] -= 1
+            if after >= 0:
+                moves[old, after] -= 1
+                leaving[old] -= 1
+            total = 0.0
+            for k in range(size):
+                value = likelihood[r, t, k]
+                if before >= 0:
+                    value *= moves[before, k] + concentration
+                if after >= 0:
+                    here = 1 if before == k else 0
+                    both = 1 if before == k and after == k else 0
+                    value *= moves[k, after] + both + concentration
+                    value /= leaving[k] + here + size * concentration
+                total += value
+                weight[k] = total
+            new = picked(weight, uniforms[r, t])
+            states[r, t] = new
+            if before >= 0:
+                moves[before, new] += 1
+                leaving[before] += 1
+            if after >= 0:
+                moves[new, after] += 1
+                leaving[new] += 1
+
+
+@cache
+def compiled() -> tuple[Callable[..., None], Callable[..., None]]:
+    """``blocked`` and ``collapsed`` compiled; the machine code is kept on disk.
+
+    Raises:
+        ImportError: If numba is not installed.
+    """
+    import numba
+    from numba.extending import register_jitable
+
+    register_jitable(picked)
+    return numba.njit(blocked, cache=True, nogil=True), numba.njit(collapsed, cache=True, nogil=True)

@@ -1,0 +1,248 @@
+"""Gibbs sampling of a hidden Markov model given released counts of an event log (Foulds et al. 2016; MATHS 6).
+
+With ``"noise-aware"`` inference the true cells are sampled too, so the posterior knows what noise can do. With
+``"plug-in"`` the released cells, cut at zero, stand for the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpgraph.inference.markov import latent as moves
+from dpgraph.inference.markov.evidence import LogEvidence
+from dpgraph.inference.markov.latent import LatentCells, latent_cells
+from dpgraph.inference.markov.starts import apportioned, entries_estimate, fitted_emissions, projected, shrunken
+from dpgraph.inference.markov.states import (
+    Engine,
+    draw_blocked,
+    draw_collapsed,
+    draw_rows,
+    engine,
+    transition_counts,
+)
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.tables import Integers, Reals
+
+#: How often a sweep switches states and shifts emissions together with the tables: the slowest to mix.
+PASSES = 3
+
+Sampler = Literal["blocked", "collapsed"]
+Inference = Literal["noise-aware", "plug-in"]
+
+
+@dataclass(frozen=True)
+class MarkovPrior:
+    """Concentrations of the Dirichlet laws of transitions and emissions, and the Beta law of each chain's entry rate.
+
+    The number of entries of a cell is geometric: P(N) = p (1 - p)^N, p ~ Beta(*entries).
+    """
+
+    transition: float = 1.0
+    emission: float = 1.0
+    entries: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for value in (self.transition, self.emission, *self.entries):
+            if not (isinstance(value, int | float) and np.isfinite(value) and value > 0):
+                raise ReleaseError(f"every concentration must be a finite number above 0; got {value!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovDraws:
+    """What the sampler chains drew after burn-in, labels as they came.
+
+    Attributes:
+        transition: Shape (copies, draws, states, states).
+        emissions: The fields side by side, shape (copies, draws, states, columns).
+        states: Shape (copies, draws, chains, steps).
+        entries: The mean of each cell's number of entries, shape (copies, chains, steps).
+        log_joint: ln P(released, tables, states | parameters) up to a constant, shape (copies, draws).
+        acceptance: The share of accepted moves by their name.
+    """
+
+    transition: Reals
+    emissions: Reals
+    states: Integers
+    entries: Reals
+    log_joint: Reals
+    acceptance: dict[str, float]
+
+
+def draw_markov(
+    given: LogEvidence,
+    states: int,
+    *,
+    rng: np.random.Generator,
+    prior: MarkovPrior | None = None,
+    sampler: str = "blocked",
+    inference: str = "noise-aware",
+    copies: int = 2,
+    iterations: int = 200,
+    burn_in: int = 100,
+    fast: bool | None = None,
+) -> MarkovDraws:
+    """Draws states, transitions and emissions given a release; several sampler chains side by side.
+
+    Args:
+        given: The released cells; the chains share one copy, or have one each.
+        states: The number of hidden states, at most the number of observed cells.
+        rng: Randomness for post-processing.
+        prior: Concentrations; 1 everywhere by default.
+        sampler: ``"blocked"`` draws whole chains of states, ``"collapsed"`` single states with the transitions
+            integrated out, as the paper.
+        inference: ``"noise-aware"`` or ``"plug-in"``.
+        copies: Independent sampler chains.
+        iterations: Draws of each after burn-in.
+        burn_in: Sweeps before the first draw, while the sizes of moves adapt.
+        fast: Compiled loops; None uses them where numba is installed.
+
+    Raises:
+        ReleaseError: If a setting is out of range.
+    """
+    _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
+    run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", engine(fast))
+    state = run.start(copies, rng)
+    kept: dict[str, list[Any]] = {name: [] for name in ("transition", "emissions", "states", "log_joint")}
+    entries = np.zeros((copies, *given.shape))
+    for sweep in range(burn_in + iterations):
+        speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
+        run.sweep(state, rng, speed)
+        if sweep == burn_in - 1 and state.latent is not None:
+            state.latent.tally.clear()
+        if sweep >= burn_in:
+            kept["transition"].append(state.transition.copy())
+            kept["emissions"].append(state.emissions.copy())
+            kept["states"].append(state.states.astype(np.int16))
+            kept["log_joint"].append(run.log_joint(state))
+            entries += state.counts[..., given.fields[0]].sum(axis=3)
+    stacked = {name: np.stack(values, axis=1) for name, values in kept.items()}
+    tally = {} if state.latent is None else state.latent.tally
+    shares = {name: float(done / max(tried, 1)) for name, (done, tried) in tally.items()}
+    return MarkovDraws(entries=entries / iterations, acceptance=shares, **stacked)
+
+
+@dataclass(eq=False)
+class _State:
+    """Where all sampler chains are."""
+
+    states: Integers
+    transition: Reals
+    emissions: Reals
+    counts: Integers
+    latent: LatentCells | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One problem and how it is sampled."""
+
+    given: LogEvidence
+    size: int
+    prior: MarkovPrior
+    sampler: str
+    aware: bool
+    loops: Engine
+
+    def start(self, copies: int, rng: np.random.Generator) -> _State:
+        """Every chain begins at the best of mixtures of its own."""
+        given, observed = self.given, self.given.observed
+        released = np.broadcast_to(given.values, (copies, *given.values.shape[1:]))
+        found: list[tuple[Reals, Integers]] = []
+        for c in range(copies):
+            values = released[c]
+            counts = shrunken(given, values) if self.aware else projected(values).astype(float)
+            emissions = fitted_emissions(counts[observed], given.fields, self.size, rng)
+            entries = np.rint(entries_estimate(given, values)).astype(np.int64)
+            whole = [apportioned(counts[..., columns], entries) for columns in given.fields]
+            found.append((emissions, np.concatenate(whole, axis=2) if self.aware else projected(values)))
+        emissions, counts = (np.stack(part) for part in zip(*found, strict=True))
+        counts = np.where(observed[..., None], counts, 0)
+        latent = latent_cells(given, copies, self.size, counts) if self.aware else None
+        states = (counts @ np.swapaxes(np.log(emissions), 1, 2)[:, None]).argmax(axis=3)
+        transition = draw_rows(transition_counts(states, self.size) + self.prior.transition, rng)
+        return _State(states, transition, emissions, counts, latent)
+
+    def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:
+        """States, transitions, emissions, then what is unknown of the cells."""
+        state.states = self._states(state, rng)
+        followed = transition_counts(state.states, self.size)
+        state.transition = draw_rows(followed + self.prior.transition, rng)
+        state.emissions = self._emissions(state, rng)
+        latent = state.latent
+        if latent is None:
+            return
+        moves.resample_rates(latent, self.prior.entries, rng)
+        flat = state.emissions.reshape(-1, state.emissions.shape[2])
+        key = self._key(state.states)
+        for _ in range(PASSES):
+            emissions = flat.reshape(state.emissions.shape)
+            state.states = moves.switch(latent, state.states, state.transition, emissions, rng)
+            key = self._key(state.states)
+            moves.shift(latent, key, flat, self.prior.emission, rng, speed)
+        laws = flat[key]
+        moves.redraw(latent, laws, rng, speed)
+        moves.resize(latent, laws, rng, speed)
+        state.emissions = flat.reshape(state.emissions.shape)
+        state.counts = latent.counts.reshape(state.counts.shape)
+
+    def _states(self, state: _State, rng: np.random.Generator) -> Integers:
+        emission = self._log_emission(state)
+        if self.sampler == "blocked":
+            return draw_blocked(emission, state.transition, rng, self.loops)
+        return draw_collapsed(emission, state.states, self.prior.transition, rng, self.loops)
+
+    def _log_emission(self, state: _State) -> Reals:
+        """ln P(cell | state) but for what no state changes, shape (copies, chains, steps, states)."""
+        copies, chains, steps, width = state.counts.shape
+        flat = state.counts.reshape(copies, chains * steps, width).astype(float)
+        product = flat @ np.swapaxes(np.log(state.emissions), 1, 2)
+        return product.reshape(copies, chains, steps, self.size)
+
+    def _key(self, states: Integers) -> Integers:
+        """copy * states + state of each cell."""
+        return (states + self.size * np.arange(len(states))[:, None, None]).ravel()
+
+    def _emissions(self, state: _State, rng: np.random.Generator) -> Reals:
+        """Dirichlet draws given the cells of each state."""
+        copies, _, _, width = state.counts.shape
+        members = state.states.reshape(copies, -1)[:, None] == np.arange(self.size)[:, None]
+        total = members.astype(float) @ state.counts.reshape(copies, -1, width)
+        columns = [draw_rows(total[..., c] + self.prior.emission, rng) for c in self.given.fields]
+        return np.concatenate(columns, axis=2)
+
+    def log_joint(self, state: _State) -> Reals:
+        """ln P(released, tables, states | parameters) up to a constant, one for each sampler chain."""
+        emission = self._log_emission(state)
+        total = np.take_along_axis(emission, state.states[..., None], 3).sum(axis=(1, 2, 3))
+        followed = transition_counts(state.states, self.size)
+        total = total + (followed * np.log(state.transition)).sum(axis=(1, 2))
+        if state.latent is not None:
+            total = total + state.latent.log_law().reshape(len(total), -1).sum(axis=1)
+        return total
+
+
+def _check(given: LogEvidence, states: int, sampler: str, inference: str, numbers: dict[str, int]) -> None:
+    """Refuses settings out of range."""
+    check_settings(states, sampler, inference, numbers)
+    if states > given.observed.sum():
+        raise ReleaseError(f"n_states must be at most the {given.observed.sum()} observed cells; got {states}")
+    if len(given.values) not in (1, numbers["chains"]):
+        raise ReleaseError(f"{len(given.values)} copies of the cells do not fit {numbers['chains']} sampler chains")
+
+
+def check_settings(states: int, sampler: str, inference: str, numbers: dict[str, int]) -> None:
+    """Refuses settings that no log allows.
+
+    Raises:
+        ReleaseError: Naming the setting.
+    """
+    for name, value, choices in (("sampler", sampler, Sampler), ("inference", inference, Inference)):
+        if value not in get_args(choices):
+            raise ReleaseError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
+    lowest = {"burn_in": 0}
+    for name, value in {"n_states": states, **numbers}.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest.get(name, 1):
+            raise ReleaseError(f"{name} must be a whole number, at least {lowest.get(name, 1)}; got {value!r}")

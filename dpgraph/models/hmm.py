@@ -1,0 +1,325 @@
+"""The hidden Markov model of an event log: declared chains and time steps, a hidden state in each cell.
+
+Its statistics are the families {field | chain, time} of a network, so the same counting and the same door serve. Given
+the state of a cell its entries' fields are independent (Foulds et al. 2016, section 4; MATHS 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
+from dpgraph.inference.markov.labels import mixing, renamed
+from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
+from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
+from dpgraph.structure.domain import Domain, NetworkError
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Integers, NoisyCounts, Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def hmm_network(domain: Domain, chain: str, time: str) -> Network:
+    """The network with an arc from the chain and from the time to every other variable.
+
+    Its maximal families are the tables {field, chain, time}: one entry of the log moves each by 1 under add/remove
+    and by 2 under replace, wherever it goes. Chains and times are declared, so an empty cell is a cell.
+
+    Raises:
+        NetworkError: If the chain or the time is not declared, both are the same, or there is no field.
+
+    >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
+    >>> hmm_network(domain, "region", "month").maximal_families
+    (('kind', 'region', 'month'),)
+    """
+    domain = Domain.of(domain)
+    for name, value in (("chain", chain), ("time", time)):
+        if not isinstance(value, str) or value not in domain:
+            raise NetworkError(f"{name}={value!r} is not declared; the domain has {', '.join(domain.names)}")
+    if chain == time:
+        raise NetworkError(f"chain and time must be two variables; got {chain!r} for both")
+    if len(domain.names) < 3:
+        raise NetworkError(f"a hidden Markov model needs a field besides {chain!r} and {time!r}; declare one")
+    parents = {name: [] if name in (chain, time) else [chain, time] for name in domain.names}
+    return Network.of(domain, parents)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMarkovModel:
+    """Draws from the posterior of a hidden Markov model, states named alike in all of them.
+
+    Attributes:
+        network: As ``hmm_network``.
+        chain: The variable whose levels are the chains.
+        time: The variable whose levels are the time steps, in order.
+        transition: P(next state | state), shape (copies, draws, states, states); copies are sampler chains.
+        emissions: For each field P(level | state), shape (copies, draws, states, levels).
+        states: Shape (copies, draws, chains, steps).
+        log_joint: ln of the joint probability of each draw, up to a constant, shape (copies, draws).
+        entries: The expected number of entries of each cell, shape (chains, steps).
+        inference: ``"noise-aware"`` or ``"plug-in"``.
+        sampler: ``"blocked"`` or ``"collapsed"``.
+        acceptance: The share of accepted moves by their name.
+        provenance: What was released, for whom, and whether the noise was private.
+    """
+
+    network: Network
+    chain: str
+    time: str
+    transition: Reals
+    emissions: FrozenMap[str, Reals]
+    states: Integers
+    log_joint: Reals
+    entries: Reals
+    inference: str
+    sampler: str
+    acceptance: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        if self.network.parents != hmm_network(self.network.domain, self.chain, self.time).parents:
+            raise NetworkError(f"the network is not a hidden Markov network of {self.chain!r} and {self.time!r}")
+        copies, draws, size = np.shape(self.transition)[:3] if np.ndim(self.transition) == 4 else (0, 0, 0)
+        chains, steps = self.network.shape((self.chain, self.time))
+        wanted = {
+            "transition": (copies, draws, size, size),
+            "states": (copies, draws, chains, steps),
+            "log_joint": (copies, draws),
+            "entries": (chains, steps),
+        }
+        for name, shape in wanted.items():
+            array = frozen_array(getattr(self, name), np.int16 if name == "states" else np.float64)
+            if array.shape != shape or array.size == 0 or not np.isfinite(array).all():
+                raise NetworkError(f"the draws of {name} do not fit the others: shape {array.shape}, not {shape}")
+            object.__setattr__(self, name, array)
+        self._check_laws(copies, draws, size)
+        object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
+
+    def _check_laws(self, copies: int, draws: int, size: int) -> None:
+        """Emissions of every field and no other; states that exist; probabilities that are."""
+        if set(self.emissions) != set(self.fields):
+            raise NetworkError("every field needs its emissions, and no other")
+        frozen = FrozenMap((name, frozen_array(self.emissions[name], np.float64)) for name in self.fields)
+        object.__setattr__(self, "emissions", frozen)
+        for name, law in frozen.items():
+            if law.shape != (copies, draws, size, self.network.domain.sizes[name]):
+                raise NetworkError(f"the emissions of {name!r} have the wrong shape {law.shape}")
+        for law in (self.transition, *frozen.values()):
+            if (law < 0).any() or not np.allclose(law.sum(axis=3), 1, atol=1e-6):
+                raise NetworkError("transitions and emissions must be non-negative and sum to 1 in each state")
+        if self.states.min() < 0 or self.states.max() >= size:
+            raise NetworkError(f"a state is not one of 0 to {size - 1}")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every variable but the chain and the time."""
+        return field_names(self.network, self.chain, self.time)
+
+    @property
+    def n_states(self) -> int:
+        """The number of hidden states."""
+        return self.transition.shape[2]
+
+    @property
+    def mean_transition(self) -> Reals:
+        """The posterior mean of P(next state | state), shape (states, states)."""
+        return self.transition.mean(axis=(0, 1))
+
+    def mean_emission(self, name: str) -> Reals:
+        """The posterior mean of P(level | state) of one field, shape (states, levels)."""
+        return self.emissions[name].mean(axis=(0, 1))
+
+    @cached_property
+    def state_probabilities(self) -> Reals:
+        """P(state of the cell | release), shape (chains, steps, states)."""
+        flat = self.states.reshape(-1, *self.states.shape[2:])
+        return np.stack([(flat == k).mean(axis=0) for k in range(self.n_states)], axis=2)
+
+    @cached_property
+    def states_used(self) -> npt.NDArray[np.int64]:
+        """How many states have a cell, in each draw, shape (copies x draws,)."""
+        flat = self.states.reshape(-1, self.states.shape[2] * self.states.shape[3])
+        return np.array([len(np.unique(one)) for one in flat], np.int64)
+
+    @cached_property
+    def diagnostics(self) -> dict[str, Any]:
+        """How the draws were made and how well the sampler's chains mixed, on what labels do not change."""
+        copies, draws = self.log_joint.shape
+        made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
+        shares = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
+        return made | mixing(self.states, self.log_joint, self.n_states) | shares
+
+    def predict(self) -> pd.DataFrame:
+        """The most probable state of each cell: the chain and time columns, state, probability."""
+        best = self.state_probabilities.argmax(axis=2)
+        frame = self._cells(np.ones(best.shape, bool))
+        frame["state"] = best.ravel()
+        frame["probability"] = self.state_probabilities.max(axis=2).ravel()
+        return frame
+
+    def transition_frame(self) -> pd.DataFrame:
+        """The mean transition matrix, a row for each state."""
+        import pandas as pd
+
+        names = pd.RangeIndex(self.n_states, name="state")
+        return pd.DataFrame(self.mean_transition, index=names, columns=pd.RangeIndex(self.n_states, name="next"))
+
+    def emission_frame(self, name: str) -> pd.DataFrame:
+        """The mean emissions of one field, a row for each state, a column for each level."""
+        import pandas as pd
+
+        columns = pd.Index(self.network.domain.levels(name), name=name)
+        return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
+
+    def predict_fields(self, cells: Flags) -> pd.DataFrame:
+        """P(level) of every field for an entry of some cells: the chain and time columns, field, level, probability.
+
+        Args:
+            cells: Which cells, shape (chains, steps), held out or not.
+        """
+        import pandas as pd
+
+        index = self._flat_states()[:, cells]
+        draws = np.arange(len(index))[:, None]
+        frames: list[pd.DataFrame] = []
+        for name in self.fields:
+            law = self.emissions[name].reshape(-1, self.n_states, self.network.domain.sizes[name])
+            mean = law[draws, index].mean(axis=0)
+            levels = self.network.domain.levels(name)
+            rows = self._cells(cells)
+            frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
+            frame["field"], frame["level"] = name, list(levels) * len(mean)
+            frame["probability"] = mean.ravel()
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def log_likelihood(self, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None) -> tuple[float, int]:
+        """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
+
+        For each cell the log of the average over draws of sum_k P(state k | states beside it) prod_f phi_k^counts
+        (Foulds et al. 2016, section 4). Hold the cells out when fitting, or the states beside them know about them.
+        The score of private rows is private: publish it only if it is charged for, or if those rows are public.
+
+        Args:
+            codes: The entries, an encoded column for every variable.
+            cells: Which cells count, shape (chains, steps); all by default.
+        """
+        inside = np.ones(self.entries.shape, bool) if cells is None else np.asarray(cells, bool)
+        place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.chain, self.time)], inside.shape)
+        chosen = inside.ravel()[place]
+        found, row = np.unique(place[chosen], return_inverse=True)
+        log = self._log_prior(*np.unravel_index(found, inside.shape))
+        for name in self.fields:
+            levels = self.network.domain.sizes[name]
+            index = row * levels + codes[name][chosen]
+            counts = np.bincount(index, minlength=len(found) * levels).reshape(-1, levels)
+            law = np.log(np.maximum(self.emissions[name].reshape(-1, self.n_states, levels), 1e-300))
+            log += np.swapaxes(law @ counts.T.astype(float), 1, 2)
+        each = np.logaddexp.reduce(log, axis=2)
+        return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), int(chosen.sum())
+
+    def _log_prior(self, chains: Integers, steps: Integers) -> Reals:
+        """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""
+        transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
+        states = self._flat_states()
+        draws = np.arange(len(states))
+        log = np.zeros((len(states), len(chains), self.n_states))
+        for i, (r, t) in enumerate(zip(chains.tolist(), steps.tolist(), strict=True)):
+            if t > 0:
+                log[:, i] += transition[draws, states[:, r, t - 1]]
+            if t < states.shape[2] - 1:
+                log[:, i] += transition[draws, :, states[:, r, t + 1]]
+        return log - np.logaddexp.reduce(log, axis=2, keepdims=True)
+
+    def _flat_states(self) -> Integers:
+        """The states of every draw, the copies one after another."""
+        return self.states.reshape(-1, *self.states.shape[2:]).astype(np.int64)
+
+    def _cells(self, chosen: Flags) -> pd.DataFrame:
+        """The chain and time columns of some cells."""
+        import pandas as pd
+
+        chains, steps = np.nonzero(chosen)
+        levels = self.network.domain.levels
+        return pd.DataFrame(
+            {
+                self.chain: [levels(self.chain)[r] for r in chains],
+                self.time: [levels(self.time)[t] for t in steps],
+            }
+        )
+
+    def __repr__(self) -> str:
+        copies, draws = self.log_joint.shape
+        return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws)"
+
+
+def hidden_markov_model(
+    noisy: NoisyCounts | Release[Any],
+    states: int,
+    *,
+    chain: str,
+    time: str,
+    prior: MarkovPrior | None = None,
+    sampler: str = "blocked",
+    inference: str = "noise-aware",
+    chains: int = 2,
+    iterations: int = 200,
+    burn_in: int = 100,
+    held_out: Flags | None = None,
+    seed: int | np.random.Generator | None = None,
+    fast: bool | None = None,
+) -> HiddenMarkovModel:
+    """Fits a hidden Markov model to released counts; free.
+
+    Args:
+        noisy: A release of ``count(log, hmm_network(...))`` by ``LaplaceMechanism(tables="maximal")``, or its value.
+        states: The number of hidden states.
+        chain: The variable whose levels are the chains.
+        time: The variable whose levels are the time steps, in order.
+        prior: Concentrations; 1 everywhere by default.
+        sampler: ``"blocked"`` or ``"collapsed"``; see ``draw_markov``.
+        inference: ``"noise-aware"`` or ``"plug-in"``.
+        chains: Sampler chains, compared by R-hat.
+        iterations: Draws of each.
+        burn_in: Sweeps before the first.
+        held_out: Cells not to learn from, shape (chains, steps).
+        seed: For the draws; what was released is public, so a seed is fine here.
+        fast: Compiled loops; None uses them where numba is installed.
+
+    Raises:
+        ReleaseError: If the release is of another kind or a setting is out of range.
+    """
+    value, provenance = released_value(noisy)
+    given = log_evidence(value, chain, time)
+    if held_out is not None:
+        if np.shape(held_out) != given.shape:
+            raise ReleaseError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
+        given = given.without(np.asarray(held_out, bool))
+    settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains, "fast": fast}
+    drawn = draw_markov(
+        given, states, rng=np.random.default_rng(seed), iterations=iterations, burn_in=burn_in, **settings
+    )
+    named = renamed(drawn, given.fields)
+    names = field_names(value.network, chain, time)
+    return HiddenMarkovModel(
+        value.network,
+        chain,
+        time,
+        named.transition,
+        FrozenMap((name, named.emissions[..., c]) for name, c in zip(names, given.fields, strict=True)),
+        named.states,
+        named.log_joint,
+        named.entries.mean(axis=0),
+        inference,
+        sampler,
+        FrozenMap(named.acceptance),
+        provenance,
+    )
