@@ -68,22 +68,11 @@ def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> N
 
 def draw(found: dict[str, dg.audit.Calibration]) -> None:
     """The ranks of all parameters, sorted, against uniform ones."""
-    import matplotlib
+    from dpgraph import plot
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    import numpy as np
-
-    figure, axes = plt.subplots(figsize=(5, 5))
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    for method, study in found.items():
-        ranks = np.sort(study.ranks.ravel())
-        axes.plot(np.linspace(0, 1, ranks.size), ranks, label=f"{method} (mean KS {study.mean_ks:.3f})")
-    axes.set(xlabel="uniform quantile", ylabel="rank of the truth among posterior draws", aspect="equal")
+    axes = plot.calibration(found)
     axes.set_title("asia, n = 500, epsilon 0.5, one replaced row", fontsize=10)
-    axes.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(FIGURE, dpi=150)
+    axes.figure.savefig(FIGURE, dpi=150)
     print(f"wrote {FIGURE.name}")
 
 
