@@ -47,3 +47,89 @@ def test_bars_are_the_expected_errors_best_first(tmp_path):
     axes = plot.privacy_cost(report)
     np.testing.assert_allclose([bar.get_width() for bar in axes.patches], report.mechanisms["rmse"].dropna())
     assert saved(axes, tmp_path)
+
+
+HMM = dg.hmm_network(
+    dg.Domain.of({"region": ["N", "S", "W"], "month": list(range(14)), "kind": ["a", "b"], "size": [1, 2, 3]}),
+    "region",
+    "month",
+)
+
+
+@pytest.fixture
+def hidden():
+    """A model whose draws are dealt out at random: 2 copies of 10 draws, 3 states."""
+    rng = np.random.default_rng(5)
+    return dg.HiddenMarkovModel(
+        HMM,
+        "region",
+        "month",
+        rng.dirichlet(np.ones(3), (2, 10, 3)),
+        {"kind": rng.dirichlet(np.ones(2), (2, 10, 3)), "size": rng.dirichlet(np.ones(3), (2, 10, 3))},
+        rng.integers(0, 3, (2, 10, 3, 14)),
+        np.zeros((2, 10)),
+        np.ones((3, 14)),
+        "noise-aware",
+        "blocked",
+    )
+
+
+def test_ribbons_show_the_most_probable_state_and_how_probable_it_is(hidden, tmp_path):
+    axes = plot.hmm_states(hidden)
+    shades = np.asarray(axes.images[0].get_array())
+    frame = hidden.predict()
+    np.testing.assert_allclose(shades[..., 3].ravel(), frame["probability"])
+    legend = {
+        text.get_text(): mark.get_color()
+        for text, mark in zip(axes.get_legend().get_texts(), axes.get_legend().get_lines(), strict=True)
+    }
+    for shade, state in zip(shades.reshape(-1, 4), frame["state"], strict=True):
+        np.testing.assert_allclose(shade[:3], legend[f"state {state}"][:3])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["N", "S", "W"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [str(month) for month in range(0, 14, 2)]
+    assert saved(axes, tmp_path)
+
+
+def test_bars_are_the_mean_emissions_and_lines_their_intervals(hidden, tmp_path):
+    axes = plot.hmm_emissions(hidden, "size", probability=0.5)
+    np.testing.assert_allclose([bar.get_height() for bar in axes.patches], hidden.emission_frame("size").stack())
+    flat = hidden.emissions["size"].reshape(20, 3, 3)
+    for k, lines in enumerate(axes.collections):
+        ends = np.array([segment[:, 1] for segment in lines.get_segments()])
+        np.testing.assert_allclose(ends.T, np.quantile(flat[:, k], (0.25, 0.75), axis=0))
+    places = np.sort([bar.get_x() + bar.get_width() / 2 for bar in axes.patches])
+    assert (np.diff(places) > 0.2).all()
+    assert saved(axes, tmp_path)
+    with pytest.raises(dg.DomainError, match="'month' is not a field"):
+        plot.hmm_emissions(hidden, "month")
+    for wrong in (0, 1, 90):
+        with pytest.raises(dg.DomainError, match="probability"):
+            plot.hmm_emissions(hidden, "size", wrong)
+
+
+def test_the_heat_map_holds_the_mean_transitions_and_says_them(hidden, tmp_path):
+    axes = plot.hmm_transitions(hidden)
+    np.testing.assert_allclose(axes.images[0].get_array(), hidden.mean_transition)
+    written = {text.get_position(): float(text.get_text()) for text in axes.texts}
+    for (row, column), value in np.ndenumerate(hidden.mean_transition):
+        assert written[column, row] == pytest.approx(value, abs=0.005)
+    assert saved(axes, tmp_path)
+
+
+def test_a_fitted_estimator_serves_and_anything_else_is_refused(hidden):
+    rows = pd.DataFrame(
+        {"region": ["N", "S"] * 60, "month": [0, 1, 2] * 40, "kind": ["a", "b"] * 60, "size": [1] * 120}
+    )
+    estimator = dg.PrivateHMM(2, HMM.domain, epsilon=5, iterations=10, burn_in=5, noise=dg.SeededNoise(1)).fit(rows)
+    drawn = plot.hmm_transitions(estimator).images[0].get_array()
+    np.testing.assert_allclose(drawn, estimator.transition_.to_numpy())
+    with pytest.raises(dg.NetworkError, match="got PrivateHMM"):
+        plot.hmm_states(dg.PrivateHMM(2, HMM.domain))
+    with pytest.raises(dg.NetworkError, match="got str"):
+        plot.hmm_emissions("a model", "kind")
+    assert plot.hmm_states(hidden, axes=(axes := plot.hmm_states(hidden))) is axes
+
+
+@pytest.mark.parametrize("states", [2, 11, 25])
+def test_every_state_has_its_own_colour(states):
+    assert len(np.unique(plot._state_colours(states), axis=0)) == states
