@@ -57,6 +57,8 @@ COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
 AUGMENTATION = "tests/inference/test_augmentation.py"
 ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
+PERSONS, MARKOV = "tests/statistics/test_persons.py", "tests/inference/markov/test_latent.py"
+HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
 MUTANTS = (
     Mutant(
@@ -319,6 +321,55 @@ MUTANTS = (
         "met[measured.law, 1] += moved",
         "met[measured.law, 1] += 1",
         (COMPOSITION,),
+    ),
+    Mutant(
+        "one row of a person too many",
+        "statistics/persons.py",
+        "person) < rows_per_person",
+        "person) <= rows_per_person",
+        (PERSONS,),
+    ),
+    Mutant(
+        "a cap on the rows of everybody together",
+        "statistics/persons.py",
+        "- np.repeat(starts, lengths)",
+        "- 0 * np.repeat(starts, lengths)",
+        (PERSONS,),
+    ),
+    Mutant(
+        "the number of rows public though persons hold several",
+        "estimators/hmm.py",
+        "self.rows_per_person > 1 and unit.n_is_public",
+        "self.rows_per_person > 1 and not unit.n_is_public",
+        (HMM,),
+    ),
+    Mutant(
+        "entries join without their prior",
+        "inference/markov/latent.py",
+        "+ (joins - leaves) * latent.stay",
+        "+ 0 * (joins - leaves) * latent.stay",
+        (MARKOV,),
+    ),
+    Mutant(
+        "a switched state forgets its neighbours",
+        "inference/markov/latent.py",
+        "gain = gain.ravel() + log_law(released - new)",
+        "gain = 0 * gain.ravel() + log_law(released - new)",
+        (MARKOV,),
+    ),
+    Mutant(
+        "a shift without its prior",
+        "inference/markov/latent.py",
+        "gain += (prior - 1) * (",
+        "gain += 0 * (prior - 1) * (",
+        (MARKOV,),
+    ),
+    Mutant(
+        "entries leave by level, not evenly",
+        "inference/markov/latent.py",
+        "rng.hypergeometric(counts[:, v], rest, left)",
+        "np.minimum(counts[:, v], left)",
+        (MARKOV,),
     ),
     Mutant(
         "random_state seeds the noise",

@@ -79,6 +79,50 @@ def test_posterior_means_are_those_of_the_enumeration(law, sampler):
         assert abs(found[name].mean() - value) < 6 * error + 1e-3, (name, found[name].mean(), value, error)
 
 
+def three_steps(law, values, most, alpha):
+    """P(states) of three cells of one chain with one binary field, everything else summed or integrated out."""
+    cells = np.array([(a, n - a) for n in range(most + 1) for a in range(n + 1)])
+    n = cells.sum(axis=1)
+    own = gammaln(n + 1) - gammaln(cells + 1).sum(axis=1)
+    one, two, three = (own - np.abs(y - cells).sum(axis=1) / law.scale for y in values)
+    a, b = PRIOR.entries
+    whole = n[:, None, None] + n[None, :, None] + n
+    base = one[:, None, None] + two[None, :, None] + three + betaln(a + 3, b + whole)
+    log = []
+    for states in np.ndindex(2, 2, 2):
+        total = base.copy()
+        moves = np.zeros((2, 2))
+        np.add.at(moves, (states[:2], states[1:]), 1)
+        total += gammaln(moves + alpha).sum() - gammaln(moves.sum(axis=1) + 2 * alpha).sum()
+        for k in (0, 1):
+            parts = [cells if z == k else np.zeros_like(cells) for z in states]
+            mine = parts[0][:, None, None] + parts[1][None, :, None] + parts[2]
+            total += gammaln(mine + PRIOR.emission).sum(-1) - gammaln(mine.sum(-1) + 2 * PRIOR.emission)
+        log.append(np.logaddexp.reduce(total.ravel()))
+    weight = np.exp(np.array(log) - max(log)).reshape(2, 2, 2)
+    return weight / weight.sum()
+
+
+@pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
+def test_states_of_three_steps_are_those_of_the_enumeration(sampler):
+    """Two transitions share their rows, so neighbours matter; 1000 sampler chains, bound at 6 standard errors."""
+    law, values, alpha = DiscreteLaplace(0.8), np.array([(3, 1), (1, 2), (3, 0)]), 0.3
+    given = cells_evidence(values[None], (slice(0, 2),), [(law, 6)] * 2)
+    prior = MarkovPrior(transition=alpha, emission=PRIOR.emission, entries=PRIOR.entries)
+    drawn = draw_markov(
+        given, 2, rng=np.random.default_rng(9), prior=prior, sampler=sampler, copies=1000, iterations=100, burn_in=40
+    )
+    z = drawn.states[:, :, 0].astype(int)
+    exact = three_steps(law, values, 10, alpha)
+    for first, second in ((0, 1), (1, 2), (0, 2)):
+        same = (z[..., first] == z[..., second]).mean(axis=1)
+        kept = np.ones((2, 2, 2), bool)
+        for states in np.ndindex(2, 2, 2):
+            kept[states] = states[first] == states[second]
+        error = same.std() / np.sqrt(len(same))
+        assert abs(same.mean() - exact[kept].sum()) < 6 * error + 1e-3, (same.mean(), exact[kept].sum(), error)
+
+
 def test_the_coupling_keeps_the_law_and_moves_as_few_as_it_can():
     """From multinomial(old) to multinomial(new); the share that moves is the total variation distance."""
     rng = np.random.default_rng(6)

@@ -1,0 +1,134 @@
+"""The hidden Markov network has the right families; the model's scores and predictions are those of brute force."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+
+DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0, 1], "region": ["N", "S"]})
+NETWORK = dg.hmm_network(DOMAIN, "region", "month")
+
+
+def rows(number, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.choice(DOMAIN.levels(name), number) for name in DOMAIN.names})
+
+
+@pytest.fixture(scope="module")
+def released():
+    budget = dg.Budget(2, unit=dg.PrivacyUnit("add-remove"))
+    mechanism = dg.LaplaceMechanism(2, tables="maximal")
+    return dg.release(dg.count(rows(200), NETWORK), mechanism, budget=budget, noise=dg.SeededNoise(0))
+
+
+@pytest.fixture(scope="module")
+def model(released):
+    held = np.zeros((2, 3), bool)
+    held[0, 1] = held[1, 2] = True
+    settings = {"iterations": 15, "burn_in": 15, "seed": 1, "held_out": held}
+    return dg.hidden_markov_model(released, 2, chain="region", time="month", **settings)
+
+
+def test_the_families_are_the_fields_by_chain_and_time():
+    assert {frozenset(family) for family in NETWORK.maximal_families} == {
+        frozenset(("kind", "region", "month")),
+        frozenset(("grave", "region", "month")),
+    }
+    for neighbours, moved in (("add-remove", 2), ("replace", 4)):
+        event = dg.LaplaceMechanism(1, tables="maximal").event(NETWORK, dg.PrivacyUnit(neighbours))
+        assert sum(m.sensitivity for m in event.measurements) == moved
+
+
+@pytest.mark.parametrize(
+    ("domain", "chain", "time", "message"),
+    [
+        (DOMAIN, "county", "month", "chain='county'"),
+        (DOMAIN, "region", None, "time=None"),
+        (DOMAIN, "month", "month", "two variables"),
+        (DOMAIN.restrict(["region", "month"]), "region", "month", "field"),
+    ],
+)
+def test_networks_without_a_chain_a_time_or_a_field_are_refused(domain, chain, time, message):
+    with pytest.raises(dg.NetworkError, match=message):
+        dg.hmm_network(domain, chain, time)
+
+
+def test_the_score_is_the_brute_force_one(model):
+    """Cell by cell and draw by draw: sum over states of P(state | neighbours) times the product over entries."""
+    log = rows(60, seed=2)
+    codes = dg.encode(log, DOMAIN).columns
+    total, many = 0.0, 0
+    transition = model.transition.reshape(-1, 2, 2)
+    states = model.states.reshape(-1, 2, 3)
+    for r in range(2):
+        for t in range(3):
+            mine = (codes["region"] == r) & (codes["month"] == t)
+            many += int(mine.sum())
+            likelihood = []
+            for d in range(len(states)):
+                weight = np.ones(2)
+                if t > 0:
+                    weight *= transition[d, states[d, r, t - 1]]
+                if t < 2:
+                    weight *= transition[d, :, states[d, r, t + 1]]
+                weight /= weight.sum()
+                for name in model.fields:
+                    law = model.emissions[name].reshape(-1, 2, DOMAIN.sizes[name])[d]
+                    weight *= np.prod(law[:, codes[name][mine]], axis=1)
+                likelihood.append(weight.sum())
+            total += np.log(np.mean(likelihood)) if mine.any() else 0.0
+    found = model.log_likelihood(codes)
+    assert found == (pytest.approx(total, rel=1e-9), many)
+    only = np.zeros((2, 3), bool)
+    only[1, 0] = True
+    part = model.log_likelihood(codes, only)
+    rest = model.log_likelihood(codes, ~only)
+    assert part[0] + rest[0] == pytest.approx(total, rel=1e-9)
+    assert part[1] + rest[1] == many
+
+
+def test_predicted_fields_average_over_draws(model):
+    cells = np.zeros((2, 3), bool)
+    cells[1, 2] = True
+    frame = model.predict_fields(cells)
+    states = model.states.reshape(-1, 2, 3)[:, 1, 2].astype(int)
+    law = model.emissions["kind"].reshape(-1, 2, 3)[np.arange(len(states)), states].mean(axis=0)
+    kind = frame[frame["field"] == "kind"]
+    np.testing.assert_allclose(kind["probability"], law)
+    assert kind["level"].tolist() == ["a", "b", "c"]
+    assert (frame["region"] == "S").all()
+    assert (frame["month"] == 3).all()
+
+
+def test_held_out_cells_are_not_learned_from(released):
+    """Whatever their released values, the draws are the same."""
+    held = np.zeros((2, 3), bool)
+    held[0, 1] = True
+    tables = {}
+    for key, table in released.value.tables.items():
+        changed = table.copy()
+        changed[tuple({"region": 0, "month": 1}.get(name, slice(None)) for name in key)] += 1000
+        tables[key] = changed
+    other = dg.NoisyCounts(NETWORK, tables, dict(released.value.laws), None)
+    settings = {"chain": "region", "time": "month", "iterations": 5, "burn_in": 5, "held_out": held, "seed": 3}
+    for inference in ("noise-aware", "plug-in"):
+        one = dg.hidden_markov_model(released.value, 2, inference=inference, **settings)
+        two = dg.hidden_markov_model(other, 2, inference=inference, **settings)
+        np.testing.assert_array_equal(one.states, two.states)
+        np.testing.assert_array_equal(one.transition, two.transition)
+
+
+def test_gaussian_releases_are_read_too():
+    mechanism = dg.GaussianMechanism(1, "1e-6", tables="maximal")
+    noisy = dg.release(dg.count(rows(200), NETWORK), mechanism, budget=dg.Budget(1, "1e-6"), noise=dg.SeededNoise(1))
+    made = dg.hidden_markov_model(noisy, 2, chain="region", time="month", iterations=5, burn_in=5, seed=0)
+    assert np.isfinite(made.log_joint).all()
+    assert made.provenance == noisy.provenance
+
+
+def test_held_out_cells_must_fit(released):
+    with pytest.raises(dg.ReleaseError, match="held_out"):
+        dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.zeros((3, 2), bool))
+    with pytest.raises(dg.ReleaseError, match="n_states"):
+        dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.ones((2, 3), bool))
