@@ -191,23 +191,6 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/seeded_noise.py": makes,
         "mechanisms/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
-<<<<<<< HEAD
-=======
-        "inference/conjugate.py": {"np.random.Generator"},
-        "inference/dirichlet.py": {"np.random.Generator"},
-        "inference/dirichlet_multinomial.py": {"np.random.Generator"},
-        "inference/exponential_family.py": {"np.random.Generator"},
-        "inference/moment_chain.py": {"np.random.Generator"},
-        "inference/moment_quadrature.py": {"np.random.Generator"},
-        "inference/moment_walk.py": {"np.random.Generator"},
-        "inference/noisy_sums.py": {"np.random.Generator"},
-        "inference/markov/latent.py": {"np.random.Generator"},
-        "inference/markov/sampler.py": {"np.random.Generator"},
-        "inference/markov/starts.py": {"np.random.Generator"},
-        "inference/markov/states.py": {"np.random.Generator"},
-        "inference/queries.py": {"np.random.Generator"},
-        "models/hmm.py": {"np.random.Generator", "np.random.default_rng"},
->>>>>>> i5
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
         "cli.py": {"np.random.default_rng"},
