@@ -42,9 +42,6 @@ LEVELS = [len(event_log.FIELDS[name]) for name in FIELDS]
 METHODS = ("not private", "Laplace, noise-aware", "Laplace, clipped at 0", "Laplace, clipped, 1 draw", "OPS")
 
 
-# (a) efficiency ------------------------------------------------------------------------------------------------------
-
-
 def laplace_estimates(n, repeats, sum_zero, rng):
     """The posterior mean and one posterior draw, each shape (repeats,), from two noisy counts clipped at 0.
 
@@ -109,9 +106,6 @@ def efficiencies(repeats):
     return pd.DataFrame(found, columns=["method", "n", "simulated", "error", "theory at n", "limit"])
 
 
-# (b) the adversary ---------------------------------------------------------------------------------------------------
-
-
 def log_mass(a, b, floor):
     """ln of the integral of x^(a-1) (1-x)^(b-1) over [floor, 1 - floor]; by symmetry always from the small tail."""
     a, b = max(a, b), min(a, b)
@@ -136,9 +130,6 @@ def adversary(steps, floor):
         ones, zeros = (ones + 1, zeros) if more >= less else (ones, zeros + 1)
         path.append(max(more, less))
     return np.array(path)
-
-
-# (c) held-out entries ------------------------------------------------------------------------------------------------
 
 
 def one_state(entries, seed):
@@ -241,9 +232,6 @@ def held_out(title, study, entries, splits):
         f"{pd.DataFrame(shown, index=mean.index).to_string()}\n"
     )
     return text, (title, mean, error)
-
-
-# figures -------------------------------------------------------------------------------------------------------------
 
 
 def draw_efficiency(axes, table):
