@@ -193,8 +193,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         import pandas as pd
 
         if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name] for name in X.columns})
+            names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
+            frame = (
+                X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name].to_numpy() for name in names})
+            )
+            validate_data(self, frame, reset=reset, skip_check_array=True)
             return frame.rename(columns=str)
         array: Any = self._array(X, reset=reset)
         names = self._names(array.shape[1]) if reset else list(self.model_.features)

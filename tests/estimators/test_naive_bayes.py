@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -263,6 +264,7 @@ HOLDERS = {
     "categorical": lambda frame: frame.assign(f=frame["f"].astype("category")),
     "nullable": lambda frame: frame.convert_dtypes(),
     "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
     "array": lambda frame: frame.to_numpy(dtype=object),
 }
 
