@@ -194,9 +194,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
         if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
             names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-            frame = (
-                X if isinstance(X, pd.DataFrame) else pd.DataFrame({str(name): X[name].to_numpy() for name in names})
-            )
+            frame: Any = X
+            if not isinstance(X, pd.DataFrame):
+                frame = pd.DataFrame({str(name): X[name].to_numpy() for name in names})
             validate_data(self, frame, reset=reset, skip_check_array=True)
             return frame.rename(columns=str)
         array: Any = self._array(X, reset=reset)
