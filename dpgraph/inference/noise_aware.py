@@ -30,6 +30,9 @@ Method = Literal["auto", "tables", "records", "normal"]
 #: What a compiled sweep takes for each latent row and each variable or measured table, and how long is long.
 SECONDS_PER_STEP, PATIENCE = 40e-9, 20.0
 
+#: Cells times the counts each may have, above which exact draws by tables take minutes.
+MOST_TABLE_WORK = 4e8
+
 #: The R-hat above which, or the effective size below which, chains of latent records are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
 
@@ -58,7 +61,8 @@ def noise_aware_posterior(
       their number; compiled by the ``fast`` extra.
     * ``"normal"``: independent joint draws under normal noise in the residual basis (``normal``); for coefficients with
       many rows, or tables whose counts are well above their noise.
-    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients; ``.reason`` says.
+    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for
+      thousands of cells with much noise; ``.reason`` says.
 
     Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``. Of
     the settings they take ``prior``, ``method``, ``draws`` and ``seed``.
@@ -148,6 +152,9 @@ def _chosen(given: Evidence, sweeps: int, passes: int) -> tuple[str, str]:
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s" if fast else "numba (the fast extra) is not there"
     if coefficients:
         return "normal", f"{why}, and coefficients have no independent tables"
+    scale = max(table.law.scale for table in given.tables)
+    if network.cell_count * min(rows, 80 * scale) > MOST_TABLE_WORK:
+        return "normal", f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
     return "tables", why
 
 
