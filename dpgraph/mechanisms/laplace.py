@@ -91,7 +91,8 @@ class LaplaceMechanism:
         if isinstance(network, MomentDescription):
             plan = self._planned_moments(network, unit)
             rho = rounded(Fraction(plan.sensitivity) ** 2 / (2 * Fraction(plan.law.scale) ** 2), up=True)
-            return Event("LaplaceMechanism", epsilon, measurements=(plan,), rho=rho)
+            # Named apart: accountants open the tables of "LaplaceMechanism", where a row moves a cell by one.
+            return Event("LaplaceMechanism on moments", epsilon, measurements=(plan,), rho=rho)
         measured = _measurements(self, network, unit)
         return Event("LaplaceMechanism", epsilon, measurements=measured, rho=_rho(measured, network, unit))
 

@@ -62,6 +62,20 @@ HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
 MUTANTS = (
     Mutant(
+        "moments priced as if they were tables",
+        "mechanisms/laplace.py",
+        '"LaplaceMechanism on moments"',
+        '"LaplaceMechanism"',
+        (f"{COMPOSITION}::test_moments_are_not_priced_as_tables",),
+    ),
+    Mutant(
+        "hidden states that see the log",
+        "estimators/hmm.py",
+        '"held_out": hidden, "seed": self._seed()}',
+        '"held_out": hidden, "seed": self._seed() + int(counts.sensitive_margin((self.chain,))[0])}',
+        ("tests/privacy/test_replay_models.py",),
+    ),
+    Mutant(
         "a margin read as if it had the noise of one cell",
         "inference/per_table.py",
         "CellNoise(table.law, table.values.size // values.size)",
