@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
-from dpgraph.privacy.selection import bounded_scores, draw_compositions
+from dpgraph.privacy.selection import Reals, bounded_scores, draw_compositions, draw_path
 
 Integers = npt.NDArray[np.int64]
 
@@ -32,7 +32,8 @@ class Noise(Protocol):
     """A source of integer noise and of selections. ``private`` says whether its draws are unpredictable.
 
     A selection's privacy: if two neighbours' scores differ by values within an interval of length r, the log ratio
-    of the probabilities of any candidate is at most r / scale, for ``choose``, ``flip`` and ``choose_composition``.
+    of the probabilities of any candidate is at most r / scale, for ``choose``, ``flip``, ``choose_composition`` and
+    ``choose_path``.
     """
 
     private: ClassVar[bool]
@@ -59,6 +60,20 @@ class Noise(Protocol):
 
         Returns:
             Shape (size, parts); every row sums to total.
+        """
+        ...
+
+    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
+        """``choose`` among all paths of states, scored by the sum over time, on a public Markov base measure.
+
+        Args:
+            scores: Integers, shape (steps, states).
+            scale: What the scores are divided by.
+            start: Public weights of the first state, shape (states,).
+            transition: Public weights of a state after a state, shape (states, states).
+
+        Returns:
+            Shape (steps,).
         """
         ...
 
@@ -103,6 +118,10 @@ class SecureNoise:
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
         """``selection.draw_compositions`` over the operating system's bits."""
         return draw_compositions(scores, scale, size, self.bits)
+
+    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
+        """``selection.draw_path`` over the operating system's bits."""
+        return draw_path(scores, scale, start, transition, self.bits)
 
     def bits(self, count: int) -> int:
         """The operating system's bits."""

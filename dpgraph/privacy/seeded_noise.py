@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpgraph.privacy.noise import Integers
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.selection import bounded_scores, draw_compositions
+from dpgraph.privacy.selection import Reals, bounded_scores, draw_compositions, draw_path
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,10 @@ class SeededNoise:
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
         """``selection.draw_compositions`` over the generator's bits."""
         return draw_compositions(scores, scale, size, self.bits)
+
+    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
+        """``selection.draw_path`` over the generator's bits."""
+        return draw_path(scores, scale, start, transition, self.bits)
 
     def bits(self, count: int) -> int:
         """Bits of the generator."""

@@ -1,7 +1,8 @@
-"""Selection in exact arithmetic: scores that cannot overflow, and exact draws of compositions.
+"""Selection in exact arithmetic: scores that cannot overflow, and exact draws of compositions and of state paths.
 
-A composition is a list of parts j_1, ..., j_K >= 0 with a fixed sum: a point of a lattice on the simplex. Bits come
-from the caller, so the same code serves the secure and the seeded source.
+A composition is a list of parts j_1, ..., j_K >= 0 with a fixed sum: a point of a lattice on the simplex. A path is a
+state at each of several time steps. Bits come from the caller, so the same code serves the secure and the seeded
+source.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,91 @@ def draw_compositions(
     return draws
 
 
+def draw_path(
+    scores: npt.NDArray[Any],
+    scale: float,
+    start: Reals,
+    transition: Reals,
+    bits: Callable[[int], int],
+    *,
+    precise: bool = False,
+) -> Integers:
+    """One exact draw of a path z with P(z) proportional to m(z) exp(sum_t scores[t, z_t] / scale).
+
+    m(z) = start[z_0] prod_t transition[z_t, z_t+1] is a public base measure. Forward filter, backward sample: the last
+    state first, each from its exact conditional law given the later ones, as ``draw_compositions`` draws parts.
+
+    Args:
+        scores: Integers, shape (steps, states).
+        scale: What the scores are divided by.
+        start: Shape (states,), every entry from 2^-64 to 1; what the entries sum to does not matter.
+        transition: Shape (states, states), likewise.
+        bits: ``bits(count)`` gives a uniform integer below 2^count.
+        precise: Leave every decision to decimal arithmetic; for tests.
+
+    Returns:
+        Shape (steps,).
+
+    Raises:
+        ReleaseError: If an entry of the base measure is out of range.
+    """
+    base = np.concatenate([start, np.ravel(transition)])
+    if not ((base >= 2.0**-64) & (base <= 1)).all():
+        raise ReleaseError("the base measure of a path must be from 2^-64 to 1 everywhere")
+    relative = _below_best(scores)
+    steps, states = relative.shape
+    filtered = _filtered(relative, scale, start, transition)
+    # A likelihood that is not 0 errs by 750 units in the last place, and every sum and product by one for each term.
+    error = np.inf if precise else (steps + 2) * (states + 800) * 2.0**-49
+    path = np.empty(steps, np.int64)
+    for t in range(steps - 1, -1, -1):
+        onward = np.ones(states) if t == steps - 1 else transition[:, path[t + 1]]
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(filtered[t] * onward)
+        uniform = bits(64)
+        state = _proposal(log_mass, uniform, error)
+        if state is None:
+            bounds = partial(_path_bounds, relative[: t + 1], scale, start, transition, onward)
+            state = _held_by(bounds, uniform, bits)
+        path[t] = state
+    return path
+
+
+def _filtered(relative: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Reals:
+    """The weight of each state at each step given the scores so far; every row sums to 1."""
+    likelihood = np.exp(relative.astype(np.float64) / scale)
+    filtered = np.empty_like(likelihood)
+    for t, here in enumerate(likelihood):
+        weight = (start if t == 0 else filtered[t - 1] @ transition) * here
+        filtered[t] = weight / weight.sum()
+    return filtered
+
+
+def _path_bounds(
+    relative: npt.NDArray[Any], scale: float, start: Reals, transition: Reals, onward: Reals, digits: int
+) -> tuple[list[Fraction], Fraction]:
+    """Cumulative probabilities of the last of some states, and a bound on their error, as ``_cumulative_bounds``."""
+    context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    divisor, largest = Fraction(scale), Fraction(0)
+    arcs = [[Decimal(float(value)) for value in row] for row in transition]
+    weight = [Decimal(float(value)) for value in start]
+    for t, row in enumerate(relative):
+        powers = [Fraction(int(score)) / divisor for score in row]
+        largest += max(abs(power) for power in powers)
+        if t > 0:
+            weight = [_dot(weight, [arc[k] for arc in arcs], context) for k in range(len(weight))]
+        weight = [context.multiply(w, _exp(power, context)) for w, power in zip(weight, powers, strict=True)]
+    terms = [context.multiply(w, Decimal(float(value))) for w, value in zip(weight, onward, strict=True)]
+    return _shares(terms, len(relative) * (2 * len(weight) + 8) + 2 * largest, context)
+
+
+def _dot(left: list[Decimal], right: list[Decimal], context: Context) -> Decimal:
+    total = Decimal(0)
+    for a, b in zip(left, right, strict=True):
+        total = context.add(total, context.multiply(a, b))
+    return total
+
+
 def _below_best(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Exact differences from the highest score of each row."""
     if scores.dtype.kind == "i" and max(abs(int(scores.max())), abs(int(scores.min()))) >= 2**62:
@@ -128,12 +215,18 @@ def _proposal(log_mass: Reals, uniform: int, error: float) -> int | None:
 
 def _decided(scores: npt.NDArray[Any], scale: float, left: int, uniform: int, bits: Callable[[int], int]) -> int:
     """The first part given what is left, by bounds that close in until one interval holds the uniform."""
+    return _held_by(lambda digits: _cumulative_bounds(scores, scale, left, digits), uniform, bits)
+
+
+def _held_by(bounds: Callable[[int], tuple[list[Fraction], Fraction]], uniform: int, bits: Callable[[int], int]) -> int:
+    """The value whose probability interval holds the uniform; more digits and more bits until the bounds decide."""
     count, digits = 64, 40
     while True:
-        cumulative, slack = _cumulative_bounds(scores, scale, left, digits)
+        cumulative, slack = bounds(digits)
         low, high = Fraction(uniform, 1 << count), Fraction(uniform + 1, 1 << count)
+        last = len(cumulative) - 1
         for value, edge in enumerate(cumulative):
-            if value == left or high <= edge - slack:
+            if value == last or high <= edge - slack:
                 if value == 0 or low >= cumulative[value - 1] + slack:
                     return value
                 break
@@ -160,14 +253,18 @@ def _cumulative_bounds(
     for row in masses[-2:0:-1]:
         suffix = [_convolved(row, suffix, at, context) for at in range(left + 1)]
     terms = [context.multiply(mass, suffix[left - value]) for value, mass in enumerate(masses[0])]
+    return _shares(terms, len(masses) * (2 * left + 8) + 2 * largest, context)
+
+
+def _shares(terms: list[Decimal], steps: Fraction, context: Context) -> tuple[list[Fraction], Fraction]:
+    """The cumulative shares of positive terms, and a bound on their absolute error after so many operations."""
     running, cumulative = Decimal(0), []
     for term in terms:
         running = context.add(running, term)
         cumulative.append(running)
-    steps = len(masses) * (2 * left + 8) + 2 * largest
     shares = [context.divide(edge, running) for edge in cumulative]
-    edges = [Fraction(share) if share.adjusted() > -2 * digits else Fraction(0) for share in shares]
-    return edges, (steps + 1) * Fraction(1, 10 ** (digits - 2))
+    edges = [Fraction(share) if share.adjusted() > -2 * context.prec else Fraction(0) for share in shares]
+    return edges, (steps + len(terms) + 1) * Fraction(1, 10 ** (context.prec - 2))
 
 
 def _exp(power: Fraction, context: Context) -> Decimal:

@@ -22,9 +22,11 @@ from dpgraph.privacy.selection import (
     DEEPEST,
     _cumulative_bounds,
     _decided,
+    _path_bounds,
     _proposal,
     bounded_scores,
     draw_compositions,
+    draw_path,
 )
 from tests.selection import compositions, permute_and_flip, softmax
 
@@ -218,3 +220,78 @@ def test_selection_takes_no_seed():
     """S3: nothing in its signatures could carry one."""
     for function in (SecureNoise.choose, SecureNoise.flip, SecureNoise.choose_composition, SecureNoise.bits):
         assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state", "generator"}
+
+
+PATH_SCORES = np.array([[0, -3, -9], [-2, 0, -30], [-5, -1, 0]], np.int64)
+START, STEP = np.array([0.5, 0.3, 0.2]), np.array([[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.001, 0.009, 0.99]])
+EVERY_PATH = list(itertools.product(range(3), repeat=3))
+
+
+def path_logits(scale):
+    """ln m(z) + score(z) / scale of every path, from the definition."""
+    log = [np.log(START[z[0]]) + np.log(STEP[z[0], z[1]]) + np.log(STEP[z[1], z[2]]) for z in EVERY_PATH]
+    return np.array(log) + [sum(PATH_SCORES[t, k] for t, k in enumerate(z)) / scale for z in EVERY_PATH]
+
+
+@pytest.mark.parametrize(
+    ("way", "shift"), [("secure", 0), ("secure", 2**80), ("seeded", 2**61), ("precise", 0), ("precise", 2**80)]
+)
+def test_paths_have_their_law_and_not_that_of_a_wrong_scale(way, shift):
+    scores = PATH_SCORES + np.array(shift, dtype=object) if shift >= 2**63 else PATH_SCORES + shift
+    noise = SeededNoise(2) if way == "seeded" else SecureNoise()
+    if way == "precise":
+        drawn = [draw_path(scores, 4.0, START, STEP, noise.bits, precise=True) for _ in range(3_000)]
+    else:
+        drawn = [noise.choose_path(scores, 4.0, START, STEP) for _ in range(12_000)]
+    draws = [EVERY_PATH.index(tuple(z)) for z in np.array(drawn).tolist()]
+    assert pvalue(draws, softmax(path_logits(4.0))) > LEVEL
+    for factor in (2 / 3, 3 / 2):
+        assert pvalue(draws, softmax(path_logits(4.0 * factor))) < LEVEL
+
+
+def test_floats_propose_only_the_paths_that_decimals_confirm():
+    """The same bits through both routes give the same paths, whatever the scores, also where likelihoods vanish."""
+    rng = np.random.default_rng(1)
+    for trial in range(100):
+        steps, states = rng.integers(1, 7), rng.integers(1, 5)
+        scores = -rng.integers(0, 10 ** rng.integers(1, 14), (steps, states))
+        scale = float(10.0 ** rng.integers(-2, 10))
+        start, transition = (np.maximum(rng.random(shape) ** 8, 1e-6) for shape in (states, (states, states)))
+        routes = [
+            draw_path(scores, scale, start, transition, SeededNoise(trial).bits, precise=precise)
+            for precise in (False, True)
+        ]
+        assert routes[0].tolist() == routes[1].tolist()
+
+
+def test_the_sequence_of_states_is_exact():
+    """Enumerated: the conditional laws from the rigorous bounds multiply to the joint law to 25 digits."""
+    from decimal import Context, Decimal
+
+    context = Context(prec=60)
+
+    def power(score):
+        return Fraction(context.exp(context.divide(Decimal(int(score)), Decimal(4))))
+
+    def mass(z):
+        base = Fraction(START[z[0]]) * Fraction(STEP[z[0], z[1]]) * Fraction(STEP[z[1], z[2]])
+        return base * power(sum(PATH_SCORES[t, k] for t, k in enumerate(z)))
+
+    whole = sum(mass(z) for z in EVERY_PATH)
+    for z in EVERY_PATH:
+        sequence = Fraction(1)
+        for t in (2, 1, 0):
+            onward = np.ones(3) if t == 2 else STEP[:, z[t + 1]]
+            cumulative, slack = _path_bounds(PATH_SCORES[: t + 1], 4.0, START, STEP, onward, 40)
+            assert slack < Fraction(1, 10**25)
+            sequence *= cumulative[z[t]] - (cumulative[z[t] - 1] if z[t] else 0)
+        assert abs(sequence - mass(z) / whole) < Fraction(1, 10**25)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1e-30, 2.0, np.nan])
+def test_a_base_measure_out_of_range_is_refused(bad):
+    transition = STEP.copy()
+    transition[1, 2] = bad
+    for measures in ((START, transition), (np.array([0.5, 0.3, bad]), STEP)):
+        with pytest.raises(ReleaseError, match="base measure"):
+            SecureNoise().choose_path(PATH_SCORES, 4.0, *measures)

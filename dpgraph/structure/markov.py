@@ -1,0 +1,88 @@
+"""What a private Gibbs sampler of a hidden Markov model published: every sweep of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpgraph.privacy.records import Provenance
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Integers, Reals
+
+
+def check_markov_network(network: Network, chain: str, time: str) -> tuple[str, ...]:
+    """The fields of a hidden Markov network: every other variable, and each has the chain and the time as parents.
+
+    Raises:
+        NetworkError: If the network is of another kind.
+    """
+    fields = tuple(name for name in network.domain.names if name not in (chain, time))
+    roots = chain != time and all(name in network.domain and not network.parents[name] for name in (chain, time))
+    if not (roots and fields and all(set(network.parents[name]) == {chain, time} for name in fields)):
+        raise NetworkError(
+            f"the network is not a hidden Markov network of {chain!r} and {time!r}; make one with hmm_network"
+        )
+    return fields
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovSweeps:
+    """The states, emissions and transitions of every sweep; labels mean the same from one sweep to the next, mostly.
+
+    Attributes:
+        network: As ``hmm_network``.
+        chain: The variable whose levels are the chains.
+        time: The variable whose levels are the time steps, in order.
+        transition: P(next state | state), shape (sweeps, states, states).
+        emissions: For each field P(level | state), shape (sweeps, states, levels).
+        states: Shape (sweeps, chains, steps).
+        provenance: What was released, for whom, and whether the noise was private.
+
+    Raises:
+        NetworkError: If the parts do not fit each other.
+    """
+
+    network: Network
+    chain: str
+    time: str
+    transition: Reals
+    emissions: FrozenMap[str, Reals]
+    states: Integers
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        fields = check_markov_network(self.network, self.chain, self.time)
+        object.__setattr__(self, "transition", frozen_array(self.transition, np.float64))
+        object.__setattr__(self, "states", frozen_array(self.states, np.int64))
+        if set(self.emissions) != set(fields):
+            raise NetworkError("every field needs its emissions, and no other")
+        frozen = FrozenMap((name, frozen_array(self.emissions[name], np.float64)) for name in fields)
+        object.__setattr__(self, "emissions", frozen)
+        sweeps, size = self.transition.shape[:2] if self.transition.ndim == 3 else (0, 0)
+        wanted = {name: (sweeps, size, self.network.domain.sizes[name]) for name in fields}
+        fits = all(frozen[name].shape == shape for name, shape in wanted.items())
+        if not (fits and self.transition.shape == (sweeps, size, size) and self.transition.size):
+            raise NetworkError("the transitions and emissions of the sweeps do not fit each other")
+        if self.states.shape != (sweeps, *self.network.shape((self.chain, self.time))):
+            raise NetworkError(f"the states have the wrong shape {self.states.shape}")
+        if self.states.min() < 0 or self.states.max() >= size:
+            raise NetworkError(f"a state is not one of 0 to {size - 1}")
+        for law in (self.transition, *frozen.values()):
+            if not (np.isfinite(law).all() and (law >= 0).all() and np.allclose(law.sum(axis=2), 1, atol=1e-6)):
+                raise NetworkError("transitions and emissions must be non-negative and sum to 1 in each state")
+
+    @property
+    def sweeps(self) -> int:
+        """How many sweeps there are, the last one last."""
+        return self.transition.shape[0]
+
+    @property
+    def n_states(self) -> int:
+        """The number of hidden states."""
+        return self.transition.shape[1]
+
+    def __repr__(self) -> str:
+        return f"MarkovSweeps({self.n_states} states, {len(self.emissions)} fields, {self.sweeps} sweeps)"
