@@ -49,12 +49,14 @@ _HOMES = {
     "FourierMechanism": "mechanisms.fourier",
     "UnprovedGuaranteeWarning": "mechanisms.fourier",
     "PosteriorSample": "mechanisms.posterior_sample",
+    "GibbsSample": "mechanisms.gibbs_sample",
     "MapEstimate": "mechanisms.map_estimate",
     "PrivateQuantile": "mechanisms.quantile",
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
     "NoisyMoments": "structure.moments",
+    "MarkovSweeps": "structure.markov",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -65,6 +67,7 @@ _HOMES = {
     "NaiveBayesEnsemble": "models.naive_bayes",
     "HiddenMarkovModel": "models.hmm",
     "hidden_markov_model": "models.hmm",
+    "sampled_markov_model": "models.markov_sweeps",
     "query": "files.pgmpy",
     "sample_rows": "inference.queries",
     "save": "files.documents",
@@ -91,9 +94,11 @@ __all__ = [
     "DomainWarning",
     "FourierMechanism",
     "GaussianMechanism",
+    "GibbsSample",
     "HiddenMarkovModel",
     "LaplaceMechanism",
     "MapEstimate",
+    "MarkovSweeps",
     "NaiveBayes",
     "NaiveBayesEnsemble",
     "Network",
@@ -134,6 +139,7 @@ __all__ = [
     "read_network",
     "release",
     "sample_rows",
+    "sampled_markov_model",
     "save",
     "sufficient_statistics",
     "to_datatree",
@@ -155,11 +161,13 @@ if TYPE_CHECKING:
     from dpgraph.inference.queries import sample_rows
     from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
     from dpgraph.mechanisms.gaussian import GaussianMechanism
+    from dpgraph.mechanisms.gibbs_sample import GibbsSample
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.mechanisms.map_estimate import MapEstimate
     from dpgraph.mechanisms.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.quantile import PrivateQuantile
     from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+    from dpgraph.models.markov_sweeps import sampled_markov_model
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import (
@@ -178,6 +186,7 @@ if TYPE_CHECKING:
     from dpgraph.statistics.moments import sufficient_statistics
     from dpgraph.structure import expfam
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
+    from dpgraph.structure.markov import MarkovSweeps
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities

@@ -13,8 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.inference.markov.sampler import check_settings
+from dpgraph.mechanisms.gibbs_sample import GibbsSample
 from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
@@ -56,13 +58,17 @@ class PrivateHMM(BaseEstimator):
         iterations: Draws of each sampler chain.
         burn_in: Sweeps before the first draw.
         chains: Independent sampler chains; ``diagnostics_`` compares them.
+        mechanism: ``"laplace"`` (default), or ``"gibbs"``: ``GibbsSample``, whose sampler reads the rows at every
+            update, for comparison. ``inference``, ``sampler``, ``iterations``, ``burn_in`` and ``chains`` have no
+            meaning there.
+        sweeps: Of ``mechanism="gibbs"``.
         budget: What to charge; None makes a budget of exactly one fit each time.
         unit: Whom to protect where ``budget`` is None; see above for what None means.
         random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
 
     Attributes:
-        release_: The release of noisy counts, with its event and unit.
+        release_: The release of noisy counts, or of sweeps, with its event and unit.
         privacy_cost_: What the fit cost.
         model_: The fitted ``HiddenMarkovModel``.
         transition_: The mean of P(next state | state), a DataFrame.
@@ -95,6 +101,8 @@ class PrivateHMM(BaseEstimator):
         iterations: int = 200,
         burn_in: int = 100,
         chains: int = 2,
+        mechanism: str = "laplace",
+        sweeps: int = 3,
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -112,6 +120,8 @@ class PrivateHMM(BaseEstimator):
         self.iterations = iterations
         self.burn_in = burn_in
         self.chains = chains
+        self.mechanism = mechanism
+        self.sweeps = sweeps
         self.budget = budget
         self.unit = unit
         self.random_state = random_state
@@ -131,9 +141,9 @@ class PrivateHMM(BaseEstimator):
         """
         numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         check_settings(self.n_states, self.sampler, self.inference, numbers)
-        mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
         network = hmm_network(self._domain(log), self.chain, self.time)
         hidden = self._held_out(network.domain, held_out)
+        mechanism = self._mechanism(network.domain, hidden)
         if self.n_states > (~hidden).sum():
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
@@ -143,11 +153,8 @@ class PrivateHMM(BaseEstimator):
         counts = count(rows, network)
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
-        settings = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "seed": self._seed()}
-        self.model_: HiddenMarkovModel = hidden_markov_model(
-            self.release_, self.n_states, chain=self.chain, time=self.time, **settings, **choices
-        )
+        self.model_: HiddenMarkovModel = self._model(numbers | choices)
         self.transition_ = self.model_.transition_frame()
         self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}
         self.states_ = self.model_.state_probabilities
@@ -188,10 +195,27 @@ class PrivateHMM(BaseEstimator):
         total, entries = self.model_.log_likelihood(codes.columns, cells)
         return total / entries if entries else float("nan")
 
+    def _mechanism(self, domain: Domain, hidden: npt.NDArray[np.bool_]) -> LaplaceMechanism | GibbsSample:
+        """Noise on the tables, or a sampler that reads the rows and leaves the held-out cells alone."""
+        epsilon = exact(self.epsilon)
+        if self.mechanism == "laplace":
+            return LaplaceMechanism(epsilon, tables="maximal")
+        if self.mechanism != "gibbs":
+            raise ReleaseError(f"mechanism must be 'laplace' or 'gibbs'; got {self.mechanism!r}")
+        chains, times = domain.levels(self.chain), domain.levels(self.time)
+        cells = tuple((chains[r], times[t]) for r, t in np.argwhere(hidden))
+        return GibbsSample(epsilon, self.n_states, self.sweeps, self.chain, self.time, held_out=cells)
+
+    def _model(self, settings: dict[str, Any]) -> HiddenMarkovModel:
+        """The model of what was released, noisy tables or sweeps."""
+        if self.mechanism == "gibbs":
+            return sampled_markov_model(self.release_)
+        return hidden_markov_model(self.release_, self.n_states, chain=self.chain, time=self.time, **settings)
+
     def _seed(self) -> int:
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
 
-    def _budget(self, mechanism: LaplaceMechanism) -> Budget:
+    def _budget(self, mechanism: LaplaceMechanism | GibbsSample) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
         default = "replace" if self.person is None or self.rows_per_person == 1 else "add-remove"
         unit = self.unit

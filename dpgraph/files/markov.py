@@ -1,4 +1,4 @@
-"""A fitted hidden Markov model as plain values, every draw of it, and back."""
+"""A fitted hidden Markov model, or the sweeps of a private sampler, as plain values, every draw, and back."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 from dpgraph.files.plain import integers_of, plain_tables, provenance_of, tables_of
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.models.markov_sweeps import INFERENCE
+from dpgraph.privacy.records import Provenance, ReleaseError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
 
@@ -28,7 +30,7 @@ def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovMode
     Raises:
         ReleaseError, NetworkError: If they do not.
     """
-    if plain["inference"] not in get_args(Inference) or plain["sampler"] not in get_args(Sampler):
+    if plain["inference"] not in (*get_args(Inference), INFERENCE) or plain["sampler"] not in get_args(Sampler):
         raise ReleaseError("the inference or the sampler is not one of dpgraph's")
     acceptance = plain["acceptance"]
     if not all(isinstance(share, float) for share in acceptance.values()):
@@ -51,3 +53,26 @@ def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovMode
         FrozenMap(acceptance),
         provenance_of(plain),
     )
+
+
+def plain_sweeps(sweeps: MarkovSweeps) -> dict[str, Any]:
+    """The sweeps as nested lists."""
+    arrays = {name: getattr(sweeps, name).tolist() for name in ("transition", "states")}
+    named = {"kind": "markov-sweeps", "chain": sweeps.chain, "time": sweeps.time}
+    return named | arrays | {"emissions": plain_tables(sweeps.emissions)}
+
+
+def sweeps_of(plain: dict[str, Any], network: Network, provenance: Provenance) -> MarkovSweeps:
+    """The inverse of ``plain_sweeps``; the value checks that its parts fit.
+
+    Raises:
+        ReleaseError, NetworkError: If they do not, or the event made another number of sweeps.
+    """
+    emissions, transition = tables_of(plain["emissions"]), tables_of({"transition": plain["transition"]})["transition"]
+    if not all(isinstance(plain[name], str) for name in ("chain", "time")):
+        raise ReleaseError("the chain or the time is not a name")
+    made = (plain["chain"], plain["time"], transition, emissions, integers_of(plain["states"]))
+    sweeps = MarkovSweeps(network, *made, provenance)
+    if sum(selection.draws for selection in provenance.event.selections) != 2 * sweeps.sweeps:
+        raise ReleaseError("the sweeps are not as many as the event made")
+    return sweeps

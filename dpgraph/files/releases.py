@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.markov import plain_sweeps, sweeps_of
 from dpgraph.files.moments import moments_of, plain_moments
 from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, provenance_of, tables_of, whole
 from dpgraph.privacy.records import Provenance, Release, ReleaseError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
@@ -26,6 +28,8 @@ def plain_release(release: Release[Any]) -> tuple[Network | None, dict[str, Any]
             return chosen.network, {"kind": "probabilities", "tables": plain_tables(chosen.tables)}
         case (Probabilities(network=network), *_) as draws if _same_network(draws):
             return network, {"kind": "draws", "draws": [plain_tables(draw.tables) for draw in draws]}
+        case MarkovSweeps() as sweeps:
+            return sweeps.network, plain_sweeps(sweeps)
         case NoisyMoments() as noisy:
             return None, plain_moments(noisy)
         case (float(), *_) as numbers if all(isinstance(number, float) for number in numbers):
@@ -57,6 +61,8 @@ def _value(plain: dict[str, Any], network: Network | None, provenance: Provenanc
             if sum(selection.draws for selection in provenance.event.selections) not in (0, len(plain["draws"])):
                 raise ReleaseError("the draws are not as many as the event made")
             return tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
+        case "markov-sweeps" if network is not None:
+            return sweeps_of(plain, network, provenance)
         case kind:
             raise ReleaseError(f"a release of kind {kind!r} is not known, is empty, or has a network where it has none")
 

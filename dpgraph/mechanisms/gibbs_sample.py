@@ -82,7 +82,7 @@ class GibbsSample:
     Args:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
         states: The number of hidden states.
-        sweeps: How many; two updates each.
+        sweeps: How many; two updates each. Few are best at small epsilons: what mixing gains, tempering loses.
         chain: The variable whose levels are the chains.
         time: The variable whose levels are the time steps, in order.
         delta: 0, or what zCDP is converted at.
@@ -106,7 +106,7 @@ class GibbsSample:
 
     epsilon: Number
     states: int
-    sweeps: int = 5
+    sweeps: int = 3
     chain: str = "region"
     time: str = "month"
     _: KW_ONLY

@@ -200,3 +200,30 @@ def test_a_domain_may_be_inferred_by_name_with_a_warning(log):
         dg.PrivateHMM(2, "infer", iterations=2, burn_in=2).fit(rows)
     with warnings.catch_warnings(), pytest.raises(dg.DomainError, match="infer"):
         dg.PrivateHMM(2, "guess").fit(rows)
+
+
+def test_a_sampler_that_reads_the_rows_is_charged_and_learns_nothing_from_held_out_cells(log):
+    """At epsilon 300 most states are found; what is in a held-out cell changes nothing."""
+    held = pd.DataFrame({"region": ["North", "Coast"], "month": ["2021-05", "2022-02"]})
+    domain, unit = DOMAIN, dg.PrivacyUnit("add-remove")
+    where = (log.rows["region"] == "North") & (log.rows["month"] == "2021-05")
+
+    def fit(rows):
+        how = {"mechanism": "gibbs", "sweeps": 8, "unit": unit, "noise": dg.SeededNoise(5)}
+        return dg.PrivateHMM(3, domain, epsilon=300, **how).fit(rows, held_out=held)
+
+    model, without = fit(log.rows), fit(log.rows[~where])
+    assert recovered(model, log) >= 0.9
+    assert model.predict().equals(without.predict())
+    assert model.privacy_cost_.epsilon == 300
+    assert model.release_.event.mechanism == "GibbsSample"
+    assert model.release_.value.sweeps == 8
+    assert np.isfinite(model.score(log.rows))
+    assert len(model.predict_fields()) == 2 * 13
+
+
+def test_an_unknown_mechanism_is_refused_before_anything_is_charged(log):
+    budget = dg.Budget(1)
+    with pytest.raises(dg.ReleaseError, match="mechanism must be"):
+        dg.PrivateHMM(3, DOMAIN, mechanism="gauss", budget=budget).fit(log.rows)
+    assert budget.spent == 0

@@ -221,7 +221,7 @@ def test_many_sweeps_have_the_tempered_posterior_as_their_law():
 
 def test_the_event_is_priced_by_basic_and_by_zcdp():
     """Ten updates at 1/10: epsilon 1, and 10 x 0.01 / 8 of rho; with a delta each update may cost more."""
-    event = GibbsSample(1, states=2).event(NETWORK, UNITS[0])
+    event = GibbsSample(1, states=2, sweeps=5).event(NETWORK, UNITS[0])
     (selection,) = event.selections
     assert (event.epsilon, event.delta, event.rho) == (1, 0, Fraction(1, 80))
     assert (selection.law, selection.draws, selection.epsilon) == ("softmax", 10, Fraction(1, 10))
