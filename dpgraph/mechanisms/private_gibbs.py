@@ -1,13 +1,17 @@
-"""What Markov chain Monte Carlo on private rows would cost, update by update; no mechanism is offered, and here is why.
+"""What Markov chain Monte Carlo on private rows costs, update by update.
 
 Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Each update is the
 exponential mechanism, or a Metropolis step, and is charged (MATHS 6). These functions price such samplers and give the
-acceptance probabilities that have a price; nothing here reads rows or draws anything. dpgraph does not run them:
+acceptance probabilities that have a price; nothing here reads rows or draws anything. ``GibbsSample`` runs one, for a
+hidden Markov model, where all states are one update; ``annealing`` has Barker's step and annealed importance sampling
+as functions. No other is offered, and these are the reasons:
 
 * The price is for every update, thousands of them, whether or not the chain has mixed. Noise on the statistics is
   charged once (``LaplaceMechanism``), any number of updates on it is free, and the prior may still be changed.
 * The last state of a chain is not a posterior sample: the cheaper charge for one sample needs convergence, which
-  cannot be verified. ``PosteriorSample`` draws exactly instead.
+  cannot be verified. ``PosteriorSample`` draws exactly instead. A hidden Markov model has no exact sampler: given
+  emissions its states are summed out in closed form and given states its emissions are, but not both, and a sum over
+  all states has states^cells terms.
 * Plain Metropolis is not differentially private at all. Take one row, x = 0 or 1 with P(1) = theta, theta = 0.4 now
   and 0.6 proposed. If x = 1 the log ratio is ln 1.5 > 0 and the step is always accepted; if x = 0 it is ln(2/3) and
   the step is rejected with probability 1/3. A chain that stays put proves that x = 0: 1/3 against 0, and no epsilon.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dpgraph.structure.markov import MarkovSweeps
 INFERENCE = "private-gibbs"
 
 
-def sampled_markov_model(sweeps: MarkovSweeps | Release[MarkovSweeps], keep: int | None = None) -> HiddenMarkovModel:
+def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None = None) -> HiddenMarkovModel:
     """The last sweeps of a release by ``GibbsSample`` as draws of a model; free.
 
     They are draws of a tempered posterior, once the sampler has forgotten its start, and spread more widely than the
