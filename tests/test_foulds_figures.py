@@ -92,3 +92,17 @@ def test_every_method_has_a_score_at_every_epsilon():
     assert set(scores) == {(method, epsilon) for method in study.METHODS for epsilon in study.EPSILONS}
     for method in study.METHODS:
         assert abs(scores[method, 10] - scores["not private", 10]) < 0.2
+
+
+def test_the_charged_sampler_has_a_score_between_nothing_and_the_truth():
+    """At epsilon 1000 on 11 500 entries it is within 0.15 nats of the simulation's own model, at 0.01 it is not."""
+    log = study.event_log.simulate(40.0, 2)
+    held = np.zeros(log.states.shape, bool)
+    held[:, ::9] = True
+    good, poor = (study.charged_sweeps(log, held, epsilon, 1, "adaptive") for epsilon in (1000, 0.01))
+    codes = study.dg.encode(log.rows, study.DOMAIN).columns
+    inside = held[codes["region"], codes["month"]]
+    states = log.states[codes["region"], codes["month"]][inside]
+    known = sum(np.log(study.event_log.EMISSIONS[f][states, codes[f][inside]]) for f in study.FIELDS).mean()
+    assert known - 0.15 < good < known + 0.05
+    assert poor < good - 0.1

@@ -60,7 +60,86 @@ ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
 PERSONS, MARKOV = "tests/statistics/test_persons.py", "tests/inference/markov/test_latent.py"
 HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
+GIBBS, GIBBS_COSTS = "tests/mechanisms/test_gibbs_sample.py", "tests/mechanisms/test_private_gibbs.py"
+
 MUTANTS = (
+    Mutant(
+        "an update of Gibbs sampling at Delta, not 2 Delta",
+        "mechanisms/private_gibbs.py",
+        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(2 * _delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
+        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(_delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
+        (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
+    ),
+    Mutant(
+        "a random scan with the paper's discount",
+        "mechanisms/private_gibbs.py",
+        "    return gibbs_update_cost(sensitivity)\n",
+        "    return PrivacyCost(Fraction(math.log1p(math.expm1(2 * float(_delta(sensitivity))) / latents)))\n",
+        (f"{GIBBS_COSTS}::test_a_random_scan_is_not_amplified_where_the_state_is_public",),
+    ),
+    Mutant(
+        "an annealed update without its power",
+        "mechanisms/private_gibbs.py",
+        "(2 * _power(beta) * delta for beta in powers)",
+        "(2 * delta for beta in powers)",
+        (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
+    ),
+    Mutant(
+        "updates of disjoint latent variables at the mean of their prices",
+        "mechanisms/private_gibbs.py",
+        "return PrivacyCost(2 * max(deltas))",
+        "return PrivacyCost(2 * sum(deltas) / len(deltas))",
+        (f"{GIBBS_COSTS}::test_a_sweep_over_latent_variables_of_a_row_each_costs_one_update",),
+    ),
+    Mutant(
+        "Barker's step with plain Metropolis's acceptance",
+        "mechanisms/annealing.py",
+        "float(barker_acceptance(there - here))",
+        "float(np.exp(min(0.0, there - here)))",
+        ("tests/mechanisms/test_annealing.py::test_a_step_costs_at_most_its_price_and_nearly_all_of_it",),
+    ),
+    Mutant(
+        "a replaced entry of a log that moves one cell only",
+        "mechanisms/gibbs_sample.py",
+        "moves = unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "moves = unit.rows_per_person",
+        (f"{GIBBS}::test_epsilon_is_attained_by_an_entry_that_contradicts_all_others",),
+    ),
+    Mutant(
+        "a sweep charged as one update",
+        "mechanisms/gibbs_sample.py",
+        "exact(mechanism.delta, zero=True), 2 * mechanism.sweeps",
+        "exact(mechanism.delta, zero=True), mechanism.sweeps",
+        (f"{GIBBS}::test_epsilon_is_attained_by_an_entry_that_contradicts_all_others",),
+    ),
+    Mutant(
+        "states charged for one field of an entry",
+        "mechanisms/gibbs_sample.py",
+        "        apart = apart + (law",
+        "        apart = np.maximum(apart, 0) * 0 + (law",
+        (f"{GIBBS}::test_no_neighbours_move_the_scores_over_a_longer_interval_than_is_paid_for",),
+    ),
+    Mutant(
+        "a sampler that starts from the rows",
+        "mechanisms/gibbs_sample.py",
+        "np.zeros((self.states, c.shape[-1]), np.int64)",
+        "np.tile(c.sum(axis=(0, 1)), (self.states, 1))",
+        (f"{GIBBS}::test_no_neighbours_move_the_scores_over_a_longer_interval_than_is_paid_for",),
+    ),
+    Mutant(
+        "a path drawn without its past",
+        "privacy/selection.py",
+        "(start if t == 0 else filtered[t - 1] @ transition) * here",
+        "(start if t == 0 else 1.0) * here",
+        (f"{SELECTION}::test_paths_have_their_law_and_not_that_of_a_wrong_scale",),
+    ),
+    Mutant(
+        "held-out cells that teach",
+        "mechanisms/gibbs_sample.py",
+        "counts[_flags(self, statistics.network, shape)] = 0",
+        "counts[_flags(self, statistics.network, shape)] += 0",
+        (f"{GIBBS}::test_held_out_cells_teach_nothing",),
+    ),
     Mutant(
         "moments priced as if they were tables",
         "mechanisms/laplace.py",
