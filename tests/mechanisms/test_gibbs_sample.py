@@ -4,6 +4,7 @@ The enumerations run the mechanism itself with a noise source that records score
 """
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
+from dpgraph.files.documents import document
 from dpgraph.mechanisms.gibbs_sample import TRANSITION_FLOOR, GibbsSample
 from dpgraph.mechanisms.lattice import UNIT
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -378,3 +380,43 @@ def test_scores_stay_exact_however_many_rows_there_are():
     ]
     low, high = (round(math.log(p) * UNIT) for p in (0.1, 0.9))
     assert gap == [[0] * 4, [0, 0, high, low]]
+
+
+class Replayed:
+    """Answers without a look at the scores."""
+
+    private = True
+
+    def __init__(self):
+        self.asked = 0
+
+    def _next(self, size):
+        self.asked += 1
+        return int(np.random.default_rng(self.asked).integers(size))
+
+    def choose(self, scores, scale):
+        return self._next(len(scores))
+
+    def choose_path(self, scores, scale, start, transition):
+        return np.array([self._next(len(start)) for _ in scores])
+
+    def bits(self, count):
+        return self._next(2**32) << (count - 32)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_same_choices_give_the_same_bytes(unit, recwarn):
+    """Replay (S7): release, file, model and budget of different data sets, one of them empty."""
+
+    def downstream(rows):
+        budget = dg.Budget(1, unit=unit)
+        release = dg.release(counted(NETWORK, rows), GibbsSample(1, states=2), budget=budget, noise=Replayed())
+        model = dg.sampled_markov_model(release)
+        seen = [repr(release), repr(budget), json.dumps(document(release)), json.dumps(document(model))]
+        return [*seen, model.predict().to_csv(), repr(model.diagnostics)]
+
+    one = downstream({(0, 0, 0): 7, (1, 1, 1): 2})
+    assert downstream({(0, 1, 1): 9}) == one
+    if not unit.n_is_public:
+        assert downstream({}) == downstream({(0, 1, 0): 10**9}) == one
+    assert not recwarn.list
