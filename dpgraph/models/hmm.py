@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import mixing, renamed
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
+from dpgraph.models.known_entries import with_known_entries
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -274,6 +275,7 @@ def hidden_markov_model(
     iterations: int = 200,
     burn_in: int = 100,
     held_out: Flags | None = None,
+    entries: npt.ArrayLike | None = None,
     seed: int | np.random.Generator | None = None,
     fast: bool | None = None,
 ) -> HiddenMarkovModel:
@@ -291,6 +293,8 @@ def hidden_markov_model(
         iterations: Draws of each.
         burn_in: Sweeps before the first.
         held_out: Cells not to learn from, shape (chains, steps).
+        entries: The number of entries of each cell where it is public, shape (chains, steps); else it is learned from
+            the noisy tables of the fields, which all sum to it.
         seed: For the draws; what was released is public, so a seed is fine here.
         fast: Compiled loops; None uses them where numba is installed.
 
@@ -299,6 +303,9 @@ def hidden_markov_model(
     """
     value, provenance = released_value(noisy)
     given = log_evidence(value, chain, time)
+    if entries is not None and inference == "plug-in":
+        raise ReleaseError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
+    given = given if entries is None else with_known_entries(given, entries)
     if held_out is not None:
         if np.shape(held_out) != given.shape:
             raise ReleaseError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
@@ -314,7 +321,7 @@ def hidden_markov_model(
         chain,
         time,
         named.transition,
-        FrozenMap((name, named.emissions[..., c]) for name, c in zip(names, given.fields, strict=True)),
+        FrozenMap((name, named.emissions[..., c]) for name, c in zip(names, given.fields, strict=False)),
         named.states,
         named.log_joint,
         named.entries.mean(axis=0),
