@@ -134,6 +134,7 @@ class GibbsSample:
             raise ReleaseError(f"temperature must be 'adaptive' or 'fixed'; got {self.temperature!r}")
         try:
             object.__setattr__(self, "held_out", tuple((chain, time) for chain, time in self.held_out))
+            hash(self.held_out)
         except (TypeError, ValueError):
             raise ReleaseError(f"held_out must be (chain, time) pairs of levels; got {self.held_out!r}") from None
 
