@@ -89,14 +89,14 @@ def rows_of(multiset):
 def test_no_data_sets_are_told_apart_better_than_epsilon(still, unit, temperature, largest):
     """All data sets of up to 3 rows, all neighbours, all states and emissions of 2 chains x 2 steps, 1 binary field.
 
-    It is not tight with 3 rows, as the normalisers move only where the data are concentrated: the next test.
+    With so few rows 0.75 to 0.98 of it is reached; all of it where the data are concentrated: the next test.
     """
     mechanism = GibbsSample(6, states=2, sweeps=1, grid=3, floor=0.1, temperature=temperature)
     pairs = neighbours(len(KINDS), largest, unit)
     laws = {m: sweep_law(mechanism, rows_of(m), unit) for m in {m for pair in pairs for m in pair}}
     actual = max((laws[one] - laws[other]).max() for one, other in pairs)
     print("ACTUAL", temperature, unit, actual)
-    assert 0.3 * 6 < actual <= 6 * (1 + ROUNDING)
+    assert 0.7 * 6 < actual <= 6 * (1 + ROUNDING)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

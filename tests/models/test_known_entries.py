@@ -27,7 +27,7 @@ def fit(**settings):
 
 
 def test_the_posterior_is_that_of_the_definition():
-    """One state: phi by quadrature, cells summed out one by one; 8 000 draws. Unknown totals put the mean 0.15 lower."""
+    """One state: phi by quadrature, cells summed out one by one. Unknown totals put the mean 0.15 lower."""
     phi = (np.arange(400) + 0.5) / 400
     log = np.zeros(400)
     for (a, b), n in zip(NOISY[0], ENTRIES[0], strict=True):
