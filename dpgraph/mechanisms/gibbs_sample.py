@@ -127,7 +127,7 @@ class GibbsSample:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise ReleaseError(f"{name} must be a whole number from 1 to {most}; got {value!r}")
         check_prior_and_floor(self.prior, self.floor)
-        check_prior_and_floor(self.transition_prior, self.floor)
+        check_prior_and_floor(self.transition_prior, self.floor, "transition_prior")
         if self.grid is not None:
             check_grid(self.grid)
         if self.temperature not in get_args(Temperature):
@@ -164,8 +164,8 @@ class GibbsSample:
         plan = _planned(self, network, unit)
         shape = network.shape((self.chain, self.time))
         counts = {name: self._learned(statistics, name, shape) for name in plan.ranges}
-        emissions = self._emissions({name: np.zeros((self.states, c.shape[-1]), np.int64)
-                                     for name, c in counts.items()}, plan, noise)  # fmt: skip
+        nothing = {name: np.zeros((self.states, c.shape[2]), np.int64) for name, c in counts.items()}
+        emissions = self._emissions(nothing, plan, noise)
         transition = self._transition(np.zeros((self.states, self.states)), noise)
         done: list[tuple[Reals, dict[str, Reals], Integers]] = []
         for _ in range(self.sweeps):

@@ -94,14 +94,14 @@ def check_grid(grid: int) -> None:
         raise ReleaseError(f"grid must be a whole number of points, at least 2; got {grid!r}")
 
 
-def check_prior_and_floor(prior: float, floor: float) -> None:
+def check_prior_and_floor(prior: float, floor: float, name: str = "prior") -> None:
     """Refuses a prior concentration or a floor that is out of range for every network.
 
     Raises:
         ReleaseError: Naming the setting.
     """
     if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior <= 1e9:
-        raise ReleaseError(f"prior must be a number above 0, at most 1e9; got {prior!r}")
+        raise ReleaseError(f"{name} must be a number above 0, at most 1e9; got {prior!r}")
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 1e-300 <= floor < 0.5:
         raise ReleaseError(f"floor must be at least 1e-300 and below 1/2; got {floor!r}")
 

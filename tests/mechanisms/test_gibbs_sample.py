@@ -308,7 +308,7 @@ def test_much_data_and_a_large_epsilon_give_the_truth():
         ({"sweeps": 0}, "sweeps must be"),
         ({"sweeps": 1.5}, "sweeps must be"),
         ({"prior": 0}, "prior"),
-        ({"transition_prior": math.nan}, "prior"),
+        ({"transition_prior": math.nan}, "transition_prior must be"),
         ({"floor": 0.5}, "floor"),
         ({"grid": 1}, "grid"),
         ({"temperature": "hot"}, "temperature must be"),

@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         "a sampler that starts from the rows",
         "mechanisms/gibbs_sample.py",
-        "np.zeros((self.states, c.shape[-1]), np.int64)",
+        "np.zeros((self.states, c.shape[2]), np.int64)",
         "np.tile(c.sum(axis=(0, 1)), (self.states, 1))",
         (f"{GIBBS}::test_no_neighbours_move_the_scores_over_a_longer_interval_than_is_paid_for",),
     ),
