@@ -10,6 +10,7 @@ zero (Foulds et al. 2016), and no noise at all as the bound.
 from __future__ import annotations
 
 import time
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -158,6 +159,7 @@ def observations(number=100_000, size=8, symbols=32):
 @click.option("--log", "path", type=click.Path(path_type=Path), default=LOG)
 def main(splits, length, path):
     """Prints both tables."""
+    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # R-hat is in the table
     sweeps(20, 72, 10, (2, 4, 8, 20, 40))
     observations()
     if path.exists():

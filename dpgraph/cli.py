@@ -322,6 +322,7 @@ def fit_hmm(
     from dpgraph.estimators.hmm import PrivateHMM
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
+    from dpgraph.inference.draws import ConvergenceWarning
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.models.hmm import hmm_network
 
@@ -334,7 +335,11 @@ def fit_hmm(
     _must_be_writable(out, ".json")
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
-    model = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how).fit(log)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how).fit(log)
+    for warning in caught:
+        _say(f"warning: {warning.message}")
     save(model, out)
     mixed = {name: f"{model.diagnostics_[name]:.3g}" for name in ("r_hat", "effective_size")}
     _say(f"{model.states_used_:.3g} of {states} states used, R-hat {mixed['r_hat']}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from itertools import permutations
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def incidents() -> None:
 
 def main() -> None:
     """Both logs."""
+    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # a hundred sweeps are for show
     simulated()
     incidents()
     print("Shown: states, transitions and emissions from one release; cells cut at zero mislead, unknown cells do not.")

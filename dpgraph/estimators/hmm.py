@@ -138,6 +138,9 @@ class PrivateHMM(BaseEstimator):
         Raises:
             DomainError: If no domain is declared or the log does not fit it; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
+
+        Warns:
+            ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.1; it depends on the release alone.
         """
         numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         check_settings(self.n_states, self.sampler, self.inference, numbers)

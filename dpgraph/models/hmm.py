@@ -6,6 +6,7 @@ the state of a cell its entries' fields are independent (Foulds et al. 2016, sec
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import mixing, renamed
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
@@ -26,6 +28,9 @@ from dpgraph.structure.tables import Integers, NoisyCounts, Reals
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: The largest R-hat, over what labels do not change, that passes without a warning.
+MOST_R_HAT = 1.1
 
 
 def hmm_network(domain: Domain, chain: str, time: str) -> Network:
@@ -300,6 +305,10 @@ def hidden_markov_model(
 
     Raises:
         ReleaseError: If the release is of another kind or a setting is out of range.
+
+    Warns:
+        ConvergenceWarning: If R-hat of what labels do not change is above 1.1. It is computed from the draws, which
+            know the release and nothing else of the log.
     """
     value, provenance = released_value(noisy)
     given = log_evidence(value, chain, time)
@@ -316,7 +325,7 @@ def hidden_markov_model(
     )
     named = renamed(drawn, given.fields)
     names = field_names(value.network, chain, time)
-    return HiddenMarkovModel(
+    model = HiddenMarkovModel(
         value.network,
         chain,
         time,
@@ -330,3 +339,18 @@ def hidden_markov_model(
         FrozenMap(named.acceptance),
         provenance,
     )
+    _warn_of_poor_mixing(model)
+    return model
+
+
+def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
+    """Accuracy is at stake, not privacy."""
+    found = model.diagnostics
+    if found["r_hat"] > MOST_R_HAT:
+        warnings.warn(
+            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, effective size "
+            f"{found['effective_size']:.0f}; raise iterations and burn_in before you quote states. "
+            "Privacy is not at stake",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

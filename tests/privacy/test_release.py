@@ -163,6 +163,7 @@ GIVEN_A_GENERATOR = (
     "draws",
     "exponential_family",
     "markov/latent",
+    "markov/loops",
     "markov/sampler",
     "markov/starts",
     "markov/states",

@@ -11,6 +11,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.markov import loops
+
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
@@ -119,3 +121,14 @@ def compiled() -> tuple[Callable[..., None], Callable[..., None]]:
 
     register_jitable(picked)
     return numba.njit(blocked, cache=True, nogil=True), numba.njit(collapsed, cache=True, nogil=True)
+
+
+@cache
+def compiled_sweep() -> Callable[..., None]:
+    """``loops.sweep`` compiled."""
+    import numba
+    from numba.extending import register_jitable
+
+    for part in loops.PARTS:
+        register_jitable(part)
+    return numba.njit(loops.sweep, cache=True, nogil=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.markov import loops
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.structure.tables import Integers, Reals
 
@@ -89,6 +90,26 @@ def latent_cells(given: LogEvidence, copies: int, states: int, start: Integers) 
         np.full((copies * states, len(given.fields)), 0.05),
     )
     return made
+
+
+def one_chain(latent: LatentCells, copy: int, copies: int) -> loops.Cells:
+    """The rows of one sampler chain, as views; ``tally`` is new."""
+    cells, states = len(latent.counts) // copies, len(latent.reach) // copies
+    mine = slice(copy * cells, (copy + 1) * cells)
+    given = latent.given
+    return loops.Cells(
+        latent.counts[mine],
+        latent.released[mine],
+        given.observed.ravel(),
+        np.array([0, *(columns.stop for columns in given.fields)], np.int64),
+        given.absolute,
+        given.squares,
+        latent.stay[mine],
+        latent.share[:, mine],
+        latent.most[mine],
+        latent.reach[copy * states : (copy + 1) * states],
+        np.zeros(2 * len(loops.MOVES)),
+    )
 
 
 def coupled(rng: np.random.Generator, counts: Integers, old: Reals, new: Reals) -> Integers:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov import latent as moves
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.latent import LatentCells, latent_cells
@@ -175,6 +176,14 @@ class _Run:
         if latent is None:
             return
         moves.resample_rates(latent, self.prior.entries, rng)
+        if self.loops == "compiled":
+            self._compiled_moves(state, latent, rng, speed)
+        else:
+            self._moves(state, latent, rng, speed)
+        state.counts = latent.counts.reshape(state.counts.shape)
+
+    def _moves(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
+        """The moves of ``latent``, all sampler chains at once."""
         flat = state.emissions.reshape(-1, state.emissions.shape[2])
         key = self._key(state.states)
         for _ in range(PASSES):
@@ -186,7 +195,16 @@ class _Run:
         moves.redraw(latent, laws, rng, speed)
         moves.resize(latent, laws, rng, speed)
         state.emissions = flat.reshape(state.emissions.shape)
-        state.counts = latent.counts.reshape(state.counts.shape)
+
+    def _compiled_moves(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
+        """The same moves from ``loops``, one sampler chain after another."""
+        sweep, copies = _kernels.compiled_sweep(), len(state.states)
+        priors = tuple(map(float, (self.prior.transition, self.prior.emission, *self.prior.entries)))
+        for c in range(copies):
+            cells = moves.one_chain(latent, c, copies)
+            sweep(rng, cells, state.states[c], state.transition[c], state.emissions[c], priors, PASSES, speed)
+            for name, found in zip(loops.MOVES, cells.tally.reshape(-1, 2), strict=True):
+                latent.tally[name] = latent.tally.get(name, np.zeros(2)) + found
 
     def _states(self, state: _State, rng: np.random.Generator) -> Integers:
         emission = self._log_emission(state)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
 
+from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import coupled
+from dpgraph.inference.markov.latent import coupled, latent_cells, one_chain
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
@@ -53,18 +54,28 @@ def enumerated(law):
     }
 
 
+ENGINES = [pytest.param(False, id="numpy"), pytest.param(True, id="compiled")]
+
+
+@pytest.fixture(params=ENGINES)
+def fast(request):
+    if request.param:
+        pytest.importorskip("numba")
+    return request.param
+
+
 @pytest.mark.parametrize("law", [DiscreteLaplace(1.5), SumZeroLaplace(1.5), DiscreteGaussian(2.0)])
 @pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
-def test_posterior_means_are_those_of_the_enumeration(law, sampler):
-    """500 sampler chains of 120 draws; standard errors are taken over the chains, and the bound is 6 of them.
+def test_posterior_means_are_those_of_the_enumeration(law, sampler, fast):
+    """500 sampler chains of 120 draws, compiled 200; standard errors are over the chains, the bound is 6 of them.
 
     They are about 2e-3 of a probability and 2e-2 entries: leaving out the noise, the shared N, or a proposal's
     ratio moves these means by ten times as much.
     """
     given = cells_evidence(RELEASED, FIELDS, [(law, 8)] * 4)
     drawn = draw_markov(
-        given, 2, rng=np.random.default_rng(5), prior=PRIOR, sampler=sampler, copies=500, iterations=120, burn_in=60,
-        fast=None,
+        given, 2, rng=np.random.default_rng(5), prior=PRIOR, sampler=sampler, copies=200 if fast else 500,
+        iterations=120, burn_in=60, fast=fast,
     )  # fmt: skip
     z = drawn.states[:, :, 0].astype(int)
     first = np.take_along_axis(drawn.emissions[..., 0], z[:, :, :1], 2)[..., 0]
@@ -79,7 +90,7 @@ def test_posterior_means_are_those_of_the_enumeration(law, sampler):
         assert abs(found[name].mean() - value) < 6 * error + 1e-3, (name, found[name].mean(), value, error)
 
 
-def three_steps(law, values, most, alpha):
+def three_steps(law, values, most, alpha, size):
     """P(states) of three cells of one chain with one binary field, everything else summed or integrated out."""
     cells = np.array([(a, n - a) for n in range(most + 1) for a in range(n + 1)])
     n = cells.sum(axis=1)
@@ -89,38 +100,39 @@ def three_steps(law, values, most, alpha):
     whole = n[:, None, None] + n[None, :, None] + n
     base = one[:, None, None] + two[None, :, None] + three + betaln(a + 3, b + whole)
     log = []
-    for states in np.ndindex(2, 2, 2):
+    for states in np.ndindex((size,) * 3):
         total = base.copy()
-        moves = np.zeros((2, 2))
+        moves = np.zeros((size, size))
         np.add.at(moves, (states[:2], states[1:]), 1)
-        total += gammaln(moves + alpha).sum() - gammaln(moves.sum(axis=1) + 2 * alpha).sum()
-        for k in (0, 1):
+        total += gammaln(moves + alpha).sum() - gammaln(moves.sum(axis=1) + size * alpha).sum()
+        for k in set(states):
             parts = [cells if z == k else np.zeros_like(cells) for z in states]
             mine = parts[0][:, None, None] + parts[1][None, :, None] + parts[2]
             total += gammaln(mine + PRIOR.emission).sum(-1) - gammaln(mine.sum(-1) + 2 * PRIOR.emission)
+            total += gammaln(2 * PRIOR.emission) - 2 * gammaln(PRIOR.emission)
         log.append(np.logaddexp.reduce(total.ravel()))
-    weight = np.exp(np.array(log) - max(log)).reshape(2, 2, 2)
+    weight = np.exp(np.array(log) - max(log)).reshape((size,) * 3)
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
-def test_states_of_three_steps_are_those_of_the_enumeration(sampler):
-    """Two transitions share their rows, so neighbours matter; 1000 sampler chains, bound at 6 standard errors."""
+@pytest.mark.parametrize(("sampler", "size"), [("blocked", 2), ("collapsed", 2), ("blocked", 3)])
+def test_states_of_three_steps_are_those_of_the_enumeration(sampler, size, fast):
+    """Two transitions share their rows, so neighbours matter; 1000 sampler chains (compiled 400), 6 standard errors."""
     law, values, alpha = DiscreteLaplace(0.8), np.array([(3, 1), (1, 2), (3, 0)]), 0.3
     given = cells_evidence(values[None], (slice(0, 2),), [(law, 6)] * 2)
     prior = MarkovPrior(transition=alpha, emission=PRIOR.emission, entries=PRIOR.entries)
     drawn = draw_markov(
-        given, 2, rng=np.random.default_rng(9), prior=prior, sampler=sampler, copies=1000, iterations=100, burn_in=40
-    )
+        given, size, rng=np.random.default_rng(9), prior=prior, sampler=sampler, copies=400 if fast else 1000,
+        iterations=100, burn_in=40, fast=fast,
+    )  # fmt: skip
     z = drawn.states[:, :, 0].astype(int)
-    exact = three_steps(law, values, 10, alpha)
+    exact = three_steps(law, values, 10, alpha, size)
+    every = np.array(list(np.ndindex(exact.shape)))
     for first, second in ((0, 1), (1, 2), (0, 2)):
         same = (z[..., first] == z[..., second]).mean(axis=1)
-        kept = np.ones((2, 2, 2), bool)
-        for states in np.ndindex(2, 2, 2):
-            kept[states] = states[first] == states[second]
+        wanted = exact.ravel()[every[:, first] == every[:, second]].sum()
         error = same.std() / np.sqrt(len(same))
-        assert abs(same.mean() - exact[kept].sum()) < 6 * error + 1e-3, (same.mean(), exact[kept].sum(), error)
+        assert abs(same.mean() - wanted) < 6 * error + 1e-3, (same.mean(), wanted, error)
 
 
 def test_the_coupling_keeps_the_law_and_moves_as_few_as_it_can():
@@ -134,3 +146,53 @@ def test_the_coupling_keeps_the_law_and_moves_as_few_as_it_can():
     assert np.abs(after.var(axis=0) / (50 * new * (1 - new)) - 1).max() < 6 * np.sqrt(2 / 20_000) * 1.5
     assert (before - after)[:, 0].mean() / 50 == pytest.approx(0.3, abs=6 * 0.09 / np.sqrt(20_000))
     assert (coupled(rng, before, np.tile(old, (20_000, 1)), np.tile(old, (20_000, 1))) == before).all()
+
+
+@pytest.mark.parametrize("here", range(4))
+def test_a_pool_has_one_law_whichever_table_is_the_current_one(here):
+    """States 0 and 1, 2 and 3 are matched: tables of a pair differ by the total variation distance of its laws."""
+    rng = np.random.default_rng(11)
+    laws = np.array([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.1, 0.4]])
+    entries, many = 40, 2000
+    pair, tables, fit = np.array([1, 0, 3, 2]), np.zeros((2, 4, 3), np.int64), np.zeros((2, 4))
+    moved, means = np.zeros((many, 2)), np.zeros((2, 4, 3))
+    for d in range(many):
+        start = rng.multinomial(entries, laws[here])[None]
+        loops.pool(rng, one_cell(start), 0, here, laws, pair, tables, fit)
+        moved[d] = [np.abs(tables[0, a] - tables[0, b]).sum() / 2 for a, b in ((0, 1), (2, 3))]
+        means += tables / many
+        assert (tables[0, here] == start[0]).all()
+        assert (tables.sum(axis=2) == entries).all()
+    error = 6 * np.sqrt(entries * 0.25 / many)
+    assert np.abs(means - entries * laws).max() < error
+    assert np.abs(moved.mean(axis=0) - entries * np.array([0.6, 0.2])).max() < error
+
+
+def one_cell(counts):
+    """A sampler chain of one cell with one field, released as it is with Laplace noise of scale 5."""
+    width = counts.shape[1]
+    sizes = [np.full(1, -0.1), np.full((2, 1, 1), 0.3), np.ones(1), np.full((4, 1), 0.05)]
+    law = [np.full(width, 0.2), np.zeros(width)]
+    return loops.Cells(
+        counts, counts.copy(), np.ones(1, bool), np.array([0, width]), *law, *sizes, np.zeros(2 * len(loops.MOVES))
+    )
+
+
+def test_plain_and_compiled_sweeps_are_the_same_draws():
+    pytest.importorskip("numba")
+    found = []
+    for sweep in (loops.sweep, _kernels.compiled_sweep()):
+        rng = np.random.default_rng(12)
+        given = cells_evidence(
+            rng.integers(-3, 90, (2, 4, 5)), (slice(0, 2), slice(2, 5)), [(DiscreteLaplace(3.0), 8)] * 5
+        )
+        given = given.without(np.arange(8).reshape(2, 4) == 5)
+        start = np.concatenate([rng.multinomial(40, law, (1, 2, 4)) for law in ([0.3, 0.7], [0.2, 0.3, 0.5])], axis=3)
+        latent = latent_cells(given, 1, 3, start)
+        states, transition = rng.integers(0, 3, (2, 4)), rng.dirichlet(np.ones(3), 3)
+        emissions = np.concatenate([rng.dirichlet(np.ones(size), 3) for size in (2, 3)], axis=1)
+        for _ in range(20):
+            sweep(rng, one_chain(latent, 0, 1), states, transition, emissions, (1.0, 1.5, 2.0, 5.0), 2, 0.3)
+        found.append((latent.counts, states, transition, emissions, latent.stay, latent.most, rng.random()))
+    for plain, compiled in zip(*found, strict=True):
+        np.testing.assert_allclose(plain, compiled, rtol=1e-12)
