@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
+from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov import states as draws
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
@@ -79,6 +80,8 @@ def sweeps(chains, steps, size, levels):
     rng = np.random.default_rng(0)
     counts = rng.poisson(4.0, (chains * steps, sum(levels))).astype(float)
     fields = [int(edge) for edge in np.cumsum([0, *levels])]
+    edges = np.array(fields)
+    gibbs = None if draws.engine(None) == "numpy" else _kernels.compiled_gibbs()
 
     def sweep(loops, sampler, copies=1):
         state = np.zeros((copies, chains, steps), np.int64)
@@ -88,6 +91,11 @@ def sweeps(chains, steps, size, levels):
         def once():
             nonlocal state, law, emissions
             log = (counts @ np.swapaxes(np.log(emissions), 1, 2)).reshape(copies, chains, steps, size)
+            if loops == "compiled" and sampler == "blocked":
+                likelihood = draws.relative(log)
+                for c in range(copies):
+                    gibbs(rng, likelihood[c], counts, edges, state[c], law[c], emissions[c], (1.0, 1.0))
+                return
             if sampler == "blocked":
                 state = draws.draw_blocked(log, law, rng, loops)
             else:
@@ -162,7 +170,7 @@ def main(splits, length, path):
     warnings.simplefilter("ignore", dg.ConvergenceWarning)  # R-hat is in the table
     sweeps(20, 72, 10, (2, 4, 8, 20, 40))
     observations()
-    if path.exists():
+    if path.exists() and splits:
         incidents(path, splits, length)
     else:
         print(f"no {path.name}; the incident log is left out")

@@ -93,6 +93,16 @@ def test_the_command_fits_and_saves(folder):
     assert model.provenance.unit == dg.PrivacyUnit()
 
 
+def test_chains_that_have_not_mixed_are_told_of_beside_the_output(folder, monkeypatch):
+    from dpgraph.models import hmm
+
+    monkeypatch.setattr(hmm, "MOST_R_HAT", 0.0)
+    done = folder(*BASE, *SHORT)
+    assert done.exit_code == 0, done.output
+    assert "warning: the sampler's chains have not mixed: R-hat" in done.stderr
+    assert "R-hat" not in done.stdout
+
+
 def test_a_person_column_protects_persons(folder):
     done = folder(*BASE, *SHORT, "--person", "who", "--rows-per-person", "2")
     assert done.exit_code == 0, done.output

@@ -1,5 +1,7 @@
 """The hidden Markov network has the right families; the model's scores and predictions are those of brute force."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,3 +138,26 @@ def test_held_out_cells_must_fit(released):
         dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.zeros((3, 2), bool))
     with pytest.raises(dg.ReleaseError, match="n_states"):
         dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.ones((2, 3), bool))
+
+
+@pytest.mark.parametrize(("apart", "warned"), [(0.0, False), (50.0, True)])
+def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeypatch):
+    """The draws of both chains are the same law, but for what is added to the log joint of one of them."""
+    from dpgraph.inference.markov.sampler import MarkovDraws
+    from dpgraph.models import hmm
+
+    def drawn(given, states, **settings):
+        rng = np.random.default_rng(0)
+        laws = [np.full((2, 200, states, v), 1 / v) for v in (3, 2)]
+        where = rng.integers(0, states, (2, 200, *given.shape))
+        log_joint = rng.normal(size=(2, 200)) + apart * np.arange(2)[:, None]
+        transition = np.full((2, 200, states, states), 1 / states)
+        return MarkovDraws(transition, np.concatenate(laws, axis=3), where, np.ones((2, *given.shape)), log_joint, {})
+
+    monkeypatch.setattr(hmm, "draw_markov", drawn)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = dg.hidden_markov_model(released, 2, chain="region", time="month")
+    assert [issubclass(one.category, dg.ConvergenceWarning) for one in caught] == [True] * warned
+    assert (made.diagnostics["r_hat"] > hmm.MOST_R_HAT) == warned
+    assert all(f"{made.diagnostics['r_hat']:.3f}" in str(one.message) for one in caught)

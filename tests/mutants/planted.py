@@ -58,6 +58,7 @@ COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 AUGMENTATION = "tests/inference/test_augmentation.py"
 ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
 PERSONS, MARKOV = "tests/statistics/test_persons.py", "tests/inference/markov/test_latent.py"
+MARKOV_MODEL = "tests/models/test_hmm.py"
 HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
 GIBBS, GIBBS_COSTS = "tests/mechanisms/test_gibbs_sample.py", "tests/mechanisms/test_private_gibbs.py"
@@ -463,6 +464,41 @@ MUTANTS = (
         "rng.hypergeometric(counts[:, v], rest, left)",
         "np.minimum(counts[:, v], left)",
         (MARKOV,),
+    ),
+    Mutant(
+        "a pool forgets which states are matched",
+        "inference/markov/loops.py",
+        "elif m == 0 and (pair[k] == here or pair[k] < k):",
+        "elif m == 0 and pair[k] == here:",
+        (MARKOV,),
+    ),
+    Mutant(
+        "rates move without their prior",
+        "inference/markov/loops.py",
+        "gain += prior[1] * (math.log1p(-rate) - stay)",
+        "gain += 0 * prior[1] * (math.log1p(-rate) - stay)",
+        (MARKOV,),
+    ),
+    Mutant(
+        "transitions move without their prior",
+        "inference/markov/loops.py",
+        "found - now + (prior - 1.0) * ratio",
+        "found - now + 0.0 * ratio",
+        (MARKOV,),
+    ),
+    Mutant(
+        "compiled entries join without their rate",
+        "inference/markov/loops.py",
+        "(many if joining else -many) * cells.stay[i]",
+        "0.0 * cells.stay[i]",
+        (MARKOV,),
+    ),
+    Mutant(
+        "unmixed chains go unsaid",
+        "models/hmm.py",
+        'if found["r_hat"] > MOST_R_HAT:',
+        'if found["r_hat"] > 1e9:',
+        (MARKOV_MODEL,),
     ),
     Mutant(
         "random_state seeds the noise",

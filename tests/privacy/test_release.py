@@ -162,6 +162,7 @@ GIVEN_A_GENERATOR = (
     "dirichlet_multinomial",
     "draws",
     "exponential_family",
+    "markov/_kernels",
     "markov/latent",
     "markov/loops",
     "markov/sampler",

@@ -109,6 +109,49 @@ def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: 
                 leaving[new] += 1
 
 
+def dirichlet(rng: np.random.Generator, totals: Reals, prior: float, law: Reals) -> None:
+    """Overwrites ``law`` by a draw from Dirichlet(totals + prior), every entry above 0."""
+    whole = 0.0
+    for v in range(totals.size):
+        law[v] = max(rng.standard_gamma(totals[v] + prior), 1e-300)
+        whole += law[v]
+    for v in range(totals.size):
+        law[v] = max(law[v] / whole, 1e-300)
+
+
+def gibbs(
+    rng: np.random.Generator, likelihood: Reals, counts: npt.NDArray[np.number], edges: Integers, states: Integers,
+    transition: Reals, emissions: Reals, priors: tuple[float, float],
+) -> None:  # fmt: skip
+    """A whole sweep given the cells: states as ``blocked`` draws them, then transitions, then emissions.
+
+    Args:
+        rng: Randomness for post-processing.
+        likelihood: As for ``blocked``.
+        counts: The tables of the cells, shape (chains x steps, columns).
+        edges: Where each field's columns start, and the end, shape (fields + 1,).
+        states: Overwritten, shape (chains, steps).
+        transition: Overwritten, shape (states, states).
+        emissions: Overwritten, shape (states, columns).
+        priors: The Dirichlet concentrations of transitions and of emissions.
+    """
+    chains, steps, size = likelihood.shape
+    blocked(likelihood, transition, rng.random((chains, steps)), states)
+    moves, totals = np.zeros((size, size)), np.zeros(emissions.shape)
+    for r in range(chains):
+        for t in range(steps):
+            here = states[r, t]
+            if t > 0:
+                moves[states[r, t - 1], here] += 1.0
+            for w in range(totals.shape[1]):
+                totals[here, w] += counts[r * steps + t, w]
+    for k in range(size):
+        dirichlet(rng, moves[k], priors[0], transition[k])
+        for f in range(edges.size - 1):
+            a, b = edges[f], edges[f + 1]
+            dirichlet(rng, totals[k, a:b], priors[1], emissions[k, a:b])
+
+
 @cache
 def compiled() -> tuple[Callable[..., None], Callable[..., None]]:
     """``blocked`` and ``collapsed`` compiled; the machine code is kept on disk.
@@ -132,3 +175,14 @@ def compiled_sweep() -> Callable[..., None]:
     for part in loops.PARTS:
         register_jitable(part)
     return numba.njit(loops.sweep, cache=True, nogil=True)
+
+
+@cache
+def compiled_gibbs() -> Callable[..., None]:
+    """``gibbs`` compiled."""
+    import numba
+    from numba.extending import register_jitable
+
+    for part in (picked, blocked, dirichlet):
+        register_jitable(part)
+    return numba.njit(gibbs, cache=True, nogil=True)

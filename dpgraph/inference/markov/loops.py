@@ -276,7 +276,7 @@ def shift(
     rng: np.random.Generator, cells: Cells, key: Integers, emissions: Reals, prior: float, speed: float
 ) -> None:  # fmt: skip
     """Moves probability between two levels of every state's emissions, with the entries of its cells."""
-    order = np.argsort(key)
+    order = np.argsort(key, kind="mergesort")
     start = np.searchsorted(key[order], np.arange(emissions.shape[0] + 1))
     flipped = np.empty(key.size, np.int64)
     for f in range(cells.edges.size - 1):

@@ -22,6 +22,7 @@ from dpgraph.inference.markov.states import (
     draw_collapsed,
     draw_rows,
     engine,
+    relative,
     transition_counts,
 )
 from dpgraph.privacy.records import ReleaseError
@@ -147,6 +148,11 @@ class _Run:
     aware: bool
     loops: Engine
 
+    @property
+    def edges(self) -> Integers:
+        """Where each field's columns start, and the end."""
+        return np.array([0, *(columns.stop for columns in self.given.fields)], np.int64)
+
     def start(self, copies: int, rng: np.random.Generator) -> _State:
         """Every chain begins at the best of mixtures of its own."""
         given, observed = self.given, self.given.observed
@@ -168,10 +174,13 @@ class _Run:
 
     def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:
         """States, transitions, emissions, then what is unknown of the cells."""
-        state.states = self._states(state, rng)
-        followed = transition_counts(state.states, self.size)
-        state.transition = draw_rows(followed + self.prior.transition, rng)
-        state.emissions = self._emissions(state, rng)
+        if self.loops == "compiled" and self.sampler == "blocked":
+            self._compiled_gibbs(state, rng)
+        else:
+            state.states = self._states(state, rng)
+            followed = transition_counts(state.states, self.size)
+            state.transition = draw_rows(followed + self.prior.transition, rng)
+            state.emissions = self._emissions(state, rng)
         latent = state.latent
         if latent is None:
             return
@@ -181,6 +190,16 @@ class _Run:
         else:
             self._moves(state, latent, rng, speed)
         state.counts = latent.counts.reshape(state.counts.shape)
+
+    def _compiled_gibbs(self, state: _State, rng: np.random.Generator) -> None:
+        """States, transitions and emissions of every sampler chain, each in one call."""
+        likelihood, kernel = relative(self._log_emission(state)), _kernels.compiled_gibbs()
+        counts = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
+        priors = (float(self.prior.transition), float(self.prior.emission))
+        for c, cells in enumerate(counts):
+            kernel(
+                rng, likelihood[c], cells, self.edges, state.states[c], state.transition[c], state.emissions[c], priors
+            )
 
     def _moves(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
         """The moves of ``latent``, all sampler chains at once."""

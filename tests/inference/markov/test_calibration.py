@@ -82,6 +82,18 @@ def test_calibration_at_length(law, sampler):
     check(300, law, sampler, seed=1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 7])
+def test_calibration_where_noise_is_as_large_as_the_cells(seed):
+    """600 logs at scale 10: no quantity of nine is over the 5 % critical value for nine, 0.070.
+
+    With 300 logs of seed 2 one was at 0.101, where that value is 0.099: an event of one study in twenty.
+    """
+    pytest.importorskip("numba")
+    found = distances("noise-aware", 600, DiscreteLaplace(10.0), seed=seed)
+    assert found.max() < np.sqrt(np.log(2 * 9 / 0.05) / (2 * 600)), found
+
+
 if __name__ == "__main__":
     for scale in (4.0, 10.0):
         for method in ("noise-aware", "plug-in"):

@@ -54,24 +54,20 @@ def enumerated(law):
     }
 
 
-ENGINES = [pytest.param(False, id="numpy"), pytest.param(True, id="compiled")]
+LAWS = [DiscreteLaplace(1.5), SumZeroLaplace(1.5), DiscreteGaussian(2.0)]
+CASES = [(law, sampler, False) for law in LAWS for sampler in ("blocked", "collapsed")]
+CASES += [(law, "blocked", True) for law in LAWS] + [(LAWS[0], "collapsed", True)]
 
 
-@pytest.fixture(params=ENGINES)
-def fast(request):
-    if request.param:
-        pytest.importorskip("numba")
-    return request.param
-
-
-@pytest.mark.parametrize("law", [DiscreteLaplace(1.5), SumZeroLaplace(1.5), DiscreteGaussian(2.0)])
-@pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
+@pytest.mark.parametrize(("law", "sampler", "fast"), CASES)
 def test_posterior_means_are_those_of_the_enumeration(law, sampler, fast):
     """500 sampler chains of 120 draws, compiled 200; standard errors are over the chains, the bound is 6 of them.
 
     They are about 2e-3 of a probability and 2e-2 entries: leaving out the noise, the shared N, or a proposal's
     ratio moves these means by ten times as much.
     """
+    if fast:
+        pytest.importorskip("numba")
     given = cells_evidence(RELEASED, FIELDS, [(law, 8)] * 4)
     drawn = draw_markov(
         given, 2, rng=np.random.default_rng(5), prior=PRIOR, sampler=sampler, copies=200 if fast else 500,
@@ -115,9 +111,14 @@ def three_steps(law, values, most, alpha, size):
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize(("sampler", "size"), [("blocked", 2), ("collapsed", 2), ("blocked", 3)])
+@pytest.mark.parametrize(
+    ("sampler", "size", "fast"),
+    [("blocked", 2, False), ("collapsed", 2, False), ("collapsed", 2, True), ("blocked", 3, True)],
+)
 def test_states_of_three_steps_are_those_of_the_enumeration(sampler, size, fast):
     """Two transitions share their rows, so neighbours matter; 1000 sampler chains (compiled 400), 6 standard errors."""
+    if fast:
+        pytest.importorskip("numba")
     law, values, alpha = DiscreteLaplace(0.8), np.array([(3, 1), (1, 2), (3, 0)]), 0.3
     given = cells_evidence(values[None], (slice(0, 2),), [(law, 6)] * 2)
     prior = MarkovPrior(transition=alpha, emission=PRIOR.emission, entries=PRIOR.entries)
