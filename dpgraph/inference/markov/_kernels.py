@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +121,7 @@ def dirichlet(rng: np.random.Generator, totals: Reals, prior: float, law: Reals)
 
 
 def gibbs(
-    rng: np.random.Generator, likelihood: Reals, counts: npt.NDArray[np.number], edges: Integers, states: Integers,
+    rng: np.random.Generator, likelihood: Reals, counts: npt.NDArray[Any], edges: Integers, states: Integers,
     transition: Reals, emissions: Reals, priors: tuple[float, float],
 ) -> None:  # fmt: skip
     """A whole sweep given the cells: states as ``blocked`` draws them, then transitions, then emissions.
@@ -143,7 +144,7 @@ def gibbs(
             here = states[r, t]
             if t > 0:
                 moves[states[r, t - 1], here] += 1.0
-            for w in range(totals.shape[1]):
+            for w in range(emissions.shape[1]):
                 totals[here, w] += counts[r * steps + t, w]
     for k in range(size):
         dirichlet(rng, moves[k], priors[0], transition[k])

@@ -293,7 +293,7 @@ def shift(
                     gain = (prior - 1.0) * math.log((have - amount) / have * ((gets + amount) / gets))
                     for at in range(start[k], start[k + 1]):
                         i = order[at]
-                        flipped[at] = binomial(rng, cells.counts[i, giving], amount / have)
+                        flipped[at] = binomial(rng, int(cells.counts[i, giving]), amount / have)
                         if flipped[at] > 0:
                             gain += flip_gain(cells, i, giving, taking, flipped[at])
                     accepted = accepts(rng, gain)
