@@ -13,11 +13,12 @@ from typing import Literal
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import DiscreteLaplace, Measurement, PrivacyUnit, ReleaseError, SumZeroLaplace
 from dpgraph.statistics.moments import Moments
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
 
 def planned_moments(
-    description: MomentDescription,
+    description: MomentDescription | LinearDesign,
     epsilon: Fraction,
     unit: PrivacyUnit,
     shape: Literal["auto", "independent", "sum-zero"],
