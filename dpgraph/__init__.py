@@ -29,10 +29,13 @@ _HOMES = {
     "read_domain": "files.networks",
     "infer_domain": "statistics.infer",
     "expfam": "structure.expfam",
+    "Bounded": "structure.design",
+    "LinearDesign": "structure.design",
     # sensitive statistics
     "encode": "statistics.codes",
     "count": "statistics.counts",
     "sufficient_statistics": "statistics.moments",
+    "regression_moments": "statistics.regression",
     # the door
     "PrivacyUnit": "privacy.records",
     "PrivacyCost": "privacy.records",
@@ -82,6 +85,7 @@ _HOMES = {
 
 __all__ = [
     "Bins",
+    "Bounded",
     "Budget",
     "BudgetExceededError",
     "Categories",
@@ -93,6 +97,7 @@ __all__ = [
     "GaussianMechanism",
     "HiddenMarkovModel",
     "LaplaceMechanism",
+    "LinearDesign",
     "MapEstimate",
     "NaiveBayes",
     "NaiveBayesEnsemble",
@@ -132,6 +137,7 @@ __all__ = [
     "query",
     "read_domain",
     "read_network",
+    "regression_moments",
     "release",
     "sample_rows",
     "save",
@@ -176,7 +182,9 @@ if TYPE_CHECKING:
     from dpgraph.statistics.counts import count
     from dpgraph.statistics.infer import infer_domain
     from dpgraph.statistics.moments import sufficient_statistics
+    from dpgraph.statistics.regression import regression_moments
     from dpgraph.structure import expfam
+    from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
