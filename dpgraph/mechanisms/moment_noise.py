@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from dpgraph.privacy.noise import Noise, calibrated_scale
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_scale
 from dpgraph.privacy.records import DiscreteLaplace, Measurement, PrivacyUnit, ReleaseError, SumZeroLaplace
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import LinearDesign
@@ -39,7 +39,7 @@ def planned_moments(
     if shape == "sum-zero" and not adds_up:
         raise ReleaseError('noise="sum-zero" needs statistics that sum to a public n: a Multinomial under "replace"')
     sensitivity = description.sensitivity(unit)
-    scale = calibrated_scale(max(1, sensitivity), epsilon)
+    scale = calibrated_scale(max(1, sensitivity), epsilon, MAX_SCALE_IN_STEPS)
     law = SumZeroLaplace(scale) if adds_up and shape != "independent" else DiscreteLaplace(scale)
     names = description.released_names(unit)
     return Measurement(names, len(names), law, sensitivity)

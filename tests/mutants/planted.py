@@ -138,8 +138,8 @@ MUTANTS = (
     Mutant(
         "scale 0 accepted",
         "privacy/noise.py",
-        "    if not 0 < scale <= 2 * MAX_SCALE:",
-        "    if not 0 <= scale <= 2 * MAX_SCALE:",
+        "    if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:",
+        "    if not 0 <= scale <= 2 * MAX_SCALE_IN_STEPS:",
         (f"{NOISE}::test_a_scale_that_is_not_above_zero_and_finite_is_refused",),
     ),
     Mutant(
