@@ -7,7 +7,11 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
+import math
+import os
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dpgraph.statistics.arrow import Batch, batches
-from dpgraph.statistics.codes import NULL, NULL_WORDS, encode_column, level_codes
+from dpgraph.statistics.codes import NULL, NULL_WORDS, level_codes, resolve
 from dpgraph.statistics.moments import Moments
-from dpgraph.structure.design import RESOLUTION, Bounded, Feature, LinearDesign
-from dpgraph.structure.domain import Bins, Categories, DomainError
+from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
+from dpgraph.structure.domain import Bins, DomainError
 
 pc: Any = pyarrow.compute
 
@@ -27,8 +31,11 @@ Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Rows multiplied at once: their columns stay in the processor's cache, and sums of products far below 2^53.
+#: Rows multiplied at once: their columns stay in the processor's cache, and sums of products below 2^53.
 BLOCK = 1 << 14
+#: Rows that one thread takes at a time, and how many threads.
+BATCH = 1 << 16
+THREADS = min(4, os.cpu_count() or 1)
 #: Beyond these many rows an integer sum might not fit.
 MOST_ROWS = 1 << 32
 
@@ -59,103 +66,129 @@ def regression_moments(rows: Any, design: LinearDesign) -> Moments:
     """
     size = len(design.columns)
     gram, many = np.zeros((size, size), np.int64), 0
-    for batch, is_text in _batches(rows, design):
-        for start in range(0, _length(batch), BLOCK):
-            z = _columns({name: array.slice(start, BLOCK) for name, array in batch.items()}, design, is_text)
-            gram += np.rint(z @ z.T).astype(np.int64)
-            many += z.shape[1]
-            if many > MOST_ROWS:
-                raise DomainError(f"more than {MOST_ROWS} rows; sum them in parts, release each, or coarsen the table")
+    for part, kept in _in_threads(_batches(rows, design), design):
+        gram += part
+        many += kept
+        if many > MOST_ROWS:
+            raise DomainError(f"more than {MOST_ROWS} rows; sum them in parts, release each, or coarsen the table")
     first, second = np.array(design.pairs).T
     return Moments(design, gram[first, second], many)
+
+
+def _in_threads(found: Iterator[tuple[Batch, bool]], design: LinearDesign) -> Iterator[tuple[Integers, int]]:
+    """The sums of each batch, in order, a few batches at a time while the next is read."""
+    waiting: deque[Future[tuple[Integers, int]]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for batch, is_text in found:
+            for start in range(0, _length(batch), BATCH):
+                part = {name: array.slice(start, BATCH) for name, array in batch.items()}
+                waiting.append(pool.submit(_summed, part, design, is_text))
+                if len(waiting) > THREADS:
+                    yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _summed(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[Integers, int]:
+    """The sums of products of the columns of one batch, and its rows that were kept."""
+    kept = np.ones(_length(batch), bool)
+    read = {name: _column(batch[name], design, name, is_text, kept) for name in (*design.features, design.target)}
+    if not kept.all():
+        read = {name: values[kept] for name, values in read.items()}
+    many, size = int(kept.sum()), len(design.columns)
+    gram, z = np.zeros((size, size), np.int64), np.empty((size, min(many, BLOCK)))
+    for start in range(0, many, BLOCK):
+        stop = min(start + BLOCK, many)
+        block = z[:, : stop - start]
+        for column, out in zip(design.columns, block, strict=True):
+            _fill(out, column, design, read, slice(start, stop))
+        gram += np.rint(block @ block.T).astype(np.int64)
+    return gram, many
+
+
+def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:
+    """Writes one column of a block: whole numbers up to ``RESOLUTION`` in size."""
+    match column.kind:
+        case "intercept":
+            out[:] = RESOLUTION
+        case "sign":
+            np.multiply(read[column.variable][rows], 2.0 * RESOLUTION, out=out)
+            out -= RESOLUTION
+        case "level":
+            np.multiply(read[column.variable][rows] == column.level, float(RESOLUTION), out=out)
+        case _:
+            declared = design.declared(column.variable)
+            assert isinstance(declared, Bounded)
+            declared.on_grid(read[column.variable][rows], out)
 
 
 def _batches(rows: Any, design: LinearDesign) -> Iterator[tuple[Batch, bool]]:
     """The declared columns, batch by batch."""
     names = _Names((*design.features, design.target))
     if isinstance(rows, tuple | list) and len(rows) == 2:
-        yield _from_arrays(rows[0], rows[1], names.names), False
-        return
-    yield from batches(rows, names)  # type: ignore[arg-type] # only their names are read
+        yield from ((batch, False) for batch in _from_arrays(rows[0], rows[1], names.names))
+    else:
+        yield from batches(rows, names)  # type: ignore[arg-type] # only their names are read
 
 
-def _from_arrays(X: Any, y: Any, names: tuple[str, ...]) -> Batch:
-    """The columns of a pair of arrays."""
+def _from_arrays(X: Any, y: Any, names: tuple[str, ...]) -> Iterator[Batch]:
+    """The columns of a pair of arrays, some rows at a time."""
     table, target = np.asarray(X), np.asarray(y)
     if table.ndim != 2 or target.ndim != 1 or len(table) != len(target):
-        raise DomainError(f"X must have two axes and y one, of equal length; got {table.ndim} and {target.ndim} axes")
+        raise DomainError(
+            f"X must have two axes and y one, of equal length; got {table.ndim} and {target.ndim} axes, or two lengths"
+        )
     if table.shape[1] != len(names) - 1:
         raise DomainError(f"X has {table.shape[1]} columns, and the design declares {len(names) - 1} features")
-    batch: Batch = {}
-    for name, column in zip(names, [*table.T, target], strict=True):
-        try:
-            batch[name] = pa.array(np.ascontiguousarray(column), from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            batch = {}
-        if not batch:
-            raise DomainError(f"column {name!r} holds values of more than one kind; make it all text or all numbers")
-    return batch
+    for start in range(0, len(table), BATCH):
+        columns = [*table[start : start + BATCH].T, target[start : start + BATCH]]
+        yield {name: _from_array(column, name) for name, column in zip(names, columns, strict=True)}
+
+
+def _from_array(column: npt.NDArray[Any], name: str) -> pa.Array:
+    """One column of an array; what stands for nothing becomes null."""
+    try:
+        return pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f")
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    raise DomainError(f"column {name!r} holds values of more than one kind; make it all text or all numbers")
 
 
 def _length(batch: Mapping[str, pa.Array]) -> int:
     return len(next(iter(batch.values())))
 
 
-def _columns(batch: Batch, design: LinearDesign, is_text: bool) -> Reals:
-    """The columns of a block as whole numbers up to ``RESOLUTION`` in size, shape (columns, rows kept)."""
-    made = np.empty((len(design.columns), _length(batch)))
-    kept = np.ones(_length(batch), bool)
-    filled = {name: _column(batch[name], design, name, is_text, kept) for name in (*design.features, design.target)}
-    for row, column in enumerate(design.columns):
-        match column.kind:
-            case "intercept":
-                made[row] = RESOLUTION
-            case "sign":
-                made[row] = (2.0 * filled[column.variable] - 1.0) * RESOLUTION
-            case "level":
-                made[row] = (filled[column.variable] == column.level) * float(RESOLUTION)
-            case _:
-                made[row] = filled[column.variable]
-    return made if kept.all() else made[:, kept]
-
-
 def _column(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kept: Flags) -> npt.NDArray[Any]:
-    """One variable: whole numbers, or the codes of levels; rows that are dropped are struck off ``kept``."""
-    declared = design.bounds if name == design.target else design.features[name]
-    drop = design.on_missing == "drop"
+    """One variable: numbers, none of them NaN, or the codes of levels; dropped rows are struck off ``kept``."""
+    declared, drop = design.declared(name), design.on_missing == "drop"
     if isinstance(declared, Bounded):
         values = _numbers(array, name, is_text)
-        gone = np.isnan(values)
-        if gone.any():
-            values = np.where(gone, declared.middle if declared.missing is None else declared.missing, values)
-            if declared.missing is None:
-                _strike(gone, name, drop, kept)
-        return np.rint(declared.scaled(values) * RESOLUTION)
-    if drop and not declared.missing:
-        gone = _nulls(array, declared, is_text)
-        if gone.any():
+        with np.errstate(invalid="ignore", over="ignore"):
+            suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
+        if suspect and declared.missing is not None:
+            values = np.where(np.isnan(values), declared.missing, values)
+        elif suspect:
+            gone = np.isnan(values)
             _strike(gone, name, drop, kept)
-            codes = np.zeros(len(gone), np.int64)
-            codes[~gone] = encode_column(array.filter(pa.array(~gone)), declared, name, is_text)
-            return codes
-    return encode_column(array, declared, name, is_text)
+            values = np.where(gone, declared.middle, values)
+        return values
+    codes = level_codes(array, declared, is_text)
+    has_level = declared.missing if isinstance(declared, Bins) else declared.missing is not None
+    if drop and not has_level:
+        gone = codes == NULL
+        _strike(gone, name, drop, kept)
+        codes[gone] = 0
+    return resolve(codes, declared, name, array.type)
 
 
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
     """Drops rows, or refuses them."""
-    if not drop:
+    if gone.any() and not drop:
         raise DomainError(
             f"column {name!r} holds nulls or NaN; declare what they count as, Bounded(low, high, missing=...), or "
             'on_missing="drop" with an add-remove unit'
         )
     kept &= ~gone
-
-
-def _nulls(array: pa.Array, declared: Feature, is_text: bool) -> Flags:
-    """Which values of a column of levels are null."""
-    if is_text and isinstance(declared, Categories | Bins):
-        return level_codes(array, declared, is_text) == NULL
-    return pc.is_null(array, nan_is_null=pa.types.is_floating(array.type)).to_numpy(zero_copy_only=False)
 
 
 def _numbers(array: pa.Array, name: str, is_text: bool) -> Reals:

@@ -59,7 +59,7 @@ class Bounded:
             if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
                 raise NetworkError(f"{name} must be a finite number; got {value!r}")
             object.__setattr__(self, name, float(value))
-        if not (self.low < self.high and math.isfinite(self.high - self.low)):
+        if not (self.low < self.high and 1e-290 < self.high - self.low < math.inf):
             raise NetworkError(f"bounds must increase; got {self.low:g} to {self.high:g}")
 
     @property
@@ -75,6 +75,14 @@ class Bounded:
     def scaled(self, values: Reals) -> Reals:
         """Values mapped so that the bounds are -1 and 1, and clipped there."""
         return np.clip((values - self.middle) / self.half, -1.0, 1.0)
+
+    def on_grid(self, values: Reals, out: Reals | None = None) -> Reals:
+        """The same in whole steps of the grid, from ``-RESOLUTION`` to ``RESOLUTION``; written to ``out`` if given."""
+        with np.errstate(over="ignore"):
+            steps = np.subtract(values, self.middle, out=out)
+            steps *= RESOLUTION / self.half
+        np.clip(steps, -RESOLUTION, RESOLUTION, out=steps)
+        return np.rint(steps, out=steps)
 
 
 Feature = Bounded | Categories | Bins
@@ -157,6 +165,10 @@ class LinearDesign:
                 levels = enumerate(feature.levels)
                 made += [Column("level", name, k, f"{name}={level}") for k, level in levels if k > 0]
         return (*made, Column("target", self.target, name=self.target))
+
+    def declared(self, name: str) -> Feature:
+        """What was declared of a feature, or of the target."""
+        return self.bounds if name == self.target else self.features[name]
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
