@@ -143,6 +143,8 @@ class LinearDesign:
             raise NetworkError("a regression needs at least one feature: a mapping from names to bounds or levels")
         declared = ((name, _feature(name, value)) for name, value in features.items())
         object.__setattr__(self, "features", FrozenMap(declared))
+        if not isinstance(target, str) or not target:
+            raise NetworkError(f"the target's name must be text; got {target!r}")
         object.__setattr__(self, "target", target)
         if target in self.features:
             raise NetworkError(f"the target {target!r} is a feature as well")
@@ -319,7 +321,10 @@ def _feature(name: Any, value: Any) -> Feature:
     if not isinstance(name, str) or not name:
         raise NetworkError(f"a feature's name must be text; got {name!r}")
     if isinstance(value, list):
-        return Categories(value)
+        try:
+            return Categories(value)
+        except NetworkError as error:
+            raise NetworkError(f"{name!r}: {error}") from None
     if isinstance(value, Categories | Bins):
         return value
     return _bounded(name, value)

@@ -247,7 +247,7 @@ def test_text_where_a_csv_should_hold_numbers_is_refused_without_showing_it(tmp_
 
 def test_the_sums_are_sensitive():
     moments = dg.regression_moments((np.full((37, 2), SECRET), np.zeros(37)), TINY)
-    assert repr(moments) == "Moments(LinearDesign, 8 statistics, sensitive)"
+    assert repr(moments) == "Moments(LinearDesign, 9 statistics, sensitive)"
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="sensitive"):
             leave(moments)
