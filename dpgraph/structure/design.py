@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import Bins, Categories, NetworkError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.movement import largest_replacement, largest_squared_replacement
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -230,15 +230,30 @@ class LinearDesign:
             )
         return unit.rows_per_person * math.floor(self._movement(unit) * RESOLUTION**2)
 
+    def squared_sensitivity(self, unit: PrivacyUnit) -> int:
+        """The largest squared L2 distance, in squared steps, that one person's rows move what is released.
+
+        Raises:
+            ReleaseError: As ``sensitivity``.
+        """
+        self.sensitivity(unit)
+        one = largest_squared_replacement(*self._counts) if unit.n_is_public else int(self._movement(unit))
+        return unit.rows_per_person**2 * one * RESOLUTION**4
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        """How many columns are intercepts, numbers (with the target) and signs, and variables of more levels."""
+        kinds = [column.kind for column in self.columns]
+        groups = len({column.variable for column in self.columns if column.kind == "level"})
+        return kinds.count("intercept"), kinds.count("number") + 1, kinds.count("sign"), groups
+
     def _movement(self, unit: PrivacyUnit) -> Fraction:
-        """The same for one row, in units of a product of columns at their bounds."""
-        count = {kind: sum(c.kind == kind for c in self.columns) for kind in get_args(Kind)}
-        numbers = count["number"] + 1
-        groups = len({c.variable for c in self.columns if c.kind == "level"})
+        """The largest L1 distance one row moves, in products of columns at their bounds; added, each moves by one."""
+        intercept, numbers, signs, groups = self._counts
         if unit.n_is_public:
-            return _largest_replacement(int(self.intercept), numbers, count["sign"], groups)
-        active = self.intercept + numbers + count["sign"] + groups
-        squares = numbers + (0 if self.intercept else groups)
+            return largest_replacement(intercept, numbers, signs, groups)
+        active = intercept + numbers + signs + groups
+        squares = numbers + (0 if intercept else groups)
         return Fraction(active * (active - 1) // 2 + squares + 1)
 
     def matrix(self, values: Reals, n: float) -> Reals:
@@ -258,62 +273,6 @@ class LinearDesign:
             elif column.kind == "level" and self.intercept:
                 made[i, i] = made[0, i]
         return made
-
-
-def _largest_replacement(intercept: int, numbers: int, signs: int, groups: int) -> Fraction:
-    """The diameter in L1 of a row's products, exact.
-
-    Write z = p + q and z' = q - p for the columns of the two rows. Then z_i z_j - z'_i z'_j = 2 (p_i q_j + q_i p_j)
-    and |p_i| + |q_i| = max(|z_i|, |z'_i|) <= 1, so the distance is at most 2 (sum P)(sum Q) + 2 sum P_i Q_i, the last
-    sum over numbers only, with P + Q = 1 in each column: P = 0 for the intercept, 0 or 1 for two levels. A variable of
-    more levels moves furthest when its level changes: 2 by itself, with each other such variable and with two levels,
-    |z| + |z'| = 2 max(P, Q) with a number. Equality holds at z = 1, z' = 1 - 2 P. In P it is concave for the numbers
-    with P <= 1/2 and for those with P >= 1/2, so those of each kind are alike: what is left is at most two unknowns.
-    """
-    best = Fraction(0)
-    for flipped, upper in product(range(signs + 1), range(numbers + 1)):
-        best = max(best, _largest_with(intercept + signs - flipped, flipped, numbers - upper, upper, groups))
-    alone = 2 * groups + 2 * groups * signs + groups * (groups - 1)
-    return best + alone
-
-
-def _largest_with(still: int, flipped: int, lower: int, upper: int, groups: int) -> Fraction:
-    """The maximum over P = a of the ``lower`` numbers, in [0, 1/2], and P = b of the ``upper`` ones, in [1/2, 1].
-
-    With S = flipped + lower a + upper b and Q the rest: 2 S (still + flipped + lower + upper - S)
-    + 2 (lower a (1 - a) + upper b (1 - b)) + 2 groups (lower (1 - a) + upper b), concave: stationary or on an edge.
-    """
-    size = still + flipped + lower + upper
-
-    def value(a: Fraction, b: Fraction) -> Fraction:
-        s = flipped + lower * a + upper * b
-        return 2 * s * (size - s) + 2 * (lower * a * (1 - a) + upper * b * (1 - b)) + 2 * groups * (
-            lower * (1 - a) + upper * b
-        )  # fmt: skip
-
-    half, zero, one = Fraction(1, 2), Fraction(0), Fraction(1)
-
-    def best_a(b: Fraction) -> Fraction:
-        # d/da / (2 lower): size - 2 (flipped + lower a + upper b) + 1 - 2 a - groups = 0
-        return min(half, max(zero, (size - 2 * flipped - 2 * upper * b + 1 - groups) / Fraction(2 * lower + 2)))
-
-    def best_b(a: Fraction) -> Fraction:
-        return min(one, max(half, (size - 2 * flipped - 2 * lower * a + 1 + groups) / Fraction(2 * upper + 2)))
-
-    candidates = [(best_a(b), b) for b in (half, one)] + [(a, best_b(a)) for a in (zero, half)]
-    inner = _stationary(size - 2 * flipped, lower, upper, groups)
-    if inner is not None and 0 <= inner[0] <= half <= inner[1] <= 1:
-        candidates.append(inner)
-    return max(value(a, b) for a, b in candidates)
-
-
-def _stationary(size: int, lower: int, upper: int, groups: int) -> tuple[Fraction, Fraction] | None:
-    """Where both derivatives vanish: (2 lower + 2) a + 2 upper b = size + 1 - groups, and its mirror image."""
-    determinant = (2 * lower + 2) * (2 * upper + 2) - 4 * lower * upper
-    first, second = size + 1 - groups, size + 1 + groups
-    a = Fraction((2 * upper + 2) * first - 2 * upper * second, determinant)
-    b = Fraction((2 * lower + 2) * second - 2 * lower * first, determinant)
-    return a, b
 
 
 def _feature(name: Any, value: Any) -> Feature:

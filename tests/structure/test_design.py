@@ -114,6 +114,31 @@ def test_an_added_row_moves_as_far_as_declared_and_no_further(name, monkeypatch)
     assert np.abs(each).sum(axis=1).max() == design.sensitivity(ADD)
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("name", SMALL)
+def test_the_squared_movement_is_that_of_some_pair_and_of_none_more(name, unit, monkeypatch):
+    """All pairs again: in squared L2 the rows that move furthest lie at the bounds, which every grid has."""
+    monkeypatch.setattr(module, "RESOLUTION", 3)
+    design = SMALL[name]
+    each = contributions(design, every(design, 3), unit)
+    if unit.n_is_public:
+        assert max(int(((each - one) ** 2).sum(axis=1).max()) for one in each) == design.squared_sensitivity(unit)
+    else:
+        assert (each**2).sum(axis=1).max() == design.squared_sensitivity(unit)
+
+
+def test_closed_forms_in_squared_l2():
+    """d^2 for d columns, one less where d is odd; times the square of the rows of a person, who may all be alike."""
+    for numbers in (2, 3, 8, 9):
+        d = numbers + 1
+        assert made(numbers - 1).squared_sensitivity(REPLACE) == (d**2 - d % 2) * RESOLUTION**4
+        three = dg.PrivacyUnit("replace", 3)
+        assert made(numbers - 1).squared_sensitivity(three) == 9 * (d**2 - d % 2) * RESOLUTION**4
+        assert made(numbers - 1).squared_sensitivity(ADD) == made(numbers - 1).sensitivity(ADD) * RESOLUTION**2
+    alone = LinearDesign({"g": ["a", "b", "c"]}, "y", (0, 1), intercept=False)
+    assert alone.squared_sensitivity(REPLACE) <= 5 * RESOLUTION**4
+
+
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3), st.lists(st.integers(3, 5), max_size=3), st.booleans()).filter(
     lambda shape: shape[0] + shape[1] + len(shape[2]) > 0
 )
@@ -128,6 +153,8 @@ def test_no_two_rows_of_the_real_grid_move_further(shape, seed):
     first, second = np.array(design.pairs).T
     one, other = (z[:, first] * z[:, second] for z in (values(design, rng, 3000, RESOLUTION) for _ in range(2)))
     assert np.abs(one - other).sum(axis=1).max() <= design.sensitivity(REPLACE)
+    squares = (((one - other) / RESOLUTION**2) ** 2).sum(axis=1)
+    assert squares.max() <= design.squared_sensitivity(REPLACE) / RESOLUTION**4 + 1e-6
     assert (np.abs(one).sum(axis=1) + design.weight).max() <= design.sensitivity(ADD)
 
 
@@ -186,8 +213,8 @@ def test_a_search_that_knows_nothing_of_the_proof_finds_the_declared_movement(sh
 
 @pytest.mark.parametrize("numbers", [2, 5, 9, 21])
 def test_closed_forms_where_all_columns_are_numbers(numbers):
-    """``numbers`` with the target. With an intercept there are d = numbers + 1 columns: (d - 1)(d + 1)^2 / (2 d), at
-    rows (1, ..., 1) and (1, -1/d, ..., -1/d); without one d (d + 1) / 2 or, for odd d, attained at 1 and 0."""
+    """``numbers`` counts the target. With an intercept there are d = numbers + 1 columns: (d - 1)(d + 1)^2 / (2 d), at
+    rows (1, ..., 1) and (1, -1/d, ..., -1/d); without one d (d + 1) / 2 for d = numbers, at rows of ones and zeros."""
     d = numbers + 1
     declared = made(numbers - 1).sensitivity(REPLACE)
     assert declared == math.floor(Fraction((d - 1) * (d + 1) ** 2, 2 * d) * RESOLUTION**2)
