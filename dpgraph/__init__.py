@@ -27,6 +27,7 @@ _HOMES = {
     "hmm_network": "models.hmm",
     "read_network": "files.networks",
     "read_domain": "files.networks",
+    "read_design": "files.designs",
     "infer_domain": "statistics.infer",
     "expfam": "structure.expfam",
     "Bounded": "structure.design",
@@ -135,6 +136,7 @@ __all__ = [
     "posterior",
     "privacy_cost",
     "query",
+    "read_design",
     "read_domain",
     "read_network",
     "regression_moments",
@@ -151,6 +153,7 @@ if TYPE_CHECKING:
     from dpgraph.analysis.cost import privacy_cost
     from dpgraph.estimators import PrivateHMM, PrivateNaiveBayes
     from dpgraph.files.arviz import to_datatree
+    from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy

@@ -26,6 +26,8 @@ Integers = npt.NDArray[np.int64]
 OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
 
+#: A design has at most so many columns: products are as many as their square.
+MOST_COLUMNS = 1000
 #: Steps from the middle of a column to its bound: products are multiples of its inverse squared.
 RESOLUTION = 1 << 15
 
@@ -56,8 +58,9 @@ class Bounded:
             value = getattr(self, name)
             if name == "missing" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-                raise NetworkError(f"{name} must be a finite number; got {value!r}")
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not abs(value) <= 1.7e308:
+                raise NetworkError(f"{name} must be a finite number; got {value!r:.60}")
             object.__setattr__(self, name, float(value))
         if not (self.low < self.high and 1e-290 < self.high - self.low < math.inf):
             raise NetworkError(f"bounds must increase; got {self.low:g} to {self.high:g}")
@@ -116,7 +119,8 @@ class LinearDesign:
             leaves the row out, which needs an add-remove unit: the number of rows left is private.
 
     Raises:
-        NetworkError: If there is no feature, bounds are missing or wrong, or the target is a feature.
+        NetworkError: If there is no feature, bounds are missing or wrong, the target is a feature, or there are more
+            than a thousand columns.
 
     >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100_000))
     >>> [column.name for column in design.columns]
@@ -153,6 +157,8 @@ class LinearDesign:
         if on_missing not in get_args(OnMissing):
             raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
         object.__setattr__(self, "on_missing", on_missing)
+        if len(self.columns) > MOST_COLUMNS:
+            raise NetworkError(f"the design has {len(self.columns)} columns; at most {MOST_COLUMNS} are summed")
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
