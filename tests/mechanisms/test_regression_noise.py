@@ -68,7 +68,8 @@ def released(moments, mechanism=LAPLACE, unit=UNITS[0], noise=None):
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_every_sum_gets_a_draw_of_the_recorded_law(mechanism, unit):
     """Lower bounds of 0 included. Secure noise, 300 releases: the pooled draws follow the law and neither 2/3 nor 3/2
-    of it; each sum has noise of its own, with a variance that is not far off. Kolmogorov-Smirnov at level 1e-6 on at least 3000 draws sees a scale wrong by a third with power above .999."""
+    of it, and each sum has noise of its own, with a variance that is not far off. Kolmogorov-Smirnov at level 1e-6 on
+    3000 draws or more sees a scale wrong by a third with power above .999."""
     moments = moments_of()
     exact = DESIGN.released(moments.sensitive_sums, moments.sensitive_rows, unit)
     draws = np.array([released(moments, mechanism, unit).value.sums - exact for _ in range(300)])
