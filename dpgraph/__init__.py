@@ -78,6 +78,7 @@ _HOMES = {
     "to_datatree": "files.arviz",
     # what privacy costs
     "privacy_cost": "analysis.cost",
+    "regression_cost": "analysis.regression_cost",
     "audit": "audit",
     # estimators
     "PrivateNaiveBayes": "estimators.naive_bayes",
@@ -139,6 +140,7 @@ __all__ = [
     "read_design",
     "read_domain",
     "read_network",
+    "regression_cost",
     "regression_moments",
     "release",
     "sample_rows",
@@ -151,6 +153,7 @@ __all__ = [
 if TYPE_CHECKING:
     from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.analysis.regression_cost import regression_cost
     from dpgraph.estimators import PrivateHMM, PrivateNaiveBayes
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design

@@ -12,9 +12,11 @@ Every entry attains that at once at the rows z = 1 and z' = u.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 
+@cache
 def largest_replacement(intercept: int, numbers: int, signs: int, groups: int) -> Fraction:
     """The diameter in L1 of a row's products, exact.
 
@@ -71,6 +73,7 @@ def _stationary(size: int, lower: int, upper: int, groups: int) -> tuple[Fractio
     return a, b
 
 
+@cache
 def largest_squared_replacement(intercept: int, numbers: int, signs: int, groups: int) -> int:
     """The squared diameter in L2 of a row's products.
 
