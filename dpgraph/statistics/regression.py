@@ -31,8 +31,8 @@ Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Rows multiplied at once: their columns stay in the processor's cache, and sums of products below 2^53.
-BLOCK = 1 << 14
+#: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
+BLOCK = 1 << 20
 #: Rows that one thread takes at a time, and how many threads.
 BATCH = 1 << 16
 THREADS = min(4, os.cpu_count() or 1)
@@ -96,9 +96,10 @@ def _summed(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[Integers
     if not kept.all():
         read = {name: values[kept] for name, values in read.items()}
     many, size = int(kept.sum()), len(design.columns)
-    gram, z = np.zeros((size, size), np.int64), np.empty((size, min(many, BLOCK)))
-    for start in range(0, many, BLOCK):
-        stop = min(start + BLOCK, many)
+    step = max(1, min(many, BLOCK // size))
+    gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
+    for start in range(0, many, step):
+        stop = min(start + step, many)
         block = z[:, : stop - start]
         for column, out in zip(design.columns, block, strict=True):
             _fill(out, column, design, read, slice(start, stop))

@@ -95,7 +95,7 @@ def test_every_engine_gives_the_same_sums(engine):
     )
 
 
-@pytest.mark.parametrize(("block", "batch", "threads"), [(1, 1, 1), (3, 7, 2), (64, 64, 4)])
+@pytest.mark.parametrize(("block", "batch", "threads"), [(1, 1, 1), (30, 7, 2), (100, 64, 4)])
 def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkeypatch):
     whole = content(dg.regression_moments(frame(MANY), DESIGN))
     for name, value in (("BLOCK", block), ("BATCH", batch), ("THREADS", threads)):
@@ -108,7 +108,7 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
     """The largest sums a block can have are whole numbers below 2^53, where doubles hold them all."""
     assert regression.BLOCK * R**2 <= 2**53
     design = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))
-    n = 3 * regression.BLOCK + 1
+    n = regression.BATCH + regression.BLOCK // 3 + 1
     sums, many = content(dg.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
     assert many == n
     assert sums == [n * R**2, -n * R**2, n * R**2, -n * R**2, n * R**2]
