@@ -36,8 +36,8 @@ BLOCK = 1 << 20
 #: Rows that one thread takes at a time, and how many threads.
 BATCH = 1 << 16
 THREADS = min(4, os.cpu_count() or 1)
-#: Beyond these many rows an integer sum might not fit.
-MOST_ROWS = 1 << 32
+#: Beyond these many rows three times an integer sum might not fit.
+MOST_ROWS = 1 << 31
 
 
 class _Names(NamedTuple):

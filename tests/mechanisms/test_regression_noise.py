@@ -93,6 +93,21 @@ def test_values_are_in_products_of_columns_at_their_bounds():
     assert noisy.sums.dtype == np.int64
 
 
+def test_noise_is_half_as_large_on_products_with_a_target_that_counts_twice():
+    design = dg.LinearDesign({f"x{i}": (0, 1) for i in range(5)}, "y", (0, 1))
+    moments = dg.regression_moments((np.full((9, 5), 0.75), np.ones(9)), design)
+    noisy = released(moments, noise=dg.SeededNoise(0)).value
+    last = len(design.columns) - 1
+    shares = [3 if i == last else 2 if j == last else 1 for i, j in design.pairs]
+    assert noisy.scales * shares == pytest.approx(design.sensitivity(UNITS[0]) / RESOLUTION**2 / 0.8)
+    draws = [released(moments, noise=dg.SeededNoise(seed)).value.values for seed in range(200)]
+    exact = {0: 9.0, 1: 4.5, 2: 2.25}
+    at = {"intercept": 0, "y": 0} | {f"x{i}": 1 for i in range(5)}
+    truth = np.array([exact[sum(at[name] for name in both.split("*"))] for both in design.names])
+    error = np.abs(np.mean(draws, axis=0) - truth) / (noisy.scales * math.sqrt(2 / 200))
+    assert error.max() < 6
+
+
 @pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_n_is_shown_under_replace_only(mechanism):
     moments = moments_of(731)
@@ -156,9 +171,10 @@ def test_the_event_claims_the_zero_concentrated_cost():
 
 
 def test_small_budgets_get_much_noise_and_absurd_ones_are_refused():
+    """Twenty features, an intercept and a target that counts twice are 23 columns: (d - 1)(d + 1)^2 / (2 d)."""
     many = dg.LinearDesign({f"x{i}": (0, 1) for i in range(20)}, "y", (0, 1))
     event = dg.LaplaceMechanism("0.001").event(many, UNITS[0])
-    assert event.measurements[0].law.scale == pytest.approx(252.477 * 1000 * RESOLUTION**2, rel=1e-4)
+    assert event.measurements[0].law.scale == pytest.approx(22 * 24**2 / 46 * 1000 * RESOLUTION**2, rel=1e-9)
     with pytest.raises(ReleaseError, match="nothing could be learned"):
         dg.LaplaceMechanism("1e-9").event(many, UNITS[0])
     with pytest.raises(ReleaseError, match="nothing could be learned"):

@@ -670,8 +670,8 @@ MUTANTS = (
     Mutant(
         "the number of rows left out of an added row's movement",
         "structure/design.py",
-        "return Fraction(active * (active - 1) // 2 + squares + 1)",
-        "return Fraction(active * (active - 1) // 2 + squares)",
+        "[1] * (features * (features - 1) // 2 + squares + 1)",
+        "[1] * (features * (features - 1) // 2 + squares)",
         (DESIGN,),
     ),
     Mutant(
@@ -686,6 +686,20 @@ MUTANTS = (
         "structure/design.py",
         "                made[i, i] = n\n",
         "                made[i, i] = n if i == 0 else made[0, i]\n",
+        (DESIGN,),
+    ),
+    Mutant(
+        "a target that counts twice moved as if it counted once",
+        "structure/design.py",
+        "largest_replacement(intercept, numbers - 1 + self.copies, signs, groups)",
+        "largest_replacement(intercept, numbers, signs, groups)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "the square of a doubled product taken for double",
+        "structure/design.py",
+        "numbers - 1 + self.copies**2",
+        "numbers - 1 + self.copies",
         (DESIGN,),
     ),
     Mutant(

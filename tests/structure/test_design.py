@@ -13,6 +13,7 @@ import dpgraph as dg
 from dpgraph.structure import design as module
 from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
 from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.movement import largest_replacement
 
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 UNITS = [REPLACE, ADD]
@@ -74,69 +75,94 @@ def contributions(design, z, unit):
 
 
 SMALL = {
-    "one number": made(1),
-    "two numbers": made(2),
-    "two numbers, no intercept": made(2, intercept=False),
-    "the target alone, a sign": made(0, 1),
-    "a number and a sign": made(1, 1),
-    "a number and two signs, no intercept": made(1, 2, intercept=False),
-    "three levels": made(0, 0, (3,)),
-    "a number and three levels": made(1, 0, (3,)),
-    "a number and three levels, no intercept": made(1, 0, (3,), intercept=False),
-    "a number, a sign and three levels": made(1, 1, (3,)),
-    "three levels twice": made(0, 0, (3, 3)),
-    "a number and three levels twice": made(1, 0, (3, 3)),
-    "three levels and four, a sign": made(0, 1, (3, 4), intercept=False),
-    "one level": made(1, 0, (1,)),
+    "one number": (1,),
+    "two numbers": (2,),
+    "two numbers, no intercept": (2, 0, (), False),
+    "the target alone, a sign": (0, 1),
+    "a number and a sign": (1, 1),
+    "a number and two signs, no intercept": (1, 2, (), False),
+    "three levels": (0, 0, (3,)),
+    "a number and three levels": (1, 0, (3,)),
+    "a number and three levels, no intercept": (1, 0, (3,), False),
+    "a number, a sign and three levels": (1, 1, (3,)),
+    "three levels twice": (0, 0, (3, 3)),
+    "a number and three levels twice": (1, 0, (3, 3)),
+    "three levels and four, a sign": (0, 1, (3, 4), False),
+    "one level": (1, 0, (1,)),
 }
 
 
+TWICE = pytest.mark.parametrize("many", [1, 99], ids=["target twice", "target once"])
+
+
+@TWICE
 @pytest.mark.parametrize("grid", [3, 4])
 @pytest.mark.parametrize("name", SMALL)
-def test_no_pair_of_rows_of_a_coarse_grid_moves_further_and_some_nearly_as_far(name, grid, monkeypatch):
+def test_no_pair_of_rows_of_a_coarse_grid_moves_further_and_some_nearly_as_far(name, grid, many, monkeypatch):
     """All pairs. The movement is quadratic in a number's value, and its best value at most half a step off the grid,
     so the largest pair falls short of the declared one by at most a few quarters of a step squared."""
     monkeypatch.setattr(module, "RESOLUTION", grid)
-    design = SMALL[name]
+    monkeypatch.setattr(module, "MANY_COLUMNS", many)
+    design = made(*SMALL[name])
     each = contributions(design, every(design, grid), REPLACE)
     largest = max(int(np.abs(each - one).sum(axis=1).max()) for one in each)
     declared = design.sensitivity(REPLACE)
-    many = sum(column.kind in ("number", "target") for column in design.columns)
+    numbers = sum(column.kind in ("number", "target") for column in design.columns) + design.copies - 1
     assert largest <= declared
-    assert largest >= declared - many * (many + 1) / 2
+    assert largest >= declared - numbers * (numbers + 1) / 2
 
 
+@TWICE
 @pytest.mark.parametrize("name", SMALL)
-def test_an_added_row_moves_as_far_as_declared_and_no_further(name, monkeypatch):
+def test_an_added_row_moves_as_far_as_declared_and_no_further(name, many, monkeypatch):
     monkeypatch.setattr(module, "RESOLUTION", 3)
-    design = SMALL[name]
+    monkeypatch.setattr(module, "MANY_COLUMNS", many)
+    design = made(*SMALL[name])
     each = contributions(design, every(design, 3), ADD)
     assert np.abs(each).sum(axis=1).max() == design.sensitivity(ADD)
 
 
+@TWICE
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("name", SMALL)
-def test_the_squared_movement_is_that_of_some_pair_and_of_none_more(name, unit, monkeypatch):
-    """All pairs again: in squared L2 the rows that move furthest lie at the bounds, which every grid has."""
+def test_the_squared_movement_is_that_of_some_pair_and_of_none_more(name, unit, many, monkeypatch):
+    """All pairs again: in squared L2 the rows that move furthest lie at the bounds, which every grid has. With the
+    target twice the declaration is a bound, which so few columns miss by a fifth at most."""
     monkeypatch.setattr(module, "RESOLUTION", 3)
-    design = SMALL[name]
+    monkeypatch.setattr(module, "MANY_COLUMNS", many)
+    design = made(*SMALL[name])
     each = contributions(design, every(design, 3), unit)
     if unit.n_is_public:
-        assert max(int(((each - one) ** 2).sum(axis=1).max()) for one in each) == design.squared_sensitivity(unit)
+        largest = max(int(((each - one) ** 2).sum(axis=1).max()) for one in each)
+        assert largest <= design.squared_sensitivity(unit)
+        assert largest >= design.squared_sensitivity(unit) * (1 if design.copies == 1 else 0.8)
     else:
         assert (each**2).sum(axis=1).max() == design.squared_sensitivity(unit)
 
 
 def test_closed_forms_in_squared_l2():
-    """d^2 for d columns, one less where d is odd; times the square of the rows of a person, who may all be alike."""
+    """d^2 for d columns, one less where d is odd, with a target that counts twice standing there four times; times the
+    square of the rows of a person, who may all be alike."""
     for numbers in (2, 3, 8, 9):
-        d = numbers + 1
-        assert made(numbers - 1).squared_sensitivity(REPLACE) == (d**2 - d % 2) * RESOLUTION**4
-        three = dg.PrivacyUnit("replace", 3)
-        assert made(numbers - 1).squared_sensitivity(three) == 9 * (d**2 - d % 2) * RESOLUTION**4
-        assert made(numbers - 1).squared_sensitivity(ADD) == made(numbers - 1).sensitivity(ADD) * RESOLUTION**2
+        d = numbers + 1 + 3 * (numbers >= 5)
+        design = made(numbers - 1)
+        assert design.squared_sensitivity(REPLACE) == (d**2 - d % 2) * RESOLUTION**4
+        assert design.squared_sensitivity(dg.PrivacyUnit("replace", 3)) == 9 * (d**2 - d % 2) * RESOLUTION**4
+        if numbers < 5:
+            assert design.squared_sensitivity(ADD) == design.sensitivity(ADD) * RESOLUTION**2
     alone = LinearDesign({"g": ["a", "b", "c"]}, "y", (0, 1), intercept=False)
     assert alone.squared_sensitivity(REPLACE) <= 5 * RESOLUTION**4
+
+
+def test_the_squared_movement_of_many_columns_is_attained():
+    """Seven features: four of the nine columns are flipped, two features among them and the target not, or so."""
+    design = made(7)
+    one, best = np.ones(9), 0
+    for flipped in range(8):
+        other = np.where(np.arange(9) < 9 - flipped, 1, -1)
+        each = contributions(design, np.array([one, other], dtype=np.int64), REPLACE)
+        best = max(best, int(((each[0] - each[1]) ** 2).sum()))
+    assert best * RESOLUTION**4 == design.squared_sensitivity(REPLACE)
 
 
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3), st.lists(st.integers(3, 5), max_size=3), st.booleans()).filter(
@@ -151,7 +177,8 @@ def test_no_two_rows_of_the_real_grid_move_further(shape, seed):
     design = made(*shape[:3], intercept=shape[3])
     rng = np.random.default_rng(seed)
     first, second = np.array(design.pairs).T
-    one, other = (z[:, first] * z[:, second] for z in (values(design, rng, 3000, RESOLUTION) for _ in range(2)))
+    drawn = (values(design, rng, 3000, RESOLUTION) for _ in range(2))
+    one, other = (z[:, first] * z[:, second] * np.array(design.weights) for z in drawn)
     assert np.abs(one - other).sum(axis=1).max() <= design.sensitivity(REPLACE)
     squares = (((one - other) / RESOLUTION**2) ** 2).sum(axis=1)
     assert squares.max() <= design.squared_sensitivity(REPLACE) / RESOLUTION**4 + 1e-6
@@ -183,7 +210,7 @@ def climbed(design, rng, grid=24):
             tried = np.repeat(rows[None], len(a), axis=0)
             tried[:, 0, where[name]], tried[:, 1, where[name]] = choices[a], choices[b]
             products = tried[:, :, first] * tried[:, :, second]
-            distance = np.abs(products[:, 0] - products[:, 1]).sum(axis=1)
+            distance = np.abs(products[:, 0] - products[:, 1]) @ np.array(design.weights)
             best, rows = float(distance.max()), tried[distance.argmax()]
         if best <= before:
             return best
@@ -211,17 +238,18 @@ def test_a_search_that_knows_nothing_of_the_proof_finds_the_declared_movement(sh
     assert declared * 0.995 <= found <= declared + 1e-6
 
 
-@pytest.mark.parametrize("numbers", [2, 5, 9, 21])
+@pytest.mark.parametrize("numbers", [2, 4, 8, 21])
 def test_closed_forms_where_all_columns_are_numbers(numbers):
-    """``numbers`` counts the target. With an intercept there are d = numbers + 1 columns: (d - 1)(d + 1)^2 / (2 d), at
-    rows (1, ..., 1) and (1, -1/d, ..., -1/d); without one d (d + 1) / 2 for d = numbers, at rows of ones and zeros."""
-    d = numbers + 1
+    """``numbers`` counts the target, twice from six columns on. With an intercept there are d columns:
+    (d - 1)(d + 1)^2 / (2 d), at rows (1, ..., 1) and (1, -1/d, ..., -1/d); without one d (d + 1) / 2, at rows of ones
+    and zeros."""
+    d = numbers + 1 + (numbers >= 5)
     declared = made(numbers - 1).sensitivity(REPLACE)
     assert declared == math.floor(Fraction((d - 1) * (d + 1) ** 2, 2 * d) * RESOLUTION**2)
+    d = numbers + (numbers >= 6)
     alone = made(numbers - 1, intercept=False).sensitivity(REPLACE)
-    assert alone == numbers * (numbers + 1) // 2 * RESOLUTION**2
-    if numbers == 8:
-        assert declared / RESOLUTION**2 == pytest.approx(44.444, abs=1e-3)
+    assert alone == d * (d + 1) // 2 * RESOLUTION**2
+    assert largest_replacement(1, 8, 0, 0) == Fraction(8 * 100, 18)
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -229,14 +257,14 @@ def test_closed_forms_where_all_columns_are_numbers(numbers):
 def test_rows_at_the_witness_move_the_release_that_far_through_the_encoding(numbers, rows):
     """r equal rows of one person: r times as far, up to the rounding of -1/d to the grid."""
     design = made(numbers - 1)
-    d = numbers + 1
+    d = numbers + design.copies
     one, other = (
         dg.regression_moments((np.full((rows, numbers - 1), value), np.full(rows, value)), design)
         for value in (1.0, -1 / d)
     )
-    moved = int(np.abs(one.sensitive_sums - other.sensitive_sums).sum())
+    moved = design.released(one.sensitive_sums, rows, REPLACE) - design.released(other.sensitive_sums, rows, REPLACE)
     declared = design.sensitivity(dg.PrivacyUnit("replace", rows))
-    assert declared * (1 - 1e-8) <= moved <= declared
+    assert declared * (1 - 1e-8) <= np.abs(moved).sum() <= declared
     added = design.released(one.sensitive_sums, rows, ADD)
     assert np.abs(added).sum() == design.sensitivity(dg.PrivacyUnit("add-remove", rows))
 
