@@ -102,18 +102,19 @@ def encode_column(array: pa.Array, variable: Variable, name: str, is_text: bool 
     Raises:
         DomainError: As ``encode``.
     """
-    return resolve(level_codes(array, variable, is_text), variable, name, array.type)
-
-
-def level_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> npt.NDArray[np.int64]:
-    """The position of each value's level, or UNKNOWN, NULL or WRONG_TYPE."""
     if pa.types.is_dictionary(array.type):
         values = level_codes(array.dictionary, variable, is_text)
         indices = array.indices
         code = np.full(len(array), NULL)
         valid = pc.is_valid(indices).to_numpy(zero_copy_only=False)
         code[valid] = values[indices.drop_null().to_numpy(zero_copy_only=False)]
-        return code
+    else:
+        code = level_codes(array, variable, is_text)
+    return _resolve(code, variable, name, array.type)
+
+
+def level_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> npt.NDArray[np.int64]:
+    """The position of each value's level, or UNKNOWN, NULL or WRONG_TYPE."""
     if is_text:
         return _text_codes(array, variable)
     if len(array) == array.null_count:
@@ -185,12 +186,8 @@ def _word_code(word: str, variable: Variable) -> int:
     return UNKNOWN if position is None else position
 
 
-def resolve(code: npt.NDArray[np.int64], variable: Variable, name: str, kind: pa.DataType) -> Unsigned:
-    """Applies the declared actions to level codes and narrows them.
-
-    Raises:
-        DomainError: As ``encode``.
-    """
+def _resolve(code: npt.NDArray[np.int64], variable: Variable, name: str, kind: pa.DataType) -> Unsigned:
+    """Applies the declared actions and narrows, or refuses the column."""
     if isinstance(variable, Categories):
         actions = {UNKNOWN: variable.other, NULL: variable.missing}
         for found, level in actions.items():

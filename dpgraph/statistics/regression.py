@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dpgraph.statistics.arrow import Batch, batches
-from dpgraph.statistics.codes import NULL, NULL_WORDS, level_codes, resolve
+from dpgraph.statistics.codes import NULL_WORDS, encode_column
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
-from dpgraph.structure.domain import Bins, DomainError
+from dpgraph.structure.domain import Bins, Categories, DomainError
 
 pc: Any = pyarrow.compute
 
@@ -173,13 +173,18 @@ def _column(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kep
             _strike(gone, name, drop, kept)
             values = np.where(gone, declared.middle, values)
         return values
-    codes = level_codes(array, declared, is_text)
     has_level = declared.missing if isinstance(declared, Bins) else declared.missing is not None
-    if drop and not has_level:
-        gone = codes == NULL
-        _strike(gone, name, drop, kept)
-        codes[gone] = 0
-    return resolve(codes, declared, name, array.type)
+    if has_level or not drop or declared.size == 1:
+        return encode_column(array, declared, name, is_text)
+    if isinstance(declared, Bins):
+        codes = encode_column(array, Bins(declared.edges, missing=True), name, is_text)
+        _strike(codes == declared.size, name, drop, kept)
+        return codes
+    # Nulls counted once as the first level and once as the last: where the two differ there was one.
+    ends = (Categories(declared.levels, declared.other, end) for end in (declared.levels[0], declared.levels[-1]))
+    codes, others = (encode_column(array, one, name, is_text) for one in ends)
+    _strike(codes != others, name, drop, kept)
+    return codes
 
 
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:

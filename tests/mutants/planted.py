@@ -720,7 +720,7 @@ MUTANTS = (
         "a declared level for nulls that is 0 taken for none",
         "statistics/regression.py",
         "declared.missing if isinstance(declared, Bins) else declared.missing is not None",
-        "bool(declared.missing)",
+        "declared.missing",
         (REGRESSION,),
     ),
     Mutant(
