@@ -8,7 +8,7 @@ from typing import Any
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.plain import integers_of, law_of, plain_law, whole
 from dpgraph.privacy.records import Provenance, ReleaseError
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
@@ -26,7 +26,8 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
     """
     body = {"law": plain_law(noisy.law), "n": noisy.n, "sums": noisy.sums.tolist()}
     if isinstance(noisy.description, LinearDesign):
-        return {"kind": "moments", "design": plain_design(noisy.description), **body}
+        design = noisy.description
+        return {"kind": "moments", "design": plain_design(design), "grid": _grid(design), **body}
     family: Any = noisy.description.family
     name = type(family).__name__.lower()
     if name not in FAMILIES:
@@ -44,6 +45,8 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
 def moments_of(plain: dict[str, Any], provenance: Provenance) -> NoisyMoments:
     """The inverse of ``plain_moments``, checked against the event that made it."""
     description = design_of(plain["design"]) if "design" in plain else _described(plain)
+    if isinstance(description, LinearDesign) and plain["grid"] != _grid(description):
+        raise ReleaseError("the sums are on another grid than this dpgraph's")
     n = None if plain["n"] is None else whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
         raise ReleaseError("the number of rows is there exactly when the unit makes it public")
@@ -52,6 +55,11 @@ def moments_of(plain: dict[str, Any], provenance: Provenance) -> NoisyMoments:
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
         raise ReleaseError("the moments are not those the event measured")
     return noisy
+
+
+def _grid(design: LinearDesign) -> dict[str, int]:
+    """What the integers of a design's release are multiples of, so that no later dpgraph misreads them."""
+    return {"resolution": RESOLUTION, "copies": design.copies}
 
 
 def _described(plain: dict[str, Any]) -> MomentDescription:

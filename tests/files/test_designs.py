@@ -169,6 +169,9 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     [
         {"design": None},
         {"design": "x"},
+        {"grid": {"resolution": 1024, "copies": 1}},
+        {"grid": {"resolution": 32768, "copies": 2}},
+        {"grid": None},
         {"sums": [1, 2]},
         {"sums": "9"},
         {"n": None},
