@@ -27,12 +27,16 @@ _HOMES = {
     "hmm_network": "models.hmm",
     "read_network": "files.networks",
     "read_domain": "files.networks",
+    "read_design": "files.designs",
     "infer_domain": "statistics.infer",
     "expfam": "structure.expfam",
+    "Bounded": "structure.design",
+    "LinearDesign": "structure.design",
     # sensitive statistics
     "encode": "statistics.codes",
     "count": "statistics.counts",
     "sufficient_statistics": "statistics.moments",
+    "regression_moments": "statistics.regression",
     # the door
     "PrivacyUnit": "privacy.records",
     "PrivacyCost": "privacy.records",
@@ -77,6 +81,7 @@ _HOMES = {
     "to_datatree": "files.arviz",
     # what privacy costs
     "privacy_cost": "analysis.cost",
+    "regression_cost": "analysis.regression_cost",
     "audit": "audit",
     # estimators
     "PrivateNaiveBayes": "estimators.naive_bayes",
@@ -85,6 +90,7 @@ _HOMES = {
 
 __all__ = [
     "Bins",
+    "Bounded",
     "Budget",
     "BudgetExceededError",
     "Categories",
@@ -97,6 +103,7 @@ __all__ = [
     "GibbsSample",
     "HiddenMarkovModel",
     "LaplaceMechanism",
+    "LinearDesign",
     "MapEstimate",
     "MarkovSweeps",
     "NaiveBayes",
@@ -135,8 +142,11 @@ __all__ = [
     "posterior",
     "privacy_cost",
     "query",
+    "read_design",
     "read_domain",
     "read_network",
+    "regression_cost",
+    "regression_moments",
     "release",
     "sample_rows",
     "sampled_markov_model",
@@ -149,8 +159,10 @@ __all__ = [
 if TYPE_CHECKING:
     from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.analysis.regression_cost import regression_cost
     from dpgraph.estimators import PrivateHMM, PrivateNaiveBayes
     from dpgraph.files.arviz import to_datatree
+    from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
@@ -184,7 +196,9 @@ if TYPE_CHECKING:
     from dpgraph.statistics.counts import count
     from dpgraph.statistics.infer import infer_domain
     from dpgraph.statistics.moments import sufficient_statistics
+    from dpgraph.statistics.regression import regression_moments
     from dpgraph.structure import expfam
+    from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
     from dpgraph.structure.markov import MarkovSweeps
     from dpgraph.structure.moments import NoisyMoments

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
 from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
@@ -29,6 +30,7 @@ from dpgraph.privacy.records import (
     Release,
     ReleaseError,
 )
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -38,7 +40,7 @@ VERSION = 1
 
 
 def save(value: Any, path: str | Path) -> None:
-    """Writes a public value: a Network, Release, posterior, Probabilities or fitted model to ``.json``;
+    """Writes a public value: a Network, LinearDesign, Release, posterior, Probabilities or fitted model to ``.json``;
     Probabilities (or a posterior's mean) also to ``.bif``.
 
     The file appears whole or not at all.
@@ -102,6 +104,8 @@ def document(value: Any) -> dict[str, Any]:
     match value:
         case Network():
             return _head("network", value, None, {})
+        case LinearDesign():
+            return _head("linear-design", None, None, plain_design(value))
         case Release() if (saved := plain_release(value)) is not None:
             return _head("release", saved[0], value.provenance, saved[1])
         case DirichletPosterior():
@@ -131,7 +135,7 @@ def value_of(plain: Any) -> Any:
     kind = plain["format"].removeprefix("dpgraph-")
     if kind not in _READERS:
         raise ReleaseError(f"unknown format {plain['format']!r}")
-    if plain["network"] is None and kind != "release":
+    if plain["network"] is None and kind not in ("release", "linear-design"):
         raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
     return _READERS[kind](plain, None if plain["network"] is None else network_of(plain["network"]))
 
@@ -170,7 +174,7 @@ def _head(kind: str, network: Network | None, provenance: Provenance | None, bod
         "format": f"dpgraph-{kind}",
         "version": VERSION,
         "network": None if network is None else plain_network(network),
-        **({} if kind == "network" else plain_provenance(provenance)),
+        **({} if kind in ("network", "linear-design") else plain_provenance(provenance)),
         **body,
     }
 
@@ -223,6 +227,7 @@ def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayes
 _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "network": lambda plain, network: network,
     "release": release_of,
+    "linear-design": lambda plain, network: design_of(plain),
     "posterior-draws": _posterior_draws,
     "naive-bayes-ensemble": _naive_bayes_ensemble,
     "posterior": _posterior,

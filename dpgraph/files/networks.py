@@ -37,7 +37,7 @@ def read_network(source: str | Path) -> Network:
     document = _public_part(read_document(Path(source)))
     if not isinstance(document.get("parents"), dict):
         raise NetworkError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
-    return _named(source, lambda: network_of(document))
+    return named(source, lambda: network_of(document))
 
 
 def read_domain(source: str | Path) -> Domain:
@@ -45,7 +45,7 @@ def read_domain(source: str | Path) -> Domain:
     if str(source).startswith(EXAMPLE) or str(source).lower().endswith((".bif", ".xmlbif")):
         return read_network(source).domain
     document = _public_part(read_document(Path(source)))
-    return _named(source, lambda: domain_of(document.get("variables")))
+    return named(source, lambda: domain_of(document.get("variables")))
 
 
 def read_probabilities(source: str | Path) -> Any:
@@ -57,7 +57,7 @@ def read_probabilities(source: str | Path) -> Any:
         return pgmpy.example(text_source.removeprefix(EXAMPLE))
     reader = pgmpy.read_xmlbif if text_source.lower().endswith(".xmlbif") else pgmpy.read_bif
     text = read_text(Path(source))
-    return _named(source, lambda: reader(text))
+    return named(source, lambda: reader(text))
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def domain_of(variables: Any) -> Domain:
     """A domain from its plain form."""
     if not isinstance(variables, dict) or not variables:
         raise NetworkError("there is no table of variables")
-    return Domain.of({name: _variable(name, plain) for name, plain in variables.items()})
+    return Domain.of({name: variable_of(name, plain) for name, plain in variables.items()})
 
 
 def plain_network(network: Network) -> dict[str, Any]:
@@ -132,13 +132,17 @@ def plain_network(network: Network) -> dict[str, Any]:
 
 def plain_domain(domain: Domain) -> dict[str, Any]:
     """The inverse of ``domain_of``."""
-    return {name: _plain_variable(domain[name]) for name in domain.names}
+    return {name: plain_variable(domain[name]) for name in domain.names}
 
 
-def _variable(name: str, plain: Any) -> Variable:
+def variable_of(name: str, plain: Any) -> Variable:
     """A variable from its plain form."""
     if isinstance(plain, list):
         plain = {"levels": plain}
+    if isinstance(plain, dict) and "bounds" in plain:
+        raise NetworkError(
+            f"variable {name!r} has bounds, as in a regression (dg.read_design); in a network it needs levels or bins"
+        )
     if not isinstance(plain, dict) or ("bins" in plain) == ("levels" in plain):
         raise NetworkError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
     known = {"bins", "missing"} if "bins" in plain else {"levels", "other", "missing"}
@@ -157,14 +161,15 @@ def _variable(name: str, plain: Any) -> Variable:
         raise NetworkError(f"variable {name!r}: {error}") from None
 
 
-def _plain_variable(variable: Variable) -> Any:
+def plain_variable(variable: Variable) -> Any:
+    """The inverse of ``variable_of``."""
     if isinstance(variable, Bins):
         return {"bins": list(variable.edges), **({"missing": True} if variable.missing else {})}
     actions = {"other": variable.other, "missing": variable.missing}
     return {"levels": list(variable.levels), **{key: level for key, level in actions.items() if level is not None}}
 
 
-def _named(source: str | Path, read: Callable[[], Any]) -> Any:
+def named(source: str | Path, read: Callable[[], Any]) -> Any:
     """Puts the file's name before what is wrong with it."""
     try:
         return read()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from dpgraph.mechanisms.allocation import Allocation, Tables, measured_tables, shares
 from dpgraph.mechanisms.blocks import BlockPlan, gaussian_blocks, noisy_blocks
+from dpgraph.mechanisms.moment_noise import noisy_moments, planned_gaussian_moments
 from dpgraph.mechanisms.sensitivity import table_l2_squared, table_sensitivity
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
@@ -26,8 +27,11 @@ from dpgraph.privacy.records import (
     rounded,
 )
 from dpgraph.statistics.counts import Counts
+from dpgraph.statistics.moments import Moments
 from dpgraph.structure.basis import cell_variance, contrast_blocks
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, residual_variance
 
@@ -36,7 +40,7 @@ Basis = Literal["tables", "residual"]
 
 @dataclass(frozen=True)
 class GaussianMechanism:
-    """Releases noisy contingency tables of a network under (epsilon, delta)- and rho-zero-concentrated privacy.
+    """Releases noisy tables of a network, or moments of a regression, under (epsilon, delta)- and rho-zCDP privacy.
 
     Sensitivity: a person's row moves each measured table by 1 in squared L2 norm under add/remove and by 2 under
     replace, times the square of the rows per person (all of a person's rows may be alike). Table m gets rho_m, the
@@ -51,6 +55,8 @@ class GaussianMechanism:
     (Xiao, He, Zhang and Kifer 2023; MATHS 3.4): 3 to 14 % less error than tables and consistent by construction, for
     an add-remove unit. Each block A of integer coefficients has squared L2 sensitivity ``block_l2_squared`` and its
     own rho_A; the rho_A sum to rho.
+
+    The moments of a regression get noise of one scale: see ``mechanisms.moment_noise`` and ``structure.movement``.
 
     A budget is charged in epsilon and delta, so delta is always needed; epsilon or rho says how much noise.
 
@@ -85,6 +91,7 @@ class GaussianMechanism:
     tables: Tables = "maximal"
     allocation: Allocation = "optimal"
     basis: Basis = "tables"
+    takes_moments: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("basis", Basis)):
@@ -100,19 +107,28 @@ class GaussianMechanism:
         for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
             object.__setattr__(self, name, value)
 
-    def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per table or block, with its exact noise law.
+    def event(self, network: Network | LinearDesign, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per table or block, or one of all moments, with its exact law.
 
         Raises:
-            ReleaseError: If the budget is too small to be useful, or the residual basis is asked for under replace.
+            ReleaseError: If the budget is too small to be useful, the residual basis is asked for under replace, or a
+                setting of tables is given for moments.
         """
         epsilon, delta, rho = (exact(value) for value in (self.epsilon, self.delta, self.rho) if value is not None)
+        if isinstance(network, MomentDescription | LinearDesign):
+            # Named apart: accountants open the tables of "GaussianMechanism", where a row moves a cell by one.
+            plan = self._planned_moments(network, unit)
+            return Event("GaussianMechanism on moments", epsilon, delta, (plan,), rho)
         residual = self.basis == "residual"
         measured = _blocks(self, network, unit).measurements if residual else _measurements(self, network, unit)
         return Event("GaussianMechanism", epsilon, delta, measured, rho)
 
-    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCounts | NoisyCoefficients:
-        """Draws the noisy tables or coefficients; ``release`` calls this after the charge."""
+    def randomise(
+        self, statistics: Counts | Moments, unit: PrivacyUnit, noise: Noise
+    ) -> NoisyCounts | NoisyCoefficients | NoisyMoments:
+        """Draws the noisy tables, coefficients or moments; ``release`` calls this after the charge."""
+        if isinstance(statistics, Moments):
+            return noisy_moments(statistics, self._planned_moments(statistics.description, unit), unit, noise)
         network = statistics.network
         if self.basis == "residual":
             plan = _blocks(self, network, unit)
@@ -128,6 +144,19 @@ class GaussianMechanism:
         }
         n = statistics.sensitive_rows if unit.n_is_public else None
         return NoisyCounts(network, FrozenMap(noisy), FrozenMap((m.table, m.law) for m in planned), n)
+
+    def _planned_moments(self, description: MomentDescription | LinearDesign, unit: PrivacyUnit) -> Measurement:
+        """The measurement of moments; settings that choose among tables are refused."""
+        if not isinstance(description, LinearDesign):
+            raise ReleaseError(
+                "GaussianMechanism takes counts of a network and moments of a regression; those of a family need "
+                "LaplaceMechanism"
+            )
+        if (self.tables, self.allocation, self.basis) != ("maximal", "optimal", "tables"):
+            raise ReleaseError(
+                "tables=, allocation= and basis= are for counts of a network; leave them out for moments"
+            )
+        return planned_gaussian_moments(description, Fraction(self.rho or 0), unit)
 
     def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
         """The noise variance of one cell of each family table of a release in the residual basis, without data.

@@ -32,6 +32,7 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.statistics.counts import Counts
 from dpgraph.statistics.moments import Moments
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Network
@@ -80,7 +81,7 @@ class LaplaceMechanism:
                 wanted = ", ".join(repr(choice) for choice in get_args(choices))
                 raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
 
-    def event(self, network: Network | MomentDescription, unit: PrivacyUnit) -> Event:
+    def event(self, network: Network | MomentDescription | LinearDesign, unit: PrivacyUnit) -> Event:
         """What a release would do: one measurement per table, or one of all moments, with its exact noise law.
 
         Raises:
@@ -88,7 +89,7 @@ class LaplaceMechanism:
                 a setting of tables is given for moments.
         """
         epsilon = exact(self.epsilon)
-        if isinstance(network, MomentDescription):
+        if isinstance(network, MomentDescription | LinearDesign):
             plan = self._planned_moments(network, unit)
             rho = rounded(Fraction(plan.sensitivity) ** 2 / (2 * Fraction(plan.law.scale) ** 2), up=True)
             # Named apart: accountants open the tables of "LaplaceMechanism", where a row moves a cell by one.
@@ -107,7 +108,7 @@ class LaplaceMechanism:
         n = statistics.sensitive_rows if unit.n_is_public else None
         return NoisyCounts(network, noisy, FrozenMap((m.table, m.law) for m in planned), n)
 
-    def _planned_moments(self, description: MomentDescription, unit: PrivacyUnit) -> Measurement:
+    def _planned_moments(self, description: MomentDescription | LinearDesign, unit: PrivacyUnit) -> Measurement:
         """The measurement of moments; settings that choose among tables are refused."""
         if self.tables != "merged" or self.allocation != "optimal":
             raise ReleaseError("tables= and allocation= are for counts of a network; leave them out for moments")

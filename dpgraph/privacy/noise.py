@@ -24,6 +24,9 @@ Integers = npt.NDArray[np.int64]
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
 MAX_SCALE = 2.0**40
 
+#: The same for statistics in steps of a fine grid, of which one row moves a sum by up to 2^30; draws still fit 64 bits.
+MAX_SCALE_IN_STEPS = 2.0**50
+
 #: Below this scale the noise is zero but for one draw in e^256; a larger epsilon gets no less noise.
 MIN_SCALE = 2.0**-8
 
@@ -172,15 +175,16 @@ def _selector(law: Literal["softmax", "permute-and-flip"], scale: float) -> Any:
     return make_noisy_max(*space, measure, scale=scale)
 
 
-def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
+def calibrated_scale(sensitivity: int, epsilon: Fraction, largest: float = MAX_SCALE) -> float:
     """The smallest float scale whose discrete Laplace noise is epsilon-DP by OpenDP's own, rounded up, account.
 
     Args:
         sensitivity: The L1 sensitivity of the integer statistics that share this scale.
         epsilon: The exact budget of those statistics.
+        largest: The largest scale from which something could be learned.
 
     Raises:
-        ReleaseError: If the scale would be so large that nothing could be learned.
+        ReleaseError: If the scale would be larger.
 
     >>> calibrated_scale(74, Fraction(1))
     74.0
@@ -188,9 +192,10 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
     if sensitivity < 1 or epsilon <= 0:
         raise ReleaseError(f"a noise scale needs sensitivity >= 1 and epsilon > 0; got {sensitivity}, {epsilon}")
     target = Fraction(sensitivity) / epsilon
-    if target > MAX_SCALE:
+    if target > largest:
         raise ReleaseError(
-            f"epsilon {float(epsilon):.3g} asks for noise of a scale above 2^40: nothing could be learned from it"
+            f"epsilon {float(epsilon):.3g} asks for noise of a scale above 2^{math.log2(largest):g}: nothing could be "
+            "learned from it"
         )
     scale = max(float(target), MIN_SCALE)
     while Fraction(scale) < target or Fraction(_laplace(scale).map(sensitivity)) > epsilon:
@@ -213,11 +218,11 @@ def _laplace(scale: float) -> Any:
 
 def _check_scale(scale: float) -> None:
     """Refuses what OpenDP would take: a scale of 0 returns the data."""
-    if not 0 < scale <= 2 * MAX_SCALE:
+    if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:
         raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
 
 
-def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
+def calibrated_gaussian_scale(l2_squared: int, rho: Fraction, largest: float = MAX_SCALE) -> float:
     """The smallest float scale whose discrete Gaussian noise is rho-zCDP by OpenDP's own account, rounded up.
 
     The exact condition is scale^2 >= l2_squared / (2 rho) (Canonne, Kamath and Steinke 2020, Theorem 4).
@@ -225,9 +230,10 @@ def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
     Args:
         l2_squared: The squared L2 sensitivity of the integer statistics.
         rho: Their exact zero-concentrated budget.
+        largest: The largest scale from which something could be learned.
 
     Raises:
-        ReleaseError: If the scale would be so large that nothing could be learned.
+        ReleaseError: If the scale would be larger.
 
     >>> calibrated_gaussian_scale(1, Fraction(1, 8))
     2.0
@@ -235,7 +241,7 @@ def calibrated_gaussian_scale(l2_squared: int, rho: Fraction) -> float:
     if l2_squared < 1 or rho <= 0:
         raise ReleaseError(f"a noise scale needs sensitivity >= 1 and rho > 0; got {l2_squared}, {float(rho):g}")
     square = Fraction(l2_squared) / (2 * rho)
-    if square > Fraction(MAX_SCALE) ** 2:
+    if square > Fraction(largest) ** 2:
         raise ReleaseError(f"rho {float(rho):.3g} asks for so much noise that nothing could be learned from it")
     distance = _root_up(Fraction(l2_squared))
     scale = max(math.sqrt(float(square)), MIN_SCALE)

@@ -71,7 +71,8 @@ def _public_part(statistics: Any, mechanism: Mechanism[Any, Any]) -> Any:
     if description is None or getattr(statistics, "sensitive_sums", None) is None:
         raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
     if not getattr(mechanism, "takes_moments", False):
-        raise ReleaseError(f"{type(mechanism).__name__} takes counts of a network; moments need LaplaceMechanism")
+        name = type(mechanism).__name__
+        raise ReleaseError(f"{name} takes counts of a network; moments need LaplaceMechanism or GaussianMechanism")
     return description
 
 

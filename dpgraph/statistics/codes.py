@@ -29,7 +29,7 @@ Unsigned = npt.NDArray[np.unsignedinteger[Any]]
 UNKNOWN, NULL, WRONG_TYPE = -1, -2, -3
 
 #: Words that mean a null in a CSV column of numbers or booleans, in any case; in text only the empty field does.
-_NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
+NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ def _word_code(word: str, variable: Variable) -> int:
         return variable.levels.index(word)
     if isinstance(variable, Categories) and variable.kind == "text":
         value: object = word
-    elif word.strip().lower() in _NULL_WORDS:
+    elif word.strip().lower() in NULL_WORDS:
         return NULL
     elif isinstance(variable, Categories) and variable.kind == "boolean":
         value = {"true": True, "false": False}.get(word.strip().lower(), word)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import ReleaseError, RowGroup
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
@@ -29,7 +30,7 @@ class Moments:
     There are no numbers in its ``repr``, it is not pickled and has no saver; ``release`` is the way out.
     """
 
-    description: MomentDescription
+    description: MomentDescription | LinearDesign
     sensitive_sums: Integers
     sensitive_rows: int
     group: RowGroup | None = None
@@ -40,7 +41,7 @@ class Moments:
             raise ReleaseError("moments need one sum for each statistic of their description")
 
     @classmethod
-    def zero(cls, description: MomentDescription) -> Moments:
+    def zero(cls, description: MomentDescription | LinearDesign) -> Moments:
         """The moments of no records."""
         return cls(description, np.zeros(len(description.names), np.int64), 0)
 
@@ -55,7 +56,8 @@ class Moments:
         return Moments(self.description, self.sensitive_sums + other.sensitive_sums, rows, self.group)
 
     def __repr__(self) -> str:
-        return f"Moments({type(self.description.family).__name__}, {len(self.description.names)} statistics, sensitive)"
+        about = getattr(self.description, "family", self.description)
+        return f"Moments({type(about).__name__}, {len(self.description.names)} statistics, sensitive)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("moments are sensitive and are not pickled; release them")

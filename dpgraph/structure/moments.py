@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
@@ -196,7 +197,7 @@ class NoisyMoments:
             the statistics sum to n.
     """
 
-    description: MomentDescription
+    description: MomentDescription | LinearDesign
     sums: Integers
     law: NoiseLaw
     n: int | None

@@ -52,6 +52,11 @@ MOMENTS, MOMENT_NOISE, SUMS = (
     "tests/mechanisms/test_moment_noise.py",
     "tests/statistics/test_moments.py",
 )
+REGRESSION, DESIGN, REGRESSION_NOISE = (
+    "tests/statistics/test_regression.py",
+    "tests/structure/test_design.py",
+    "tests/mechanisms/test_regression_noise.py",
+)
 MOMENT_CHAIN = "tests/inference/test_moment_chain.py"
 COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
@@ -218,8 +223,8 @@ MUTANTS = (
     Mutant(
         "scale 0 accepted",
         "privacy/noise.py",
-        "    if not 0 < scale <= 2 * MAX_SCALE:",
-        "    if not 0 <= scale <= 2 * MAX_SCALE:",
+        "    if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:",
+        "    if not 0 <= scale <= 2 * MAX_SCALE_IN_STEPS:",
         (f"{NOISE}::test_a_scale_that_is_not_above_zero_and_finite_is_refused",),
     ),
     Mutant(
@@ -720,6 +725,125 @@ MUTANTS = (
         "n = statistics.sensitive_rows if unit.n_is_public else None",
         "n = statistics.sensitive_rows",
         (MOMENT_NOISE,),
+    ),
+    Mutant(
+        "clip, then use the unclipped",
+        "structure/design.py",
+        "np.clip(steps, -RESOLUTION, RESOLUTION, out=steps)",
+        "np.clip(steps, -RESOLUTION, RESOLUTION)",
+        (REGRESSION,),
+    ),
+    Mutant(
+        "a lower bound of 0 gives no noise",
+        "mechanisms/moment_noise.py",
+        "return NoisyMoments(statistics.description, noise.add(exact_sums, plan.law), plan.law, n)",
+        "noisy = noise.add(exact_sums, plan.law)\n"
+        "    declared = getattr(statistics.description, 'features', {})\n"
+        "    at_zero = {name for name, one in declared.items() if getattr(one, 'low', None) == 0}\n"
+        "    for i, name in enumerate(statistics.description.names):\n"
+        "        if set(name.split('*')) <= at_zero:\n"
+        "            noisy[i] = exact_sums[i]\n"
+        "    return NoisyMoments(statistics.description, noisy, plan.law, n)",
+        (REGRESSION_NOISE,),
+    ),
+    Mutant(
+        "one noise draw for all moments",
+        "mechanisms/moment_noise.py",
+        "return NoisyMoments(statistics.description, noise.add(exact_sums, plan.law), plan.law, n)",
+        "drawn = noise.add(exact_sums[:1] * 0, plan.law)\n"
+        "    return NoisyMoments(statistics.description, exact_sums + drawn, plan.law, n)",
+        (REGRESSION_NOISE,),
+    ),
+    Mutant(
+        "half the movement of a replaced row",
+        "structure/movement.py",
+        "return best + alone",
+        "return (best + alone) / 2",
+        (DESIGN,),
+    ),
+    Mutant(
+        "the squared movement of a row of d columns is d",
+        "structure/movement.py",
+        "return max(1, 4 * flipped * (size - flipped))",
+        "return max(1, size)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "rows per person not squared for Gaussian noise",
+        "structure/design.py",
+        "return unit.rows_per_person**2 * one * RESOLUTION**4",
+        "return unit.rows_per_person * one * RESOLUTION**4",
+        (DESIGN, REGRESSION_NOISE),
+    ),
+    Mutant(
+        "rows per person ignored for a regression",
+        "structure/design.py",
+        "return unit.rows_per_person * math.floor(self._movement(unit) * RESOLUTION**2)",
+        "return math.floor(self._movement(unit) * RESOLUTION**2)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "the number of rows left out of an added row's movement",
+        "structure/design.py",
+        "[1] * (features * (features - 1) // 2 + squares + 1)",
+        "[1] * (features * (features - 1) // 2 + squares)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "the intercept's square released as if it were unknown",
+        "structure/design.py",
+        'return one.kind in ("number", "target") or',
+        'return one.kind in ("number", "target", "intercept") or',
+        (DESIGN,),
+    ),
+    Mutant(
+        "a sign's square read as the intercept's product",
+        "structure/design.py",
+        "                made[i, i] = n\n",
+        "                made[i, i] = n if i == 0 else made[0, i]\n",
+        (DESIGN,),
+    ),
+    Mutant(
+        "a target that counts twice moved as if it counted once",
+        "structure/design.py",
+        "largest_replacement(intercept, numbers - 1 + self.copies, signs, groups)",
+        "largest_replacement(intercept, numbers, signs, groups)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "the square of a doubled product taken for double",
+        "structure/design.py",
+        "numbers - 1 + self.copies**2",
+        "numbers - 1 + self.copies",
+        (DESIGN,),
+    ),
+    Mutant(
+        "rows dropped where their number is public",
+        "structure/design.py",
+        'if self.on_missing == "drop" and unit.n_is_public:',
+        "if False:",
+        (DESIGN,),
+    ),
+    Mutant(
+        "dropped rows counted all the same",
+        "statistics/regression.py",
+        "many, size = int(kept.sum()), len(design.columns)",
+        "many, size = len(kept), len(design.columns)",
+        (REGRESSION,),
+    ),
+    Mutant(
+        "a declared level for nulls that is 0 taken for none",
+        "statistics/regression.py",
+        "declared.missing if isinstance(declared, Bins) else declared.missing is not None",
+        "declared.missing",
+        (REGRESSION,),
+    ),
+    Mutant(
+        "Gaussian moments priced as if they were tables",
+        "mechanisms/gaussian.py",
+        '"GaussianMechanism on moments"',
+        '"GaussianMechanism"',
+        (REGRESSION_NOISE,),
     ),
     Mutant(
         "regions treated as independent",

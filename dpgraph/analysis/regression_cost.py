@@ -1,0 +1,198 @@
+"""Prices a linear regression before any data: the expected standard error of each coefficient, without and with noise.
+
+First order in the noise: from X'X + E and X'y + e least squares errs by (X'X)^-1 (e - E theta), beside its sampling
+error. Rows, features and coefficients are hypothetical.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.mechanisms.gaussian import GaussianMechanism
+from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.structure.design import Bounded, LinearDesign
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Reals = npt.NDArray[np.float64]
+
+
+def regression_cost(
+    design: LinearDesign,
+    epsilon: Number | Sequence[Number],
+    n: int | Sequence[int],
+    *,
+    delta: Number = 0,
+    unit: PrivacyUnit | None = None,
+    noise: float = 0.5,
+    spread: float | None = None,
+    second_moments: npt.ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Says how well each coefficient can be known, before any data; no rows are read.
+
+    The target is taken to have mean 0 in the middle of its bounds, and slopes to be as large as its explained share
+    asks for, of either sign. The formula is first order: simulated errors agree to 5 % while ``noise share`` is below
+    0.6, are a tenth larger at 1.2, and several times larger from 2 on, where the noise is as large as X'X itself. There
+    a plug-in estimate has no error worth naming, and a posterior falls back on its prior.
+
+    Args:
+        design: The features, the target and their bounds.
+        epsilon: One budget, or several.
+        n: One hypothetical number of rows, or several.
+        delta: Above 0, the noise is Gaussian; else Laplace.
+        unit: Whom to protect; one replaced row by default.
+        noise: The share of the target's variance that the features do not explain.
+        spread: The target's standard deviation in its own units; by default that of uniform values within its bounds.
+        second_moments: Expected products of two columns before the target, each column scaled as the design says,
+            shape (columns - 1, columns - 1); by default those of independent uniform features.
+
+    Returns:
+        A row for each epsilon, n and coefficient. ``without`` and ``with`` privacy are standard errors, in units of the
+        target per unit of a number, per step of a column of levels (-1 to 1 is two steps), and for the intercept in
+        units of the target at the middle of all bounds; ``ratio`` is one by the other; ``noise share`` is the typical
+        largest eigenvalue of the noise on X'X relative to the smallest of X'X itself.
+
+    Raises:
+        ReleaseError: If epsilon, delta, n, noise, spread or the second moments are out of range.
+
+    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
+    >>> table = regression_cost(design, epsilon=1, n=[1_000, 100_000])
+    >>> print(table[table.coefficient == "age"][["n", "without", "with"]].round(4).to_string(index=False))
+         n  without   with
+      1000   0.0311 0.0495
+    100000   0.0031 0.0031
+    """
+    budgets, sizes = _several(epsilon), _several(n)
+    _check(noise, "noise", 0, 1)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ReleaseError(f"n must be whole numbers, at least 1; got {size!r}")
+    half = design.bounds.half
+    deviation = 1 / math.sqrt(3) if spread is None else _check(spread, "spread", 0, math.inf) / half
+    moments = _uniform(design) if second_moments is None else _checked(second_moments, len(design.columns) - 1)
+    inverse = np.linalg.inv(moments)
+    slopes = _slopes(design, moments, (1 - noise) * deviation**2)
+    shaped, units = _noise_covariance(design, slopes, unit or PrivacyUnit()), _units(design)
+    rows: list[dict[str, Any]] = []
+    for budget in budgets:
+        variance = _noise_variance(design, budget, delta, unit or PrivacyUnit())
+        noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
+        share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1]
+        for size in sizes:
+            plain = noise * deviation**2 * np.diag(inverse) / size
+            both = np.sqrt(plain + noisy / size**2) * units
+            for column, alone, together in zip(design.columns, np.sqrt(plain) * units, both, strict=False):
+                rows.append(
+                    {
+                        "epsilon": float(exact(budget)),
+                        "n": int(size),
+                        "coefficient": column.name,
+                        "without": alone,
+                        "with": together,
+                        "ratio": together / alone if alone > 0 else math.inf,
+                        "noise share": share / size,
+                    }
+                )
+    import pandas as pd
+
+    return pd.DataFrame(rows)
+
+
+def _several(value: Any) -> list[Any]:
+    """One value or several, as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def _check(value: float, name: str, low: float, high: float) -> float:
+    """A number above ``low`` and at most ``high``."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < value <= high:
+        raise ReleaseError(f"{name} must be a number above {low:g}, at most {high:g}; got {value!r}")
+    if not math.isfinite(value):
+        raise ReleaseError(f"{name} must be finite; got {value!r}")
+    return float(value)
+
+
+def _checked(second_moments: npt.ArrayLike, size: int) -> Reals:
+    """A positive definite matrix of the right shape."""
+    made = np.asarray(second_moments, dtype=float)
+    if made.shape != (size, size) or not np.isfinite(made).all() or not np.allclose(made, made.T):
+        raise ReleaseError(f"second_moments must be a symmetric matrix of shape ({size}, {size}); got {made.shape}")
+    if np.linalg.eigvalsh(made)[0] <= 1e-12:
+        raise ReleaseError("second_moments must be positive definite: no column may be a combination of others")
+    return made
+
+
+def _uniform(design: LinearDesign) -> Reals:
+    """Expected products of columns for independent features, uniform within their bounds or over their levels."""
+    columns = design.columns[:-1]
+    level = {name: 1 / feature.size for name, feature in design.features.items() if not isinstance(feature, Bounded)}
+    mean = np.array([{"intercept": 1.0, "level": level.get(c.variable, 0.0)}.get(c.kind, 0.0) for c in columns])
+    made = np.outer(mean, mean)
+    for i, one in enumerate(columns):
+        for j, two in enumerate(columns):
+            if one.kind == two.kind == "level" and one.variable == two.variable:
+                made[i, j] = mean[i] * (i == j)
+        if one.kind in ("number", "sign"):
+            made[i, i] = 1 / 3 if one.kind == "number" else 1.0
+    return made
+
+
+def _slopes(design: LinearDesign, moments: Reals, explained: float) -> Reals:
+    """The expected products of two coefficients: slopes of one size and no common sign that explain so much."""
+    size = len(moments)
+    if not design.intercept:
+        return np.eye(size) * explained / np.trace(moments)
+    mean = moments[0, 1:]
+    covariance = moments[1:, 1:] - np.outer(mean, mean)
+    around = np.vstack([-mean, np.eye(size - 1)])  # the intercept keeps the target's mean at 0
+    return around @ around.T * explained / np.trace(covariance)
+
+
+def _units(design: LinearDesign) -> Reals:
+    """What a coefficient of the scaled columns is worth in the target's own units, per unit of its feature."""
+    features = [design.features.get(column.variable) for column in design.columns[:-1]]
+    return np.array([design.bounds.half / (one.half if isinstance(one, Bounded) else 1.0) for one in features])
+
+
+def _noise_variance(design: LinearDesign, epsilon: Number, delta: Number, unit: PrivacyUnit) -> float:
+    """The variance of the noise on one product of weight 1, in products of columns at their bounds."""
+    pure = exact(delta, "delta", zero=True) == 0
+    mechanism = LaplaceMechanism(epsilon) if pure else GaussianMechanism(epsilon, delta)
+    (plan,) = mechanism.event(design, unit).measurements
+    return plan.law.variance(plan.cells) / design.weight**2
+
+
+def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) -> Reals:
+    """The covariance of e - E theta where noise of variance 1 is added to every released number of weight 1."""
+    size = len(slopes)
+    made = np.zeros((size, size))
+    for entries, weight in _entries(design, unit):
+        for i, j in entries:
+            if j == size:
+                made[i, i] += 1 / weight**2
+                continue
+            for k, m in entries:
+                made[i, k] += slopes[j, m] / weight**2
+    return made
+
+
+def _entries(design: LinearDesign, unit: PrivacyUnit) -> Iterator[tuple[list[tuple[int, int]], int]]:
+    """Which entries of X'X, or of X'y as column ``size``, each released number stands in, and its weight."""
+    kinds = [column.kind for column in design.columns]
+    last = len(kinds) - 1
+    for (i, j), weight in zip(design.pairs, design.weights, strict=True):
+        if i == last:
+            continue
+        entries = [(i, j)] if i == j or j == last else [(i, j), (j, i)]
+        if kinds[i] == "intercept" and kinds[j] == "level":
+            entries.append((j, j))
+        yield entries, weight
+    if not unit.n_is_public:
+        yield [(i, i) for i, kind in enumerate(kinds) if kind in ("intercept", "sign")], 1

@@ -1,0 +1,117 @@
+"""Designs of a regression from files: the variables of a domain file, some with bounds, and as plain forms.
+
+A variable is what it is in a network's file or, for a number, ``{ bounds = [low, high] }`` or
+``{ bounds = [low, high], missing = ... }``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dpgraph.files.networks import named, plain_variable, read_document, variable_of
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
+from dpgraph.structure.domain import NetworkError
+
+
+def read_design(
+    source: str | Path,
+    target: str,
+    *,
+    features: Iterable[str] | None = None,
+    intercept: bool = True,
+    on_missing: OnMissing = "error",
+) -> LinearDesign:
+    r"""Reads the design of a regression from the ``[variables]`` of a TOML or JSON file.
+
+    Args:
+        source: The file: ``sex = ["F", "M"]``, ``age = { bounds = [18, 90] }``, ``{ bounds = [0, 10], missing = 0 }``.
+        target: The variable that is predicted, which has bounds.
+        features: Which variables predict it, in order; by default all others.
+        intercept: As in ``LinearDesign``.
+        on_missing: As in ``LinearDesign``.
+
+    Raises:
+        NetworkError: If the file cannot be read or is not valid, or a variable is not in it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "wages.toml"
+    >>> _ = path.write_text('[variables]\nage = { bounds = [18, 90] }\nwage = { bounds = [0, 10], missing = 0 }')
+    >>> read_design(path, "wage").names
+    ('intercept*age', 'intercept*wage', 'age*age', 'age*wage', 'wage*wage')
+    """
+    variables = read_document(Path(source)).get("variables")
+    wanted = None if features is None else list(features)
+
+    def read() -> LinearDesign:
+        declared = _declared(variables)
+        for name in [target, *(wanted or [])]:
+            if name not in declared:
+                raise NetworkError(f"there is no variable {name!r}; there are {', '.join(declared)}")
+        bounds = declared[target]
+        if not isinstance(bounds, Bounded):
+            raise NetworkError(f"the target {target!r} needs bounds = [low, high], not levels")
+        chosen = [name for name in declared if name != target] if wanted is None else wanted
+        return LinearDesign({name: declared[name] for name in chosen}, target, bounds, intercept, on_missing)
+
+    return named(source, read)
+
+
+def plain_design(design: LinearDesign) -> dict[str, Any]:
+    """A design as plain values; features are in order."""
+    features = [{"name": name, "variable": _plain(feature)} for name, feature in design.features.items()]
+    settings = {"intercept": design.intercept, "on_missing": design.on_missing}
+    return {"features": features, "target": design.target, "bounds": _plain(design.bounds), **settings}
+
+
+def design_of(plain: dict[str, Any]) -> LinearDesign:
+    """The inverse of ``plain_design``.
+
+    Raises:
+        ReleaseError: If it is not whole.
+        NetworkError: If what it declares is not valid.
+    """
+    names = [entry["name"] for entry in plain["features"]]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ReleaseError("the features of a design are not different names")
+    if not isinstance(plain["intercept"], bool):
+        raise ReleaseError(f"intercept must be true or false; got {plain['intercept']!r}")
+    declared = _declared({entry["name"]: entry["variable"] for entry in plain["features"]})
+    bounds = _declared({plain["target"]: plain["bounds"]})[plain["target"]]
+    if not isinstance(bounds, Bounded):
+        raise ReleaseError("the target of a design needs bounds")
+    return LinearDesign(declared, plain["target"], bounds, plain["intercept"], plain["on_missing"])
+
+
+def _declared(variables: Any) -> dict[str, Feature]:
+    """Variables from their plain form."""
+    if not isinstance(variables, dict) or not variables:
+        raise NetworkError("there is no table of variables")
+    return {name: _variable(name, plain) for name, plain in variables.items()}
+
+
+def _variable(name: str, plain: Any) -> Feature:
+    """A variable with levels, bins or bounds."""
+    if not isinstance(plain, dict) or "bounds" not in plain:
+        return variable_of(name, plain)
+    if set(plain) - {"bounds", "missing"}:
+        unknown = sorted(set(plain) - {"bounds", "missing"})
+        raise NetworkError(f"variable {name!r} has unknown settings {unknown}; known: ['bounds', 'missing']")
+    bounds = plain["bounds"]
+    if not isinstance(bounds, list) or len(bounds) != 2:
+        raise NetworkError(f"variable {name!r}: bounds are a list of two numbers, [low, high]")
+    try:
+        return Bounded(bounds[0], bounds[1], plain.get("missing"))
+    except NetworkError as error:
+        raise NetworkError(f"variable {name!r}: {error}") from None
+
+
+def _plain(variable: Feature) -> Any:
+    """The inverse of ``_variable``."""
+    if not isinstance(variable, Bounded):
+        return plain_variable(variable)
+    return {"bounds": [variable.low, variable.high]} | (
+        {} if variable.missing is None else {"missing": variable.missing}
+    )
