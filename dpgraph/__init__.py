@@ -53,12 +53,14 @@ _HOMES = {
     "FourierMechanism": "mechanisms.fourier",
     "UnprovedGuaranteeWarning": "mechanisms.fourier",
     "PosteriorSample": "mechanisms.posterior_sample",
+    "RegressionSample": "mechanisms.regression_sample",
     "MapEstimate": "mechanisms.map_estimate",
     "PrivateQuantile": "mechanisms.quantile",
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
     "NoisyMoments": "structure.moments",
+    "RegressionDraws": "structure.regression_draw",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -117,6 +119,8 @@ __all__ = [
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
+    "RegressionDraws",
+    "RegressionSample",
     "Release",
     "ReleaseError",
     "SeededNoise",
@@ -171,6 +175,7 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.map_estimate import MapEstimate
     from dpgraph.mechanisms.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.quantile import PrivateQuantile
+    from dpgraph.mechanisms.regression_sample import RegressionSample
     from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.privacy.accounting import Budget, cost
@@ -194,6 +199,7 @@ if TYPE_CHECKING:
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
+    from dpgraph.structure.regression_draw import RegressionDraws
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 
