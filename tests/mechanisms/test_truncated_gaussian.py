@@ -78,9 +78,10 @@ def octants_and_shells(gram, ridge, linear, radius, edges):
             area = np.outer(weight, weight).ravel() * np.sin(a)
         for signs in range(2**p):
             points = (unit * [[1 - 2 * (signs >> i & 1)] for i in range(p)])[:, :, None] * r
-            power = linear @ points.reshape(p, -1) - (points.reshape(p, -1) * (precision @ points.reshape(p, -1))).sum(
-                axis=0
-            ) / 2
+            power = (
+                linear @ points.reshape(p, -1)
+                - (points.reshape(p, -1) * (precision @ points.reshape(p, -1))).sum(axis=0) / 2
+            )
             mass[shell, signs] = (np.exp(power).reshape(len(area), -1) * area[:, None] * (rw * r ** (p - 1))).sum()
     return mass / mass.sum()
 
@@ -88,7 +89,12 @@ def octants_and_shells(gram, ridge, linear, radius, edges):
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(
     ("scale", "linear", "radius"),
-    [(1.0, [1.0, -0.5, 0.3], 1.0), (8.0, [30.0, 20.0, 4.0], 1.0), (0.1, [0.0, 0.0, 0.0], 1.5), (5.0, [3.0, 9.0, 2.0], 2.0)],
+    [
+        (1.0, [1.0, -0.5, 0.3], 1.0),
+        (8.0, [30.0, 20.0, 4.0], 1.0),
+        (0.1, [0.0, 0.0, 0.0], 1.5),
+        (5.0, [3.0, 9.0, 2.0], 2.0),
+    ],
 )
 def test_in_the_plane_and_in_space_the_law_is_that_of_integration(size, scale, linear, radius):
     """Chi-square over shells of the ball times octants, 12 000 draws, level 1e-6; half the linear part is rejected
@@ -123,7 +129,7 @@ def forced(tilt):
 
 
 LAW = BallGaussian(np.array([2.0, 30.0]), np.array([3.0, 33.0]), 1.0)
-TILTS = [0.0, 1.0, 5.0, 20.0, 60.0]
+TILTS = [0.0, 1.0, 5.0, 20.0]
 
 
 @pytest.mark.parametrize("tilt", TILTS)
