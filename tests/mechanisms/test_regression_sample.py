@@ -128,8 +128,8 @@ def test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon(aske
 
 @pytest.mark.parametrize("draws", [1, 4])
 @pytest.mark.parametrize(("radius", "unit", "share"), [
-    (1.0, REPLACE, 0.99), (0.5, REPLACE, 0.99), (1.0, ADD, 0.99), (0.5, ADD, 0.99), (2.0, ADD, 0.99), (1.0, PAIRS, 0.99),
-    (2.0, REPLACE, 0.88),
+    (1.0, REPLACE, 0.99), (0.5, REPLACE, 0.99), (1.0, ADD, 0.99), (0.5, ADD, 0.99), (2.0, ADD, 0.99),
+    (1.0, PAIRS, 0.99), (2.0, REPLACE, 0.88),
 ])  # fmt: skip
 def test_epsilon_is_attained_where_the_posterior_is_concentrated(asked, radius, unit, draws, share):
     """The witness: many rows (1 / B, 1) hold the slope at B, and one person says (1, -1), under replace in place of

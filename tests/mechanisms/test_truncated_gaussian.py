@@ -1,6 +1,7 @@
 """Gaussian draws in a ball: the right law against closed forms and integration, whatever the envelope's settings."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def octants_and_shells(gram, ridge, linear, radius, edges):
     quarter, weight = (x + 1) * math.pi / 4, w * math.pi / 4
     mass = np.zeros((len(edges) - 1, 2**p))
     precision = gram + ridge * np.eye(p)
-    for shell, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for shell, (low, high) in enumerate(pairwise(edges)):
         r, rw = (low + high) / 2 + (high - low) / 2 * x, w * (high - low) / 2
         if p == 2:
             unit, area = np.stack([np.cos(quarter), np.sin(quarter)]), weight
@@ -148,8 +149,8 @@ def test_the_law_is_the_same_under_every_envelope(tilt):
 @pytest.mark.parametrize("mean", [0.5, 1.1, 4.0])
 def test_acceptance_times_the_envelopes_mass_is_the_mass_of_the_law(tilt, mean):
     """P(kept) = integral f / integral g, the integral of f by quadrature, for every envelope: 200 000 proposals each,
-    five deviations. So g is what is drawn, and f / g what keeps it. Far in the tail, the exponential proposal of the cut
-    direction adds its own odds, Mills' ratio."""
+    five deviations. So g is what is drawn, and f / g what keeps it. Far in the tail, the exponential proposal along the
+    cut adds its own odds, Mills' ratio."""
     precision = np.array([2.0, 30.0])
     law = BallGaussian(precision, precision * np.array([0.7, 0.7]) * mean, 1.0)
     vars(law).update(tilt=tilt)
