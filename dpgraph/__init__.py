@@ -60,7 +60,7 @@ _HOMES = {
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
     "NoisyMoments": "structure.moments",
-    "RegressionDraws": "structure.regression_draw",
+    "SampledWeights": "structure.sampled_weights",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -119,10 +119,10 @@ __all__ = [
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
-    "RegressionDraws",
     "RegressionSample",
     "Release",
     "ReleaseError",
+    "SampledWeights",
     "SeededNoise",
     "UnprovedGuaranteeWarning",
     "audit",
@@ -199,7 +199,7 @@ if TYPE_CHECKING:
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
-    from dpgraph.structure.regression_draw import RegressionDraws
+    from dpgraph.structure.sampled_weights import SampledWeights
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 

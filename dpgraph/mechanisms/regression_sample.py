@@ -17,7 +17,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.regression_draw import RegressionDraws, check_positive, largest_row
+from dpgraph.structure.sampled_weights import SampledWeights, check_positive, largest_row
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
 MOST_WEIGHTS = 200
@@ -31,7 +31,7 @@ class RegressionSample:
     """Draws of the weights from prior(u) prod_i exp(-(y_i - z_i'u)^2 / (2 T)), ||u|| <= radius.
 
     z is a row's columns over sqrt(``largest_row(design)``), a public number, so ||z|| <= 1, |y| <= 1 as in the paper,
-    whatever the row; the prior is N(0, I / precision) truncated to the ball. ``RegressionDraws`` holds the weights of
+    whatever the row; the prior is N(0, I / precision) truncated to the ball. ``SampledWeights`` holds the weights of
     the columns themselves, u / sqrt(largest_row). So radius bounds every prediction: at 1 the predictions stay within
     the target's bounds.
 
@@ -118,7 +118,7 @@ class RegressionSample:
         reach = residual_range(self.radius) * unit.rows_per_person * (2 if unit.n_is_public else 1)
         return check_temperature(max(reach * self.draws / float(epsilon), LEAST_TEMPERATURE), epsilon)
 
-    def randomise(self, statistics: Moments, unit: PrivacyUnit, noise: Noise) -> RegressionDraws:
+    def randomise(self, statistics: Moments, unit: PrivacyUnit, noise: Noise) -> SampledWeights:
         """Draws the weights; ``release`` calls this after the charge."""
         design = statistics.description
         assert isinstance(design, LinearDesign)
@@ -127,7 +127,7 @@ class RegressionSample:
         products = design.matrix(sums, statistics.sensitive_rows)
         gram, linear = products[:-1, :-1] / norm**2 / temperature, products[:-1, -1] / norm / temperature
         drawn = draw_ball_gaussian(noise, gram, self.precision, linear, self.radius, self.draws)
-        return RegressionDraws(design, drawn / norm, self.radius, self.precision)
+        return SampledWeights(design, drawn / norm, self.radius, self.precision)
 
     def __repr__(self) -> str:
         numerics = ", idealized_numerics=True" if self.idealized_numerics else ""

@@ -104,10 +104,10 @@ MUTANTS = (
     ),
     Mutant(
         "rows of a regression longer than the bound",
-        "structure/regression_draw.py",
+        "structure/sampled_weights.py",
         "for column in columns) + len(groups)",
         "for column in columns)",
-        ("tests/structure/test_regression_draw.py",),
+        ("tests/structure/test_sampled_weights.py",),
     ),
     Mutant(
         "moments priced as if they were tables",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.structure.design import Bounded, LinearDesign
-from dpgraph.structure.regression_draw import RegressionDraws, largest_row, original_coefficients
+from dpgraph.structure.sampled_weights import SampledWeights, largest_row, original_coefficients
 
 DESIGN = LinearDesign(
     {"age": (18, 90), "sex": ["F", "M"], "city": ["a", "b", "c"], "only": ["one"], "size": dg.Bins([0, 1, 5, 9])},
@@ -70,7 +70,7 @@ LINE = LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
 
 def test_draws_are_copied_and_cannot_be_changed():
     weights = np.array([[0.1, 0.2]])
-    drawn = RegressionDraws(LINE, weights, 1.0, 2.0)
+    drawn = SampledWeights(LINE, weights, 1.0, 2.0)
     weights[0, 0] = 9
     assert drawn.weights[0, 0] == 0.1
     with pytest.raises(ValueError, match="read-only"):
@@ -94,7 +94,7 @@ def test_draws_are_copied_and_cannot_be_changed():
 )
 def test_draws_that_do_not_fit_are_refused(weights, radius, precision, message):
     with pytest.raises(dg.ReleaseError, match=message):
-        RegressionDraws(LINE, weights, radius, precision)
+        SampledWeights(LINE, weights, radius, precision)
 
 
 def test_bounds_of_any_size_keep_their_meaning():

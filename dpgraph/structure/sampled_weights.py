@@ -17,7 +17,7 @@ Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionDraws:
+class SampledWeights:
     """Draws of the weights w: the scaled target is predicted by the design's other columns times w.
 
     Attributes:
