@@ -54,6 +54,7 @@ _HOMES = {
     "UnprovedGuaranteeWarning": "mechanisms.fourier",
     "PosteriorSample": "mechanisms.posterior_sample",
     "GibbsSample": "mechanisms.gibbs_sample",
+    "RegressionSample": "mechanisms.regression_sample",
     "MapEstimate": "mechanisms.map_estimate",
     "PrivateQuantile": "mechanisms.quantile",
     # after the door
@@ -61,6 +62,7 @@ _HOMES = {
     "NoisyCoefficients": "structure.tables",
     "NoisyMoments": "structure.moments",
     "MarkovSweeps": "structure.markov",
+    "SampledWeights": "structure.sampled_weights",
     "Probabilities": "structure.tables",
     "consistent": "inference.consistency",
     "posterior": "inference.dirichlet",
@@ -122,8 +124,10 @@ __all__ = [
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
+    "RegressionSample",
     "Release",
     "ReleaseError",
+    "SampledWeights",
     "SeededNoise",
     "UnprovedGuaranteeWarning",
     "audit",
@@ -178,6 +182,7 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.map_estimate import MapEstimate
     from dpgraph.mechanisms.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.quantile import PrivateQuantile
+    from dpgraph.mechanisms.regression_sample import RegressionSample
     from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
     from dpgraph.models.markov_sweeps import sampled_markov_model
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
@@ -203,6 +208,7 @@ if TYPE_CHECKING:
     from dpgraph.structure.markov import MarkovSweeps
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network
+    from dpgraph.structure.sampled_weights import SampledWeights
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 

@@ -73,6 +73,8 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
         ReleaseError: If it is not whole.
         NetworkError: If what it declares is not valid.
     """
+    if set(plain) != {"features", "target", "bounds", "intercept", "on_missing"}:
+        raise ReleaseError("the design of a regression is not whole, or holds more than one")
     names = [entry["name"] for entry in plain["features"]]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ReleaseError("the features of a design are not different names")

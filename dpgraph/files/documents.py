@@ -105,7 +105,7 @@ def document(value: Any) -> dict[str, Any]:
         case Network():
             return _head("network", value, None, {})
         case LinearDesign():
-            return _head("linear-design", None, None, plain_design(value))
+            return _head("linear-design", None, None, {"design": plain_design(value)})
         case Release() if (saved := plain_release(value)) is not None:
             return _head("release", saved[0], value.provenance, saved[1])
         case DirichletPosterior():
@@ -227,7 +227,7 @@ def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayes
 _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "network": lambda plain, network: network,
     "release": release_of,
-    "linear-design": lambda plain, network: design_of(plain),
+    "linear-design": lambda plain, network: design_of(plain["design"]),
     "posterior-draws": _posterior_draws,
     "naive-bayes-ensemble": _naive_bayes_ensemble,
     "posterior": _posterior,

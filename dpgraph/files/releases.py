@@ -9,11 +9,13 @@ import numpy as np
 from dpgraph.files.markov import plain_sweeps, sweeps_of
 from dpgraph.files.moments import moments_of, plain_moments
 from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, provenance_of, tables_of, whole
+from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.privacy.records import Provenance, Release, ReleaseError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
+from dpgraph.structure.sampled_weights import SampledWeights
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 
@@ -32,6 +34,8 @@ def plain_release(release: Release[Any]) -> tuple[Network | None, dict[str, Any]
             return sweeps.network, plain_sweeps(sweeps)
         case NoisyMoments() as noisy:
             return None, plain_moments(noisy)
+        case SampledWeights() as drawn:
+            return None, plain_sampled_weights(drawn)
         case (float(), *_) as numbers if all(isinstance(number, float) for number in numbers):
             return None, {"kind": "numbers", "values": list(numbers)}
     return None
@@ -53,6 +57,8 @@ def _value(plain: dict[str, Any], network: Network | None, provenance: Provenanc
             return _numbers(plain["values"], provenance)
         case "moments" if network is None:
             return moments_of(plain, provenance)
+        case "sampled-weights" if network is None:
+            return sampled_weights_of(plain, provenance)
         case "counts" | "coefficients" as kind if network is not None:
             return _noisy(kind, plain, network, provenance)
         case "probabilities" if network is not None:

@@ -38,6 +38,7 @@ SAMPLE, MAP, QUANTILE = (
     "tests/mechanisms/test_map_estimate.py",
     "tests/mechanisms/test_quantile.py",
 )
+REGRESSION_SAMPLE, BALL = "tests/mechanisms/test_regression_sample.py", "tests/mechanisms/test_truncated_gaussian.py"
 TRUNCATED, SELECTION = "tests/mechanisms/test_truncated.py", "tests/privacy/test_selection.py"
 LAPLACE, SENSITIVITY = "tests/mechanisms/test_laplace.py", "tests/mechanisms/test_sensitivity.py"
 FOURIER, NONNEGATIVITY = "tests/mechanisms/test_fourier.py", "tests/mechanisms/test_nonnegativity.py"
@@ -145,6 +146,46 @@ MUTANTS = (
         "counts[_flags(self, statistics.network, shape)] = 0",
         "counts[_flags(self, statistics.network, shape)] += 0",
         (f"{GIBBS}::test_held_out_cells_teach_nothing",),
+        "regression weights clipped into the ball, not drawn from the truncated law",
+        "mechanisms/truncated_gaussian.py",
+        "                return points[int(kept.argmax())]",
+        "                return points[0] * min(1.0, self.radius / float(np.linalg.norm(points[0])))",
+        (REGRESSION_SAMPLE, BALL),
+    ),
+    Mutant(
+        "regression proposals kept whatever their odds",
+        "mechanisms/truncated_gaussian.py",
+        "(inside >= 0) & (np.log(uniform[1]) <= log_odds - self.tilt * inside)",
+        "inside >= 0",
+        (BALL,),
+    ),
+    Mutant(
+        "a regression draw under replace at the price of add/remove",
+        "mechanisms/regression_sample.py",
+        "unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "unit.rows_per_person",
+        (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
+    ),
+    Mutant(
+        "regression draws not charged",
+        "mechanisms/regression_sample.py",
+        "reach * self.draws / float(epsilon)",
+        "reach / float(epsilon)",
+        (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
+    ),
+    Mutant(
+        "rows per person ignored in a regression draw",
+        "mechanisms/regression_sample.py",
+        "residual_range(self.radius) * unit.rows_per_person *",
+        "residual_range(self.radius) *",
+        (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
+    ),
+    Mutant(
+        "rows of a regression longer than the bound",
+        "structure/sampled_weights.py",
+        "for column in columns) + len(groups)",
+        "for column in columns)",
+        ("tests/structure/test_sampled_weights.py",),
     ),
     Mutant(
         "moments priced as if they were tables",

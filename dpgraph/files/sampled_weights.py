@@ -1,0 +1,34 @@
+"""Releases of regression weights as plain forms: the design by its declared bounds and levels, the draws, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpgraph.files.designs import design_of, plain_design
+from dpgraph.files.plain import tables_of
+from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.structure.sampled_weights import SampledWeights
+
+
+def plain_sampled_weights(drawn: SampledWeights) -> dict[str, Any]:
+    """The body of a release's file."""
+    settings = {"radius": drawn.radius, "precision": drawn.precision}
+    return {
+        "kind": "sampled-weights",
+        "design": plain_design(drawn.design),
+        **settings,
+        "weights": drawn.weights.tolist(),
+    }
+
+
+def sampled_weights_of(plain: dict[str, Any], provenance: Provenance) -> SampledWeights:
+    """The inverse of ``plain_sampled_weights``, checked against the event that made it.
+
+    Raises:
+        ReleaseError, NetworkError: If the parts do not fit.
+    """
+    weights = tables_of({"weights": plain["weights"]})["weights"]
+    drawn = SampledWeights(design_of(plain["design"]), weights, plain["radius"], plain["precision"])
+    if sum(selection.draws for selection in provenance.event.selections) != len(drawn.weights):
+        raise ReleaseError("the draws are not as many as the event made")
+    return drawn
