@@ -146,6 +146,8 @@ MUTANTS = (
         "counts[_flags(self, statistics.network, shape)] = 0",
         "counts[_flags(self, statistics.network, shape)] += 0",
         (f"{GIBBS}::test_held_out_cells_teach_nothing",),
+    ),
+    Mutant(
         "regression weights clipped into the ball, not drawn from the truncated law",
         "mechanisms/truncated_gaussian.py",
         "                return points[int(kept.argmax())]",
