@@ -31,7 +31,8 @@ class Model:
         prior: What is believed of weights, variance and features.
         centre: The prior mean of the weights, shape (d,).
         scale: Their prior deviation over that of the noise, shape (d,).
-        root: Coordinates of the least-squares weights: these are ``centre + root @ u``, u of order 1.
+        root: Coordinates of the least-squares weights: these are ``centre`` and the root of the residuals' share times
+            ``root @ u``, so that weights and residuals may shrink together.
     """
 
     layout: Layout
@@ -44,18 +45,21 @@ class Model:
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
         d = self.layout.d
-        return Point(flat[:, : -d - 1], self.centre + flat[:, -d - 1 : -1] @ self.root.T, flat[:, -1])
+        apart = np.exp(flat[:, -1:] / 2) * (flat[:, -d - 1 : -1] @ self.root.T)
+        return Point(flat[:, : -d - 1], self.centre + apart, flat[:, -1])
 
     def flat(self, point: Point) -> Reals:
         """The inverse of ``point``."""
-        u = np.linalg.solve(self.root, (point.fitted - self.centre).T).T
+        u = np.linalg.solve(self.root, (point.fitted - self.centre).T).T / np.exp(point.log_residual / 2)[:, None]
         return np.concatenate([point.sums, u, point.log_residual[:, None]], axis=1)
 
     def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
         """The log density of vectors and its gradient, given the prior of the weights."""
-        value, slope = log_density(self.point(flat), self.layout, weights, self.prior.features, self.noise)
-        parts = [slope.sums, slope.fitted @ self.root, slope.log_residual[:, None]]
-        return value, np.concatenate(parts, axis=1)
+        point, d = self.point(flat), self.layout.d
+        value, slope = log_density(point, self.layout, weights, self.prior.features, self.noise)
+        along = slope.log_residual + (slope.fitted * (point.fitted - self.centre)).sum(axis=1) / 2 + d / 2
+        by_u = np.exp(flat[:, -1:] / 2) * (slope.fitted @ self.root)
+        return value + d / 2 * flat[:, -1], np.concatenate([slope.sums, by_u, along[:, None]], axis=1)
 
 
 @dataclass(frozen=True)

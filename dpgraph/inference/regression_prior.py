@@ -39,9 +39,9 @@ class RegressionPrior:
     0.5
     """
 
-    intercept: float = 0.3
+    intercept: float = 0.2
     slopes: float | None = None
-    degrees: float = math.inf
+    degrees: float = 5.0
     shape: float = 2.0
     rate: float = 0.1
     half_cauchy: float | None = None
