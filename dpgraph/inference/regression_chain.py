@@ -17,8 +17,10 @@ from dpgraph.inference.regression_prior import RegressionPrior
 
 Reals = npt.NDArray[np.float64]
 
-#: Steps along a trajectory, drawn anew each time; the share of proposals to accept; the first step size.
-STEPS, ACCEPTED, FIRST_STEP = (10, 30), 0.8, 0.1
+#: How far a trajectory goes, in deviations, and the least and most steps that it takes.
+DISTANCE, STEPS = 1.5, (6, 48)
+#: The share of proposals to accept, and the first step size.
+ACCEPTED, FIRST_STEP = 0.8, 0.1
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) 
     value, push = model.density(flat, state.prior)
     before, place = value - (momentum**2).sum(axis=1) / 2, flat
     with np.errstate(all="ignore"):
-        for _ in range(int(rng.integers(*STEPS, endpoint=True))):
+        for _ in range(_steps(tuning, rng)):
             momentum = momentum + step * push / 2
             place = _held(place + step * momentum, flat)
             value, push = model.density(place, state.prior)
@@ -210,6 +212,11 @@ def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) 
     chance = np.where(sound, np.exp(np.clip(np.where(sound, after - before, 0.0), -700, 0.0)), 0.0)
     accepted = rng.random(chains) < chance
     return np.where(accepted[:, None], place, flat), float(chance.mean())
+
+
+def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
+    """How many steps a trajectory takes, about as many as its distance needs."""
+    return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step), *STEPS)))
 
 
 def _held(place: Reals, origin: Reals) -> Reals:

@@ -46,7 +46,7 @@ class RegressionPrior:
     rate: float = 0.1
     half_cauchy: float | None = None
     typical: float | None = None
-    features: tuple[float, float] = (1.0, 1.0)
+    features: tuple[float, float] = (2.0, 1.0)
 
     def __post_init__(self) -> None:
         for name in ("intercept", "slopes", "shape", "rate", "half_cauchy", "degrees"):
