@@ -42,8 +42,8 @@ def regression_posterior(
     method: str = "noise-aware",
     draws: int = 2000,
     rng: np.random.Generator,
-    burn_in: int = 400,
-    thin: int = 2,
+    burn_in: int = 300,
+    thin: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> RegressionDraws:
     """Draws weights and noise variance given noisy sums of products of a design's columns.

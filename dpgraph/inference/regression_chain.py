@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.regression_density import Layout, Noise, Point, WeightPrior, log_density, possible, times, updated
+from dpgraph.inference.regression_density import (
+    Layout,
+    Noise,
+    Point,
+    WeightPrior,
+    log_density,
+    possible,
+    times,
+    updated,
+)
 from dpgraph.inference.regression_prior import RegressionPrior
 
 Reals = npt.NDArray[np.float64]
@@ -33,7 +42,8 @@ class Model:
         prior: What is believed of weights, variance and features.
         centre: The prior mean of the weights, shape (d,).
         scale: Their prior deviation over that of the noise, shape (d,).
-        root: Coordinates of the least-squares weights: these are ``centre`` and the root of the residuals' share times
+        middle: A rough estimate of the weights, shape (d,); of other problems in each chain, (chains, d).
+        root: Coordinates of the least-squares weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
     """
 
@@ -42,25 +52,29 @@ class Model:
     prior: RegressionPrior
     centre: Reals
     scale: Reals
+    middle: Reals
     root: Reals
 
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
         d = self.layout.d
-        apart = np.exp(flat[:, -1:] / 2) * (flat[:, -d - 1 : -1] @ self.root.T)
-        return Point(flat[:, : -d - 1], self.centre + apart, flat[:, -1])
+        apart = np.exp(flat[:, -1:] / 2) * times(self.root, flat[:, -d - 1 : -1])
+        return Point(flat[:, : -d - 1], self.middle + apart, flat[:, -1])
 
     def flat(self, point: Point) -> Reals:
         """The inverse of ``point``."""
-        u = np.linalg.solve(self.root, (point.fitted - self.centre).T).T / np.exp(point.log_residual / 2)[:, None]
+        u = (
+            np.linalg.solve(self.root, (point.fitted - self.middle)[..., None])[..., 0]
+            / np.exp(point.log_residual / 2)[:, None]
+        )
         return np.concatenate([point.sums, u, point.log_residual[:, None]], axis=1)
 
     def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
         """The log density of vectors and its gradient, given the prior of the weights."""
         point, d = self.point(flat), self.layout.d
         value, slope = log_density(point, self.layout, weights, self.prior.features, self.noise)
-        along = slope.log_residual + (slope.fitted * (point.fitted - self.centre)).sum(axis=1) / 2 + d / 2
-        by_u = np.exp(flat[:, -1:] / 2) * (slope.fitted @ self.root)
+        along = slope.log_residual + (slope.fitted * (point.fitted - self.middle)).sum(axis=1) / 2 + d / 2
+        by_u = np.exp(flat[:, -1:] / 2) * times(np.swapaxes(self.root, -1, -2), slope.fitted)
         return value + d / 2 * flat[:, -1], np.concatenate([slope.sums, by_u, along[:, None]], axis=1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class RegressionDraws:
     weights: Reals
     variance: Reals
     method: str
-    diagnostics: FrozenMap[str, float] = FrozenMap(())
+    diagnostics: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:

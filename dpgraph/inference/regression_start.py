@@ -8,14 +8,14 @@ import numpy.typing as npt
 from dpgraph.inference.regression_chain import Model
 from dpgraph.inference.regression_density import Layout, Noise, Point, layout_of, possible, times
 from dpgraph.inference.regression_prior import RegressionPrior
+from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import NoisyMoments
-from dpgraph.privacy.records import DiscreteGaussian
 
 Reals = npt.NDArray[np.float64]
 
 #: How far towards uniform, unrelated features impossible sums are moved, in tries.
-SHRINKING = (*(0.01 * 1.3**k for k in range(18)), 1.0)
+SHRINKING = (0.0, *(0.01 * 1.3**k for k in range(18)), 1.0)
 #: The share of the target's square that residuals begin with at least.
 LEAST_RESIDUAL = 0.2
 
@@ -25,28 +25,27 @@ def model_of(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) 
     size = _size(noisy)
     layout = layout_of(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
     noise = Noise(noisy.values / size, noisy.scales / size, not isinstance(noisy.law, DiscreteGaussian))
-    root = _root(layout, noise, prior, design)
-    return Model(layout, noise, prior, prior.centre(design), prior.scale(design), root)
+    centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
+    return Model(layout, noise, prior, centre, prior.scale(design), middle, root)
 
 
 def starts(model: Model, design: LinearDesign, chains: int, rng: np.random.Generator) -> Reals:
     """A possible place for each chain, shape (chains, coordinates)."""
     layout, noise = model.layout, model.noise
     scale = np.minimum(noise.scale[layout.features], 0.3)
-    sums = noise.observed[layout.features] + scale * rng.laplace(size=(chains, layout.entries))
+    sums = noise.observed[..., layout.features] + scale * rng.laplace(size=(chains, layout.entries))
     share = np.full((chains, 1), 1.0 if layout.n is None else layout.n / layout.size)
     if layout.n is None:
-        near = noise.observed[-1] + min(noise.scale[-1], 0.3) * rng.laplace(size=(chains, 1))
+        near = noise.observed[..., -1:] + min(noise.scale[-1], 0.3) * rng.laplace(size=(chains, 1))
         share = np.clip(near, 0.3, 3.0)
     sums = made_possible(sums / share, layout, design) * share
     sums = np.hstack([sums, share]) if layout.n is None else sums
     gram = layout.matrix(sums)
     square = _square(layout, noise)
-    u = np.linalg.solve(model.root, (_ridge(layout, noise, model, gram) - model.centre).T).T
-    u = np.clip(u / np.sqrt(square), -5, 5) + rng.standard_normal(u.shape)
-    fitted = model.centre + np.sqrt(square) * u @ model.root.T
+    u = rng.standard_normal((chains, layout.d))
+    fitted = model.middle + np.sqrt(square)[..., None] * times(model.root, u)
     explained = (fitted * times(gram, fitted)).sum(axis=1)
-    residual = np.maximum(noise.observed[layout.target[-1]] - explained, LEAST_RESIDUAL * square)
+    residual = np.maximum(noise.observed[..., layout.target[-1]] - explained, LEAST_RESIDUAL * square)
     log_residual = np.log(residual) + 0.2 * rng.standard_normal(chains)
     return model.flat(Point(sums, fitted, log_residual))
 
@@ -64,8 +63,8 @@ def made_possible(sums: Reals, layout: Layout, design: LinearDesign) -> Reals:
     shares = np.ones((len(sums), 1)) if layout.n is None else np.full((len(sums), 1), layout.n / layout.size)
     for weight in SHRINKING:
         moved = (1 - weight) * np.clip(sums, -1.0, 1.0) + weight * centre
-        # a step further than needed: at the very edge the density has no scale
-        inner = 0.9 * moved + 0.1 * centre
+        # further than needed where it is needed: at the very edge the density has no scale
+        inner = moved + weight / 2 * (centre - moved)
         whole = np.hstack([moved * shares, shares]) if layout.n is None else moved * shares
         fits = possible(whole, layout) & open_
         made[fits], open_ = inner[fits], open_ & ~fits
@@ -91,32 +90,23 @@ def _size(noisy: NoisyMoments) -> float:
     return float(max(noisy.values[-1], noisy.scales[-1], len(noisy.description.names)))
 
 
-def _square(layout: Layout, noise: Noise) -> float:
+def _square(layout: Layout, noise: Noise) -> Reals:
     """What y'y / n may be."""
-    return float(np.clip(noise.observed[layout.target[-1]], 0.02, 0.5))
+    return np.clip(noise.observed[..., layout.target[-1]], 0.02, 0.5)
 
 
-def _root(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> Reals:
-    """A root of the rough covariance of the least-squares weights over the residuals' share."""
-    precision = _precision(layout, noise, prior, design)
-    return np.linalg.cholesky(np.linalg.inv(precision)) / np.sqrt(_square(layout, noise))
-
-
-def _precision(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> Reals:
-    """The rough precision of the least-squares weights: that of the released X'y, and the prior's."""
+def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> tuple[Reals, Reals]:
+    """A rough estimate of the weights, and a root of its covariance over the residuals' share."""
     share = 1.0 if layout.n is None else layout.n / layout.size
-    sums = made_possible(noise.observed[layout.features][None] / share, layout, design) * share
+    sums = made_possible(noise.observed[..., layout.features][None] / share, layout, design) * share
     gram = layout.matrix(np.hstack([sums, [[share]]]) if layout.n is None else sums)[0]
-    scale = prior.scale(design) ** -2.0 / _square(layout, noise)
+    square, centre = _square(layout, noise), prior.centre(design)
+    scale = prior.scale(design) ** -2.0 / square
     before = np.diag(scale)
     if design.intercept:
         before[0, 0] = 0.0
         before += scale[0] * np.outer(gram[0], gram[0]) / share**2
-    return gram @ gram / (4 * noise.scale[0] ** 2) + before
-
-
-def _ridge(layout: Layout, noise: Noise, model: Model, gram: Reals) -> Reals:
-    """Weights near the released X'y that the prior finds likely, shape (chains, d)."""
-    right = noise.observed[layout.target[:-1]] - times(gram, np.tile(model.centre, (len(gram), 1)))
-    covariance = model.root @ model.root.T * _square(layout, noise)
-    return model.centre + times(covariance @ gram, right) / (4 * noise.scale[0] ** 2)
+    covariance = np.linalg.inv(gram @ gram / (4 * noise.scale[0] ** 2) + before)
+    right = noise.observed[..., layout.target[:-1]] - gram @ centre
+    middle = centre + covariance @ gram @ right / (4 * noise.scale[0] ** 2)
+    return middle, np.linalg.cholesky((covariance + covariance.T) / 2) / np.sqrt(square)
