@@ -38,7 +38,7 @@ class Table:
     features: dict[str, Any]
     bounds: tuple[float, float]
     typical: float | None = None
-    unit: dg.PrivacyUnit = dg.PrivacyUnit()
+    unit: dg.PrivacyUnit | None = None
 
 
 def cps() -> pd.DataFrame:
@@ -155,16 +155,18 @@ def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int) -> l
             if exact is None:
                 exact, wide = least_squares(model.design_, train, test)
                 held = np.abs(y - exact) < 1.645 * wide
-                found.append({"method": "least squares", "epsilon": "", "of var(y)": np.mean((y - exact) ** 2) / y.var(),
-                              "of OLS": 1.0, "predictive": held.mean()})  # fmt: skip
+                of_variance = np.mean((y - exact) ** 2) / y.var()
+                found.append({"method": "least squares", "epsilon": "", "of var(y)": of_variance, "of OLS": 1.0,
+                              "predictive": held.mean()})  # fmt: skip
             low, high = model.predict_interval(test[list(table.features)]).T
             whole = full_coefficients(model.design_, rows)
             inside = (model.coefficients_["lower"] <= whole) & (whole <= model.coefficients_["upper"])
             error = np.mean((y - model.predict(test[list(table.features)])) ** 2)
             clipped = np.clip(y, *table.bounds)
+            covered = ((low <= clipped) & (clipped <= high)).mean()
             found.append({
                 "method": inference, "epsilon": epsilon, "of var(y)": error / y.var(),
-                "of OLS": error / np.mean((y - exact) ** 2), "predictive": ((low <= clipped) & (clipped <= high)).mean(),
+                "of OLS": error / np.mean((y - exact) ** 2), "predictive": covered,
                 "coefficients": inside.mean(), "R-hat": model.diagnostics_.get("r_hat", np.nan), "seconds": seconds,
             })  # fmt: skip
     return [{"seed": seed, **one} for one in found]
@@ -190,7 +192,7 @@ def main(sets: str, splits: int, epsilons: str) -> None:
         shown["worst of var(y)"], shown["spread"] = by["of var(y)"].max(), by["of var(y)"].std()
         shown["median R-hat"], shown["seconds"] = by["R-hat"].median(), by["seconds"].median()
         print(f"\n{name}: {len(rows)} rows, {len(table.features)} features, target {table.target}, "
-              f"{splits} splits, protecting {table.unit}\n{shown.round(3).to_string()}", flush=True)  # fmt: skip
+              f"{splits} splits, protecting {table.unit or dg.PrivacyUnit()}\n{shown.round(3).to_string()}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.regression_density import WeightPrior, times, updated
+from dpgraph.inference.regression_density import WeightPrior, layout_of, times, updated
 from dpgraph.inference.regression_prior import RegressionPrior
+from dpgraph.inference.regression_start import SHRINKING, unrelated
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import NoisyMoments
 
@@ -55,8 +56,16 @@ def projected(values: Reals, n: float, design: LinearDesign) -> Reals:
         made = design.matrix(positive[pairs[:, 0], pairs[:, 1]], n)
         if np.linalg.eigvalsh(made)[0] >= LEAST_EIGENVALUE * n:
             return made
-    # what is left below 0 is mixed away with uniform, unrelated columns
-    centre = design.matrix(np.array([n / 3 if i == j else 0.0 for i, j in design.pairs]), n)
-    least = np.linalg.eigvalsh(made)[0]
-    weight = 1.0 if least < -1e3 * n else min(1.0, (2e-6 * n - least) / (n / 10))
-    return (1 - weight) * made + weight * centre
+    for weight in SHRINKING:
+        mixed = (1 - weight) * made + weight * _unrelated(n, design)
+        if np.linalg.eigvalsh(mixed)[0] >= LEAST_EIGENVALUE * n:
+            return mixed
+    return _unrelated(n, design)
+
+
+def _unrelated(n: float, design: LinearDesign) -> Reals:
+    """The moment matrix of uniform, unrelated columns."""
+    layout, target = layout_of(design, n, n), len(design.columns) - 1
+    sums = np.array([1 / 3 if i == j == target else 0.0 for i, j in design.pairs])
+    sums[layout.features] = unrelated(layout, design)
+    return design.matrix(sums * n, n)
