@@ -192,7 +192,8 @@ def main(sets: str, splits: int, epsilons: str) -> None:
         shown["worst of var(y)"], shown["spread"] = by["of var(y)"].max(), by["of var(y)"].std()
         shown["median R-hat"], shown["seconds"] = by["R-hat"].median(), by["seconds"].median()
         print(f"\n{name}: {len(rows)} rows, {len(table.features)} features, target {table.target}, "
-              f"{splits} splits, protecting {table.unit or dg.PrivacyUnit()}\n{shown.round(3).to_string()}", flush=True)  # fmt: skip
+              f"{splits} splits, protecting {table.unit or dg.PrivacyUnit()}")  # fmt: skip
+        print(shown.round(3).to_string(), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .14 to .53 with probability .9, and the weights of all features together explain about as much as they leave.
+    s is .21 to .75 with probability .9, and all features together explain half as much as they leave.
 
     Args:
-        intercept: The scale of the intercept, in deviations s.
-        slopes: The scale of the other weights; None is 1.2 / sqrt(how many there are).
+        intercept: The scale of the average prediction, in deviations s, about ``typical``.
+        explained: What all features together explain, as a multiple of s2, were numbers uniform within their bounds
+            and levels alike and weights normal.
         degrees: Weights are Student-t with these degrees of freedom given s; infinity makes them normal. Light tails
             trust the prior, heavy ones the release where the two disagree.
         shape: Of 1/s2.
@@ -39,19 +40,19 @@ class RegressionPrior:
     0.5
     """
 
-    intercept: float = 0.2
-    slopes: float | None = None
+    intercept: float = 0.15
+    explained: float = 0.5
     degrees: float = 5.0
     shape: float = 2.0
-    rate: float = 0.1
+    rate: float = 0.2
     half_cauchy: float | None = None
     typical: float | None = None
     features: tuple[float, float] = (2.0, 1.0)
 
     def __post_init__(self) -> None:
-        for name in ("intercept", "slopes", "shape", "rate", "half_cauchy", "degrees"):
+        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees"):
             value = getattr(self, name)
-            if value is None and name in ("slopes", "half_cauchy"):
+            if value is None and name == "half_cauchy":
                 continue
             _above_zero(name, value, endless=name == "degrees")
         if self.typical is not None and not _finite(self.typical):
@@ -78,9 +79,14 @@ class RegressionPrior:
 
     def scale(self, design: LinearDesign) -> Reals:
         """The deviation of the weights over s, shape (columns - 1,)."""
-        d = len(design.columns) - 1
-        others = max(1, d - design.intercept)
-        scale = np.full(d, 1.2 / math.sqrt(others) if self.slopes is None else self.slopes)
+        columns = design.columns[:-1]
+        others = max(1, len(columns) - design.intercept)
+        spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
+        made = []
+        for column in columns:
+            chance = 1 / design.features[column.variable].size if column.kind == "level" else 0.0
+            made.append(math.sqrt(self.explained / others / spreads.get(column.kind, chance * (1 - chance))))
+        scale = np.array(made)
         if design.intercept:
             scale[0] = self.intercept
         return scale
