@@ -222,7 +222,7 @@ def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) 
             value, push = model.density(place, state.prior)
             momentum = momentum + step * push / 2
         after = value - (momentum**2).sum(axis=1) / 2
-    sound = possible(model.point(place).sums, model.layout) & np.isfinite(after)
+    sound = possible(place[:, : -model.layout.d - 1], model.layout) & np.isfinite(after)
     chance = np.where(sound, np.exp(np.clip(np.where(sound, after - before, 0.0), -700, 0.0)), 0.0)
     accepted = rng.random(chains) < chance
     return np.where(accepted[:, None], place, flat), float(chance.mean())

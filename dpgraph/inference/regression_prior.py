@@ -21,6 +21,9 @@ class RegressionPrior:
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
     s is .21 to .75 with probability .9, and all features together explain half as much as they leave.
 
+    The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
+    about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
+
     Args:
         intercept: The scale of the average prediction, in deviations s, about ``typical``.
         explained: What all features together explain, as a multiple of s2, were numbers uniform within their bounds

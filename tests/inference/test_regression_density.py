@@ -77,7 +77,7 @@ def test_weights_and_variance_are_integrated_out(n):
 
 
 def test_the_update_is_the_textbooks():
-    """MATHS 7: L_n = X'X + L_0, m_n = L_n^-1 (X'y + L_0 m_0), a_n, b_n, with the intercept's prior about the average."""
+    """MATHS 7: L_n = X'X + L_0, m_n = L_n^-1 (X'y + L_0 m_0), a_n, b_n; the intercept's prior is of the average."""
     design, rng = LinearDesign(FEATURES, "y", (0, 1)), np.random.default_rng(1)
     n = 50
     layout, point, gram, _ = point_of(design, n, 1.0, rng, private=False)
