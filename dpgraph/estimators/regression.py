@@ -155,7 +155,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def coef_interval(self, probability: float = 0.9) -> pd.DataFrame:
         """The central credible interval of the intercept and of each coefficient: columns lower and upper."""
         check_is_fitted(self, "model_")
-        return self.posterior_.coefficients(probability)[["lower", "upper"]]
+        return self.posterior_.coefficients(probability).drop(columns=["mean", "std"])
 
     def _seed(self) -> int:
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -183,7 +184,7 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
     average = gram[:, :, 0] / rows[:, None] if layout.intercept else None
     after = updated(gram, point.fitted, residual, rows, state.prior, average)
     variance = after.rate / rng.standard_gamma(after.shape)
-    root = np.linalg.cholesky(after.covariance)
+    root: Any = np.linalg.cholesky(after.covariance)
     z = rng.standard_normal(point.fitted.shape)
     weights = after.mean + np.sqrt(variance)[:, None] * times(root, z)
     return State(state.flat, weights, variance, _hyperparameters(model, weights, variance, average, rng))
@@ -235,5 +236,5 @@ def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
 
 def _held(place: Reals, origin: Reals) -> Reals:
     """Trajectories that left every bound become nan at once, so that no arithmetic overflows on their account."""
-    gone = ~(np.abs(place) < 1e6).all(axis=1)
+    gone = np.asarray(~(np.abs(place) < 1e6).all(axis=1))
     return np.where(gone[:, None], np.full_like(origin, np.nan), place) if gone.any() else place

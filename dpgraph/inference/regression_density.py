@@ -15,6 +15,7 @@ and A, f and log R are coordinates in which this and the noise are smooth.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +145,7 @@ def updated(
     Written so that nothing cancels: b - b0 is half of R + (f - m)' L (A + L)^-1 A (f - m).
     """
     before = prior.matrix(average)
-    covariance = np.linalg.inv(gram + before)
+    covariance: Any = np.linalg.inv(gram + before)
     apart = fitted - prior.mean
     pulled = times(covariance, times(before, apart))
     quadratic = (pulled * times(gram, apart)).sum(axis=1)

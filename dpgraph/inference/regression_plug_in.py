@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,7 +29,7 @@ def plug_in_draws(
     matrix = projected(noisy.values[: len(design.pairs)], n, design)
     d = len(matrix) - 1
     gram = matrix[None, :d, :d]
-    fitted = np.linalg.solve(matrix[:d, :d], matrix[:d, d])[None]
+    fitted: Any = np.linalg.solve(matrix[:d, :d], matrix[:d, d])[None]
     residual = np.maximum(matrix[d, d] - matrix[:d, d] @ fitted[0], 0.0)
     shape, rate = prior.inverse_gamma
     before = WeightPrior(prior.centre(design)[None], prior.scale(design)[None] ** -2.0, shape, np.array([rate]))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import ReleaseError
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import Bounded, Column, LinearDesign
 
 Reals = npt.NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class RegressionPrior:
         spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
         made = []
         for column in columns:
-            chance = 1 / design.features[column.variable].size if column.kind == "level" else 0.0
+            chance = chance_of(design, column)
             made.append(math.sqrt(self.explained / others / spreads.get(column.kind, chance * (1 - chance))))
         scale = np.array(made)
         if design.intercept:
@@ -103,6 +103,12 @@ class RegressionPrior:
     def typical_variance(self) -> float:
         """A variance the prior finds likely."""
         return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
+
+
+def chance_of(design: LinearDesign, column: Column) -> float:
+    """The average of an indicator where levels are alike; 0 for other columns."""
+    feature = design.features.get(column.variable)
+    return 0.0 if column.kind != "level" or feature is None or isinstance(feature, Bounded) else 1 / feature.size
 
 
 def _finite(value: object) -> bool:

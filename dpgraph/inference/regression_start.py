@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.regression_chain import Model
 from dpgraph.inference.regression_density import Layout, Noise, Point, layout_of, possible, times
-from dpgraph.inference.regression_prior import RegressionPrior
+from dpgraph.inference.regression_prior import RegressionPrior, chance_of
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import NoisyMoments
@@ -76,7 +76,7 @@ def unrelated(layout: Layout, design: LinearDesign) -> Reals:
     columns = design.columns[:-1]
     averages, squares = [], []
     for column in columns:
-        chance = 1 / design.features[column.variable].size if column.kind == "level" else 0.0
+        chance = chance_of(design, column)
         averages.append(1.0 if column.kind == "intercept" else chance)
         squares.append({"number": 1 / 3, "level": chance}.get(column.kind, 1.0))
     pairs = (design.pairs[k] for k in layout.features)

@@ -38,6 +38,7 @@ def released(scale, n=5000, seed=0, design=DESIGN, *, private=False, gaussian=Fa
 
 
 def solved(noisy, seed=0, draws=400, **settings):
+    settings = {"burn_in": 150} | settings
     return regression_posterior(noisy, draws=draws, rng=np.random.default_rng(seed), **settings)
 
 
