@@ -29,8 +29,8 @@ from dpgraph.structure.moments import NoisyMoments
 Reals = npt.NDArray[np.float64]
 Method = Literal["noise-aware", "plug-in"]
 
-#: Chains; together they cost little more than one.
-CHAINS = 16
+#: Chains, which together cost little more than one, and the least draws of each: fewer say nothing of mixing.
+CHAINS, LEAST_DRAWS = 16, 60
 #: Beyond this R-hat, or below this effective size, a warning.
 WORST_R_HAT, LEAST_SIZE = 1.1, 100.0
 
@@ -79,12 +79,13 @@ def regression_posterior(
         weights, variance = plug_in_draws(value, prior, design, draws, rng)
         return RegressionDraws(design, weights, variance, "plug-in", provenance=provenance)
     model = model_of(value, prior, design)
-    length = max(4, -(-draws // CHAINS))
+    length = max(LEAST_DRAWS, -(-draws // CHAINS))
     begin = starts(model, design, CHAINS, rng)
     weights, variance, _ = run_chains(model, begin, length, burn_in=burn_in, thin=thin, rng=rng, progress=progress)
     found = _diagnostics(weights, variance)
-    flat = weights.swapaxes(0, 1).reshape(-1, weights.shape[2])[:draws]
-    return RegressionDraws(design, flat, variance.T.ravel()[:draws], "noise-aware", FrozenMap(found), provenance)
+    kept = np.linspace(0, CHAINS * length - 1, draws).round().astype(np.intp)
+    flat = weights.swapaxes(0, 1).reshape(-1, weights.shape[2])[kept]
+    return RegressionDraws(design, flat, variance.T.ravel()[kept], "noise-aware", FrozenMap(found), provenance)
 
 
 def _checked(value: Any, prior: Any, method: Any, draws: Any, burn_in: Any, thin: Any) -> LinearDesign:

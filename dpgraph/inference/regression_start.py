@@ -106,7 +106,7 @@ def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearD
     if design.intercept:
         before[0, 0] = 0.0
         before += scale[0] * np.outer(gram[0], gram[0]) / share**2
-    covariance = np.linalg.inv(gram @ gram / (4 * noise.scale[0] ** 2) + before)
+    covariance = np.linalg.inv(gram @ gram / (4 * noise.scale[layout.target[0]] ** 2) + before)
     right = noise.observed[..., layout.target[:-1]] - gram @ centre
-    middle = centre + covariance @ gram @ right / (4 * noise.scale[0] ** 2)
+    middle = centre + covariance @ gram @ right / (4 * noise.scale[layout.target[0]] ** 2)
     return middle, np.linalg.cholesky((covariance + covariance.T) / 2) / np.sqrt(square)

@@ -7,25 +7,30 @@ import numpy as np
 from dpgraph.inference.regression_chain import run_chains
 from dpgraph.inference.regression_start import model_of, starts
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.moments import NoisyMoments
 
 
 def moments(design, sums, scale, n, *, gaussian=False):
-    """A release whose noisy sums are these; n is None where it is the last of them."""
-    law = (DiscreteGaussian if gaussian else DiscreteLaplace)(scale / design.steps[0])
-    return NoisyMoments(design, np.rint(np.asarray(sums) / design.steps[0]).astype(np.int64), law, n)
+    """A release whose noisy sums are these; n is None where it is the last of them.
+
+    The scale is that of sums of features; those with the target may have less noise, as the design says.
+    """
+    law = (DiscreteGaussian if gaussian else DiscreteLaplace)(scale * RESOLUTION**2)
+    steps = np.array(design.steps) if n is not None else np.append(design.steps, 1 / design.weight)
+    return NoisyMoments(design, np.rint(np.asarray(sums) / steps).astype(np.int64), law, n)
 
 
 def features(design, n, rng):
     """Bounded columns, skewed, uniform or of levels, whatever the parameters; the target is left out."""
-    x = np.ones((n, len(design.columns) - 1))
+    x, level = np.ones((n, len(design.columns) - 1)), np.zeros(n)
     for i, column in enumerate(design.columns[:-1]):
         if column.kind == "number":
             x[:, i] = rng.uniform(-1, 1, n) if i % 2 else 2 * rng.beta(2, 4, n) - 1
         elif column.kind == "sign":
             x[:, i] = rng.choice([-1, 1], n, p=[0.3, 0.7])
         elif column.kind == "level":
-            level = rng.integers(0, design.features[column.variable].size, n) if column.level == 1 else level  # noqa: F821
+            level = rng.integers(0, design.features[column.variable].size, n) if column.level == 1 else level
             x[:, i] = level == column.level
     return x
 
@@ -48,7 +53,8 @@ def simulated(design, prior, n, scale, rng, *, gaussian=False, private=False):
     z = np.column_stack([x, y])
     sums = np.array([(z.T @ z)[pair] for pair in design.pairs] + ([n] if private else []), float)
     noise = rng.standard_normal(sums.size) if gaussian else rng.laplace(size=sums.size)
-    noisy = moments(design, sums + scale * noise, scale, None if private else n, gaussian=gaussian)
+    relative = np.append(design.steps, [1 / RESOLUTION**2] * private) * RESOLUTION**2
+    noisy = moments(design, sums + scale * relative * noise, scale, None if private else n, gaussian=gaussian)
     return noisy, np.append(weights, variance)
 
 

@@ -9,7 +9,7 @@ import dpgraph as dg
 from dpgraph.inference.regression import regression_posterior
 from dpgraph.inference.regression_draws import scaled_columns
 from dpgraph.inference.regression_plug_in import projected
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression_problems import moments
 
 #: A few draws of each chain are enough for what is tested here, and too few for R-hat.
@@ -34,7 +34,8 @@ def released(scale, n=5000, seed=0, design=DESIGN, *, private=False, gaussian=Fa
     z = np.column_stack([scaled_columns(design, values), design.bounds.scaled(pay)])
     sums = np.array([(z.T @ z)[pair] for pair in design.pairs] + ([float(n)] if private else []))
     noise = np.random.default_rng([seed, 1]).laplace(size=sums.size)
-    return moments(design, sums + scale * noise, scale, None if private else n, gaussian=gaussian)
+    relative = np.append(design.steps, [1 / RESOLUTION**2] * private) * RESOLUTION**2
+    return moments(design, sums + scale * relative * noise, scale, None if private else n, gaussian=gaussian)
 
 
 def solved(noisy, seed=0, draws=400, **settings):

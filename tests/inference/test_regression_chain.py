@@ -10,7 +10,7 @@ from dpgraph.inference.regression_plug_in import plug_in_draws
 from dpgraph.inference.regression_prior import RegressionPrior
 from dpgraph.inference.regression_start import model_of, starts
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression_problems import moments, ranks, simulated, solved
 
 TWO = {"a": (0, 1), "b": (0, 1)}
@@ -21,7 +21,7 @@ def calibration(features, n, epsilon, prior, replicates, seed, *, gaussian=False
     """KS distance of the ranks of each weight and the variance from uniform: noise-aware, plug-in."""
     design, rng = LinearDesign(features, "y", (0, 1)), np.random.default_rng(seed)
     unit = PrivacyUnit("add-remove" if private else "replace")
-    scale = design.sensitivity(unit) * design.steps[0] / epsilon
+    scale = design.sensitivity(unit) / RESOLUTION**2 / epsilon
     made = [simulated(design, prior, n, scale, rng, gaussian=gaussian, private=private) for _ in range(replicates)]
     noisy, truth = [one for one, _ in made], np.stack([one for _, one in made])
     burn_in, draws, thin = length
