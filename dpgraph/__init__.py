@@ -69,6 +69,9 @@ _HOMES = {
     "noise_aware_posterior": "inference.noise_aware",
     "PosteriorDraws": "inference.draws",
     "ConvergenceWarning": "inference.draws",
+    "RegressionPrior": "inference.regression_prior",
+    "RegressionDraws": "inference.regression_draws",
+    "LinearRegressionModel": "models.regression",
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
     "HiddenMarkovModel": "models.hmm",
@@ -88,6 +91,7 @@ _HOMES = {
     # estimators
     "PrivateNaiveBayes": "estimators.naive_bayes",
     "PrivateHMM": "estimators.hmm",
+    "PrivateLinearRegression": "estimators.regression",
 }
 
 __all__ = [
@@ -106,6 +110,7 @@ __all__ = [
     "HiddenMarkovModel",
     "LaplaceMechanism",
     "LinearDesign",
+    "LinearRegressionModel",
     "MapEstimate",
     "MarkovSweeps",
     "NaiveBayes",
@@ -121,10 +126,13 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyUnit",
     "PrivateHMM",
+    "PrivateLinearRegression",
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
     "RegressionSample",
+    "RegressionDraws",
+    "RegressionPrior",
     "Release",
     "ReleaseError",
     "SampledWeights",
@@ -164,7 +172,7 @@ if TYPE_CHECKING:
     from dpgraph import audit
     from dpgraph.analysis.cost import privacy_cost
     from dpgraph.analysis.regression_cost import regression_cost
-    from dpgraph.estimators import PrivateHMM, PrivateNaiveBayes
+    from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
@@ -175,6 +183,8 @@ if TYPE_CHECKING:
     from dpgraph.inference.draws import ConvergenceWarning, PosteriorDraws
     from dpgraph.inference.noise_aware import noise_aware_posterior
     from dpgraph.inference.queries import sample_rows
+    from dpgraph.inference.regression_draws import RegressionDraws
+    from dpgraph.inference.regression_prior import RegressionPrior
     from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
     from dpgraph.mechanisms.gaussian import GaussianMechanism
     from dpgraph.mechanisms.gibbs_sample import GibbsSample
@@ -186,6 +196,7 @@ if TYPE_CHECKING:
     from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
     from dpgraph.models.markov_sweeps import sampled_markov_model
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
+    from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import (
         BudgetExceededError,

@@ -347,23 +347,107 @@ def fit_hmm(
     _say(f"wrote {out}: {model.model_.provenance}")
 
 
+@fit.command("regression")
+@click.argument("rows")
+@click.option("--domain", required=True, help="A TOML file: numbers as { bounds = [low, high] }, others by levels.")
+@click.option("--target", required=True, help="The variable to predict, which has bounds.")
+@_EPSILON
+@click.option("--typical", type=float, default=None, help="What the target is about, from public knowledge.")
+@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
+@click.option("--draws", type=click.IntRange(min=1), default=2000, show_default=True, help="From the posterior.")
+@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+@click.option(
+    "--on-missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
+)
+@_NEIGHBOURS
+@_ROWS_PER_PERSON
+@_DRY_RUN
+@_JSON
+@_OUT
+def fit_regression(
+    rows: str,
+    domain: str,
+    target: str,
+    epsilon: str,
+    typical: float | None,
+    inference: str,
+    draws: int,
+    seed: int | None,
+    on_missing: Any,
+    neighbours: str,
+    rows_per_person: int,
+    dry_run: bool,
+    as_json: bool,
+    out: Path,
+) -> None:
+    """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
+    from dpgraph.files.designs import read_design
+    from dpgraph.files.documents import save
+    from dpgraph.inference.noise_aware import noise_aware_posterior
+    from dpgraph.inference.regression_prior import RegressionPrior
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.privacy.release import release as make_release
+    from dpgraph.statistics.regression import regression_moments
+
+    design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
+    prior.centre(design)
+    mechanism, budget = LaplaceMechanism(epsilon), _budget(epsilon, neighbours, rows_per_person)
+    if _only_priced(dry_run, mechanism, design, budget):
+        return
+    _must_be_writable(out, ".json")
+    released = make_release(regression_moments(rows, design), mechanism, budget=budget)
+    settings: dict[str, Any] = {"method": inference, "draws": draws, "seed": 0 if seed is None else seed}
+    learned, said = _heard(lambda: noise_aware_posterior(released, prior=prior, **settings))
+    save(learned, out)
+    shown = learned.coefficients()
+    if as_json:
+        table = _records(shown.reset_index(names="name"))
+        click.echo(json.dumps({"target": target, "coefficients": table, **learned.diagnostics}, indent=1))
+    else:
+        click.echo(_plain(shown.reset_index(names="coefficient")))
+    for words in said:
+        _say(f"warning: {words}")
+    _say(f"wrote {out}: {learned.provenance}")
+
+
+def _heard(make: Any) -> tuple[Any, list[str]]:
+    """What a function returns, and its warnings of convergence."""
+    from dpgraph.inference.draws import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        made = make()
+    return made, [str(warning.message) for warning in caught]
+
+
 @main.command()
 @click.argument("model")
 @click.argument("rows")
 @_OUT
 def predict(model: str, rows: str, out: Path) -> None:
-    """Predict the target of a naive Bayes MODEL for each of ROWS; a CSV of labels and probabilities."""
+    """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
+    prediction, std and the ends of a 90 % interval (linear regression).
+    """
     import pandas as pd
 
     from dpgraph.files.documents import load, write_whole
     from dpgraph.models.naive_bayes import NaiveBayes
+    from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.privacy.records import ReleaseError
     from dpgraph.statistics.codes import encode
 
     _must_be_writable(out, ".csv")
     fitted = load(model)
+    if isinstance(fitted, LinearRegressionModel):
+        write_whole(out, fitted.frame(_features(rows, fitted)).to_csv(index=False))
+        _say(f"wrote {out}")
+        return
     if not isinstance(fitted, NaiveBayes):
-        raise ReleaseError(f"{model} is not a naive Bayes model; make one with: dpgraph fit naive-bayes")
+        raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
     domain = fitted.probabilities.network.domain
     probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
     levels = domain.levels(fitted.target)
@@ -371,6 +455,21 @@ def predict(model: str, rows: str, out: Path) -> None:
     table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
     write_whole(out, table.to_csv(index=False))
     _say(f"wrote {out}")
+
+
+def _features(rows: str, model: Any) -> dict[str, Any]:
+    """The features of a file's rows; the target need not be there."""
+    import pandas as pd
+
+    from dpgraph.estimators.regression import feature_values
+    from dpgraph.structure.domain import DomainError
+
+    path = Path(rows)
+    try:
+        frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise DomainError(f"{rows} cannot be read ({type(error).__name__})") from None
+    return feature_values(frame, model.draws.design)
 
 
 @main.command()

@@ -573,3 +573,87 @@ def test_the_noise_of_two_runs_differs():
         run("release", "rows.csv", "--network", "n.toml", "--epsilon", "0.01", "--out", out)
         tables.append(dg.load(out).value.tables)
     assert tables[0] != tables[1]
+
+
+PAY = """\
+[variables]
+age = { bounds = [20, 60] }
+sex = ["F", "M"]
+pay = { bounds = [0, 100] }
+"""
+
+
+def pay_rows():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(20, 60, 300), "sex": rng.choice(["F", "M"], 300)})
+    frame = frame.assign(pay=20 + 0.5 * frame["age"] + 8 * (frame["sex"] == "M"))
+    frame.to_csv("pay.csv", index=False)
+    with open("pay.toml", "w") as file:
+        file.write(PAY)
+    return frame
+
+
+def fit_regression(*more, code=0):
+    words = ("fit", "regression", "pay.csv", "--domain", "pay.toml", "--target", "pay", "--epsilon", "2")
+    return run(*words, "--inference", "plug-in", "--draws", "50", "--out", "pay.json", *more, code=code)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_a_regression_is_fitted_and_predicts_as_the_library_does(neighbours):
+    frame = pay_rows()
+    shown = fit_regression("--neighbours", neighbours)
+    assert "coefficient" in shown.stdout
+    assert "epsilon 2 (pure)" in shown.stderr
+    assert "wrote pay.json" in shown.stderr
+    fitted = dg.load("pay.json")
+    assert fitted.provenance.unit.neighbours == neighbours
+    for rows, suffix in (("pay.csv", "csv"), ("pay.parquet", "parquet")):
+        frame.drop(columns="pay").to_parquet("pay.parquet")
+        run("predict", "pay.json", rows, "--out", f"{suffix}.csv")
+        predicted = pd.read_csv(f"{suffix}.csv")
+        expected = fitted.frame({"age": frame["age"], "sex": (frame["sex"] == "M").astype(int)})
+        pd.testing.assert_frame_equal(predicted, expected)
+
+
+def test_a_regression_as_json_and_dry():
+    pay_rows()
+    table = json.loads(fit_regression("--json", "--typical", "45").stdout)
+    assert [row["name"] for row in table["coefficients"]] == ["intercept", "age", "sex=M"]
+    os.remove("pay.json")
+    assert "would spend LaplaceMechanism" in fit_regression("--dry-run").stdout
+    assert not os.path.exists("pay.json")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--typical", "101"), "typical"),
+        (("--target", "sex"), "bounds"),
+        (("--target", "wage"), "no variable 'wage'"),
+        (("--epsilon", "0"), "epsilon"),
+        (("--on-missing", "drop"), "add-remove"),
+        (("--domain", "none.toml"), "none.toml"),
+    ],
+)
+def test_a_regression_that_is_refused_writes_nothing(more, message):
+    pay_rows()
+    assert message in fit_regression(*more, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "broken", ["age,sex,pay\n30,F,\n", "age,sex,pay\n30,X,4\n", "age,pay\n30,4\n", "age,sex,pay\nold,F,4\n"]
+)
+def test_rows_that_do_not_fit_a_regression_are_refused(broken):
+    pay_rows()
+    with open("pay.csv", "w") as file:
+        file.write(broken)
+    fit_regression(code=1)
+
+
+def test_what_a_regression_cannot_predict():
+    pay_rows()
+    fit_regression()
+    with open("short.csv", "w") as file:
+        file.write("age\n30\n")
+    assert "sex" in run("predict", "pay.json", "short.csv", "--out", "p.csv", code=1).stderr
+    run("predict", "pay.json", "absent.csv", "--out", "p.csv", code=1)

@@ -6,5 +6,6 @@
 
 from dpgraph.estimators.hmm import PrivateHMM
 from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
+from dpgraph.estimators.regression import PrivateLinearRegression
 
-__all__ = ["PrivateHMM", "PrivateNaiveBayes"]
+__all__ = ["PrivateHMM", "PrivateLinearRegression", "PrivateNaiveBayes"]

@@ -20,11 +20,14 @@ from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
 from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
+from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import plain_release, release_of
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.inference.draws import PosteriorDraws
+from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.records import (
     Provenance,
     Release,
@@ -123,6 +126,10 @@ def document(value: Any) -> dict[str, Any]:
             return _head("naive-bayes", probabilities.network, probabilities.provenance, body)
         case HiddenMarkovModel():
             return _head("hidden-markov-model", value.network, value.provenance, plain_markov_model(value))
+        case RegressionDraws():
+            return document(LinearRegressionModel(value))
+        case LinearRegressionModel():
+            return _head("linear-regression", None, value.provenance, plain_regression(value))
     raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 
@@ -135,7 +142,7 @@ def value_of(plain: Any) -> Any:
     kind = plain["format"].removeprefix("dpgraph-")
     if kind not in _READERS:
         raise ReleaseError(f"unknown format {plain['format']!r}")
-    if plain["network"] is None and kind not in ("release", "linear-design"):
+    if plain["network"] is None and kind not in ("release", "linear-design", "linear-regression"):
         raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
     return _READERS[kind](plain, None if plain["network"] is None else network_of(plain["network"]))
 
@@ -234,4 +241,5 @@ _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "probabilities": _probabilities,
     "naive-bayes": _naive_bayes,
     "hidden-markov-model": markov_model_of,
+    "linear-regression": regression_of,
 }

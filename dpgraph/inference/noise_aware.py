@@ -21,7 +21,10 @@ from dpgraph.inference.evidence import Evidence, concentration_tables, evidence,
 from dpgraph.inference.exponential_family import ParameterDraws, moments_posterior
 from dpgraph.inference.normal import draw_by_normal
 from dpgraph.inference.per_table import draw_by_tables
+from dpgraph.inference.regression import regression_posterior
+from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
@@ -50,7 +53,7 @@ def noise_aware_posterior(
     thin: int = 1,
     shrink: bool = False,
     progress: bool = False,
-) -> PosteriorDraws | ParameterDraws:
+) -> PosteriorDraws | ParameterDraws | RegressionDraws:
     """Draws from the posterior given a release, with its noise accounted for.
 
     For a network the methods are:
@@ -64,12 +67,14 @@ def noise_aware_posterior(
     * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for
       thousands of cells with much noise; ``.reason`` says.
 
-    Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``. Of
-    the settings they take ``prior``, ``method``, ``draws`` and ``seed``.
+    Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``, and
+    those of a regression's design others; see ``regression.regression_posterior``. Of the settings they take ``prior``,
+    ``method``, ``draws`` and ``seed``.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
-        prior: The Dirichlet concentration of every cell before any row, above 0; for moments ``family.prior(...)``.
+        prior: The Dirichlet concentration of every cell before any row, above 0; for moments ``family.prior(...)``,
+            of a regression ``RegressionPrior(...)`` or nothing.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
@@ -81,7 +86,7 @@ def noise_aware_posterior(
         progress: For records: a bar on a terminal.
 
     Returns:
-        ``PosteriorDraws``, or for moments ``ParameterDraws``.
+        ``PosteriorDraws``, or for moments ``ParameterDraws``, of a regression ``RegressionDraws``.
 
     Raises:
         ReleaseError: If the prior, the method or a number is out of range, or the release is of another kind.
@@ -101,6 +106,10 @@ def noise_aware_posterior(
     rng = np.random.default_rng(seed)
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ReleaseError(f"draws must be a whole number, at least 1; got {draws!r}")
+    if isinstance(value, NoisyMoments) and isinstance(value.description, LinearDesign):
+        believed = None if isinstance(prior, float) and prior == 1.0 else prior
+        settings = {"method": "noise-aware" if method == "auto" else method, "draws": draws, "rng": rng}
+        return regression_posterior(noisy, believed, **settings)  # type: ignore[arg-type]
     if isinstance(value, NoisyMoments):
         return moments_posterior(noisy, prior, method=method, draws=draws, rng=rng)  # type: ignore[arg-type]
     if method not in get_args(Method):

@@ -909,6 +909,48 @@ MUTANTS = (
         "rest.at(totals[waiting] - tries) > 0",
         (COUNT_DRAWS,),
     ),
+    Mutant(
+        "a regression's noise scale forgotten",
+        "inference/regression_start.py",
+        "noise = Noise(noisy.values / size, noisy.scales / size, not",
+        "noise = Noise(noisy.values / size, 0.1 * noisy.scales / size, not",
+        ("tests/inference/test_regression_chain.py::test_intervals_are_calibrated_and_plug_in_ones_are_not",),
+    ),
+    Mutant(
+        "the least-squares weights' Jacobian left out",
+        "inference/regression_density.py",
+        "value = (a + 0.5) * np.linalg.slogdet(gram)[1]",
+        "value = (a - 0.5) * np.linalg.slogdet(gram)[1]",
+        ("tests/inference/test_regression_density.py",),
+    ),
+    Mutant(
+        "plug-in draws passed off as noise-aware",
+        "inference/regression.py",
+        'if method == "plug-in":',
+        "if method:",
+        ("tests/inference/test_regression.py::test_it_is_reached_by_its_release_and_repeats",),
+    ),
+    Mutant(
+        "predictive intervals without the noise variance",
+        "models/regression.py",
+        "return self.draws.weights[at], np.sqrt(self.draws.variance[at])",
+        "return self.draws.weights[at], 1e-6 * np.sqrt(self.draws.variance[at])",
+        ("tests/models/test_regression.py",),
+    ),
+    Mutant(
+        "a regression's prior chosen from the data",
+        "estimators/regression.py",
+        "        prior.centre(design)\n",
+        "        prior = RegressionPrior(typical=float(np.median(target[1])))\n",
+        ("tests/estimators/test_regression.py::test_a_fit_sees_the_release_alone",),
+    ),
+    Mutant(
+        "a bad prior found after the charge",
+        "estimators/regression.py",
+        "        prior.centre(design)\n",
+        "",
+        ("tests/estimators/test_regression.py::test_a_bad_setting_is_refused_before_anything_is_charged",),
+    ),
 )
 
 

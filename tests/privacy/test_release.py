@@ -176,6 +176,10 @@ GIVEN_A_GENERATOR = (
     "per_table",
     "queries",
     "record_chains",
+    "regression",
+    "regression_chain",
+    "regression_plug_in",
+    "regression_start",
     "starts",
 )
 
@@ -195,6 +199,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
+        "estimators/regression.py": {"np.random.RandomState"},
         "cli.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},

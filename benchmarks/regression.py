@@ -1,0 +1,200 @@
+"""Test error and coverage of private linear regression on four tables, beside ordinary least squares.
+
+    python benchmarks/regression.py [--sets cps,pums,housing,rand] [--splits 20] [--epsilons .01,.1,1,10]
+
+Each split tests on a fifth of the rows; all methods see the same split and, at one epsilon, the same released sums. The
+noise is seeded, so the figures repeat. Bounds and the guess of the target's average are round or published numbers, not
+read off the rows. Rows of CPS 1988, PUMS and California housing are read from ../shared/data where that is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+import dpgraph as dg
+from dpgraph.estimators.regression import feature_values
+from dpgraph.inference.regression_draws import scaled_columns
+
+HERE = Path(__file__).parents[1]
+SHARED = HERE.parent / "shared/data"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows and what is declared of them."""
+
+    rows: Callable[[], pd.DataFrame]
+    target: str
+    features: dict[str, Any]
+    bounds: tuple[float, float]
+    typical: float | None = None
+    unit: dg.PrivacyUnit | None = None
+
+
+def cps() -> pd.DataFrame:
+    """Log weekly wages; experience about the middle of its bounds, so that its square says something new."""
+    rows = pd.read_csv(SHARED / "cps1988.csv")
+    return rows.assign(log_wage=np.log(rows["wage"]), experience_square=(rows["experience"] - 25.0) ** 2)
+
+
+def pums() -> pd.DataFrame:
+    """Yearly income of a thousand Californians."""
+    return pd.read_csv(SHARED / "pums_ca_1000.csv")
+
+
+def housing() -> pd.DataFrame:
+    """Median house values of census blocks, 1990; rooms and people by household."""
+    rows = pd.read_csv(SHARED / "california_housing.csv")
+    return rows.assign(rooms=rows["total_rooms"] / rows["households"], people=rows["population"] / rows["households"])
+
+
+def rand() -> pd.DataFrame:
+    """Log of one plus a year's doctor visits."""
+    sys.path.insert(0, str(HERE / "datasets"))
+    import export
+
+    rows = export.rows("randhie")
+    return rows.assign(log_visits=np.log1p(rows["visits"]))
+
+
+TABLES = {
+    # wages of a tenth of to ten times 500 dollars a week
+    "cps": Table(
+        cps,
+        "log_wage",
+        {
+            "education": (0, 20), "experience": (0, 50), "experience_square": (0, 625), "ethnicity": ["cauc", "afam"],
+            "smsa": ["no", "yes"], "region": ["northeast", "midwest", "south", "west"], "parttime": ["no", "yes"],
+        },
+        (float(np.log(50)), float(np.log(5000))),
+    ),
+    # the guess: income per head in California, census of 2000
+    "pums": Table(
+        pums,
+        "income",
+        {"age": (18, 90), "sex": [0, 1], "educ": (1, 16), "race": [1, 2, 3, 4, 5, 6], "married": [0, 1]},
+        (0, 100_000),
+        typical=22_711,
+    ),
+    # the guess: the median value of a house in California, census of 1990
+    "housing": Table(
+        housing,
+        "median_house_value",
+        {
+            "longitude": (-125, -114), "latitude": (32, 42), "housing_median_age": (0, 52), "median_income": (0, 15),
+            "rooms": (0, 10), "people": (0, 6),
+            "ocean_proximity": ["<1H OCEAN", "INLAND", "ISLAND", "NEAR BAY", "NEAR OCEAN"],
+        },
+        (0, 500_000),
+        typical=195_500,
+    ),
+    # up to 15 visits; a person has up to five rows
+    "rand": Table(
+        rand,
+        "log_visits",
+        {
+            "coinsurance": (0, 100), "individual_deductible": ["no", "yes"], "physical_limitation": ["no", "yes"],
+            "chronic_diseases": (0, 60), "health": ["excellent", "good", "fair", "poor"],
+        },
+        (0, float(np.log(16))),
+        unit=dg.PrivacyUnit("replace", 5),
+    ),
+}  # fmt: skip
+
+
+def least_squares(design: Any, train: pd.DataFrame, test: pd.DataFrame) -> tuple[np.ndarray, float]:
+    """Predictions of ordinary least squares on clipped columns, in the target's units, and the residual deviation."""
+    columns = scaled_columns(design, feature_values(train, design))
+    y = design.bounds.scaled(train[design.target].to_numpy(float))
+    weights = np.linalg.lstsq(columns, y, rcond=None)[0]
+    deviation = np.sqrt(((y - columns @ weights) ** 2).sum() / (len(y) - len(weights)))
+    fitted = scaled_columns(design, feature_values(test, design)) @ weights
+    return design.bounds.middle + design.bounds.half * fitted, design.bounds.half * deviation
+
+
+def full_coefficients(design: Any, rows: pd.DataFrame) -> np.ndarray:
+    """Least squares on all rows, in their units: what intervals are asked to hold."""
+    columns = scaled_columns(design, feature_values(rows, design))
+    y = design.bounds.scaled(rows[design.target].to_numpy(float))
+    weights = np.linalg.lstsq(columns, y, rcond=None)[0]
+    return dg.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]
+
+
+def one_fit(table: Table, epsilon: str, inference: str, seed: int, parts: tuple[pd.DataFrame, pd.DataFrame]) -> Any:
+    """A fitted estimator."""
+    train, _ = parts
+    prior = dg.RegressionPrior(typical=table.typical)
+    model = dg.PrivateLinearRegression(
+        table.features, table.bounds, epsilon, inference=inference, prior=prior, draws=1000, random_state=seed,
+        unit=table.unit, noise=dg.SeededNoise(seed),
+    )  # fmt: skip
+    return model.fit(train[list(table.features)], train[table.target])
+
+
+def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int) -> list[dict[str, Any]]:
+    """Every method's figures on one split."""
+    order = np.random.default_rng(seed).permutation(len(rows))
+    test, train = rows.iloc[order[: len(rows) // 5]], rows.iloc[order[len(rows) // 5 :]]
+    y, found = test[table.target].to_numpy(float), []
+    exact, wide = None, 0.0
+    for epsilon in epsilons:
+        for inference in ("noise-aware", "plug-in"):
+            start = time.perf_counter()
+            model = one_fit(table, epsilon, inference, seed, (train, test))
+            seconds = time.perf_counter() - start
+            if exact is None:
+                exact, wide = least_squares(model.design_, train, test)
+                held = np.abs(y - exact) < 1.645 * wide
+                of_variance = np.mean((y - exact) ** 2) / y.var()
+                found.append({"method": "least squares", "epsilon": "", "of var(y)": of_variance, "of OLS": 1.0,
+                              "predictive": held.mean()})  # fmt: skip
+            low, high = model.predict_interval(test[list(table.features)]).T
+            whole = full_coefficients(model.design_, rows)
+            inside = (model.coefficients_["lower"] <= whole) & (whole <= model.coefficients_["upper"])
+            error = np.mean((y - model.predict(test[list(table.features)])) ** 2)
+            clipped = np.clip(y, *table.bounds)
+            covered = ((low <= clipped) & (clipped <= high)).mean()
+            found.append({
+                "method": inference, "epsilon": epsilon, "of var(y)": error / y.var(),
+                "of OLS": error / np.mean((y - exact) ** 2), "predictive": covered,
+                "coefficients": inside.mean(), "R-hat": model.diagnostics_.get("r_hat", np.nan), "seconds": seconds,
+            })  # fmt: skip
+    return [{"seed": seed, **one} for one in found]
+
+
+@click.command()
+@click.option("--sets", default=",".join(TABLES), help="Which tables.")
+@click.option("--splits", default=20)
+@click.option("--epsilons", default="0.01,0.1,1,10")
+def main(sets: str, splits: int, epsilons: str) -> None:
+    """Prints one table of figures for each data set."""
+    warnings.simplefilter("ignore", dg.ConvergenceWarning)
+    for name in sets.split(","):
+        table = TABLES[name]
+        try:
+            rows = table.rows()
+        except FileNotFoundError:
+            print(f"{name}: its rows are not here, skipped")
+            continue
+        found = pd.DataFrame([one for seed in range(splits) for one in split(table, rows, epsilons.split(","), seed)])
+        by = found.groupby(["method", "epsilon"], sort=False)
+        shown = by[["of var(y)", "of OLS", "predictive", "coefficients"]].mean()
+        shown["worst of var(y)"], shown["spread"] = by["of var(y)"].max(), by["of var(y)"].std()
+        shown["median R-hat"], shown["seconds"] = by["R-hat"].median(), by["seconds"].median()
+        print(f"\n{name}: {len(rows)} rows, {len(table.features)} features, target {table.target}, "
+              f"{splits} splits, protecting {table.unit or dg.PrivacyUnit()}")  # fmt: skip
+        print(shown.round(3).to_string(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

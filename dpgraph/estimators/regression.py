@@ -1,0 +1,321 @@
+"""Linear regression with a scikit-learn face: sums of products, one release, and a posterior from that alone."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpgraph.inference.noise_aware import noise_aware_posterior
+from dpgraph.inference.regression_draws import RegressionDraws
+from dpgraph.inference.regression_prior import RegressionPrior
+from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.release import release
+from dpgraph.statistics.codes import encode
+from dpgraph.statistics.regression import regression_moments
+from dpgraph.structure.design import Bounded, LinearDesign
+from dpgraph.structure.domain import Domain, DomainError, NetworkError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Reals = npt.NDArray[np.float64]
+
+
+class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+    """Linear regression on declared bounds and levels, differentially private in its rows.
+
+    ``fit`` sums the products of the columns, scaled so that their bounds are -1 and 1, releases the noisy sums once,
+    and learns from the release alone. Values outside the bounds count as the nearer bound.
+
+    Args:
+        bounds_X: For each feature public bounds (low, high), a list of levels, ``Categories`` or ``Bins``: a mapping by
+            name, or a list in the order of the columns. ``"infer"``, by name, reads bounds off the rows and warns that
+            this leaks.
+        bounds_y: The target's public bounds (low, high), or ``"infer"``.
+        epsilon: The budget of one fit, exact; a float means the decimal it prints as.
+        mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent.
+        inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
+            to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
+        prior: A ``RegressionPrior``; None is a weak one. ``RegressionPrior(typical=...)`` says what the target is
+            about, from public knowledge, where that is not the middle of its bounds.
+        fit_intercept: Whether there is an intercept.
+        draws: Draws from the posterior.
+        budget: What to charge; shared by clones. None makes a budget of exactly one fit each time.
+        random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
+        unit: Whom to protect where ``budget`` is None; one replaced row by default.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+
+    Attributes:
+        coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
+            first. ``coefficients_`` names them.
+        intercept_: The mean of the intercept, in the target's units.
+        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, a DataFrame.
+        design_: The columns.
+        release_: The release of noisy sums, with its event and unit.
+        privacy_cost_: What the fit cost.
+        posterior_: Draws of weights and noise variance, ``RegressionDraws``.
+        diagnostics_: The chains' worst R-hat and least effective size.
+        model_: The fitted ``LinearRegressionModel``.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 500, "height": [170.0, 172.0, 174.0] * 500})
+    >>> model = PrivateLinearRegression({"age": (0, 100)}, (140, 200), epsilon=2, draws=200)
+    >>> print(model.fit(rows[["age"]], rows["height"]).privacy_cost_)
+    epsilon 2 (pure)
+    >>> model.predict(rows[["age"]].head(3)).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        epsilon: Number = 1.0,
+        mechanism: Any = "laplace",
+        inference: str = "noise-aware",
+        prior: RegressionPrior | None = None,
+        fit_intercept: bool = True,
+        draws: int = 2000,
+        budget: Budget | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        unit: PrivacyUnit | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.epsilon = epsilon
+        self.mechanism = mechanism
+        self.inference = inference
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.draws = draws
+        self.budget = budget
+        self.random_state = random_state
+        self.unit = unit
+        self.noise = noise
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charges the budget, releases noisy sums of products, and learns from them.
+
+        Args:
+            X: The features, a table with declared columns, or an array in their order.
+            y: The target, one number a row.
+
+        Raises:
+            DomainError: If bounds are missing or the rows do not fit them; nothing is charged.
+            ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
+        """
+        mechanism = self._checked()
+        frame, target = self._rows(X, y)
+        design = self._design(frame, target)
+        prior = RegressionPrior() if self.prior is None else self.prior
+        prior.centre(design)
+        budget = self.budget
+        if budget is None:
+            budget = Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=self.unit)
+        elif self.unit is not None and self.unit != budget.unit:
+            raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
+        self.release_ = release(moments, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        self.privacy_cost_ = cost(self.release_)
+        settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
+        learned = noise_aware_posterior(self.release_, prior=prior, **settings)
+        assert isinstance(learned, RegressionDraws)
+        self.posterior_, self.design_, self.diagnostics_ = learned, design, learned.diagnostics
+        self.model_ = LinearRegressionModel(learned)
+        self.coefficients_ = learned.coefficients()
+        means = self.coefficients_["mean"].to_numpy()
+        self.intercept_, self.coef_ = float(means[0]), means[1:]
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The predictive mean of each row, and its standard deviation where asked for, in the target's units."""
+        check_is_fitted(self, "model_")
+        values = self._values(X)
+        mean = self.model_.predict(values)
+        return (mean, self.model_.deviation(values)) if return_std else mean
+
+    def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
+        """The central predictive interval of each row, shape (rows, 2), in the target's units."""
+        check_is_fitted(self, "model_")
+        return self.model_.interval(self._values(X), probability)
+
+    def coef_interval(self, probability: float = 0.9) -> pd.DataFrame:
+        """The central credible interval of the intercept and of each coefficient: columns lower and upper."""
+        check_is_fitted(self, "model_")
+        return self.posterior_.coefficients(probability).drop(columns=["mean", "std"])
+
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+
+    def _checked(self) -> Any:
+        """The mechanism; refuses settings that are none before any row is read."""
+        if self.inference not in ("noise-aware", "plug-in"):
+            raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
+        if self.prior is not None and not isinstance(self.prior, RegressionPrior):
+            raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
+            raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
+        if self.mechanism == "laplace":
+            return LaplaceMechanism(exact(self.epsilon))
+        if callable(getattr(self.mechanism, "randomise", None)):
+            return self.mechanism
+        if self.mechanism == "sampler":
+            raise ReleaseError('mechanism="sampler" is not there: a posterior draw is no release of sums')
+        raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
+
+    def _rows(self, X: Any, y: Any) -> tuple[Any, tuple[str, Any]]:
+        """The features as a frame, the target's name and its values."""
+        for name in ("bounds_X", "bounds_y"):
+            if getattr(self, name) is None:
+                raise DomainError(
+                    f"PrivateLinearRegression needs {name}=..., public bounds or levels; they are never read off the "
+                    f'rows, unless {name}="infer" says so by name, which leaks'
+                )
+        frame = self._frame(X, reset=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        values = np.asarray(y)
+        if "infer" in (self._word(self.bounds_X), self._word(self.bounds_y)):
+            values = self._public_target(y)
+        if values.ndim != 1 or len(values) != len(frame):
+            raise DomainError("y must be one column, a number for each row of X")
+        name = getattr(y, "name", None)
+        name = name if isinstance(name, str) and name and name not in frame.columns else "target"
+        while name in frame.columns:
+            name += "_"
+        return frame, (name, values)
+
+    @staticmethod
+    def _word(bounds: Any) -> str | None:
+        return bounds if isinstance(bounds, str) else None
+
+    def _public_target(self, y: Any) -> npt.NDArray[Any]:
+        """y judged by scikit-learn, which speaks of its values: for public rows only."""
+        from sklearn.utils import assert_all_finite, column_or_1d
+
+        values = column_or_1d(y, warn=True)
+        assert_all_finite(values, input_name="y")
+        return values.astype(np.float64)
+
+    def _design(self, frame: Any, target: tuple[str, Any]) -> LinearDesign:
+        """The declared columns, or by name those of the rows."""
+        features, bounds = self._features(frame), self.bounds_y
+        if self._word(bounds) is not None:
+            bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
+        try:
+            return LinearDesign(features, target[0], bounds, intercept=bool(self.fit_intercept))
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
+
+    def _features(self, frame: Any) -> dict[str, Any]:
+        """The features' bounds or levels by name, in the order of the declaration."""
+        declared = self.bounds_X
+        if self._word(declared) is not None:
+            return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
+        if isinstance(declared, Mapping):
+            absent = [name for name in declared if name not in frame.columns]
+            if absent:
+                raise DomainError(f"X has no column {', '.join(map(repr, absent))}, which bounds_X declares")
+            return dict(declared)
+        return dict(zip(frame.columns, declared, strict=True))
+
+    def _read_off(self, columns: Mapping[str, Any], name: str) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of each column; a leak, asked for by name."""
+        if getattr(self, name) != "infer":
+            raise DomainError(f'{name} must hold bounds or levels, or be "infer" by name; got {getattr(self, name)!r}')
+        warnings.warn(
+            f'{name}="infer" reads bounds off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=5,
+        )
+        ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
+        return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}
+
+    def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
+        """X as a DataFrame whose columns are the features' names."""
+        import pandas as pd
+
+        if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
+            frame: Any = X
+            if not isinstance(X, pd.DataFrame):
+                names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
+                frame = pd.DataFrame({str(name): X[name].to_numpy() for name in names})
+            validate_data(self, frame, reset=reset, skip_check_array=True)
+            frame = frame.rename(columns=str)
+            if reset:
+                self._check_count(frame.shape[1])
+            return frame
+        array: Any = self._array(X, reset=reset)
+        names = self._names(array.shape[1]) if reset else list(self.design_.features)
+        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
+
+    def _array(self, X: Any, *, reset: bool) -> Any:
+        """X as a two-dimensional array; where bounds are declared, a refusal repeats no row."""
+        if self._word(self.bounds_X) is not None:
+            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=True)
+        try:
+            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        except (ValueError, TypeError) as error:
+            failure = type(error).__name__
+        raise DomainError(f"X must be a table or a two-dimensional array of the declared features ({failure})")
+
+    def _names(self, features: int) -> list[str]:
+        """Names for the columns of an array."""
+        self._check_count(features, arrays=True)
+        return list(self.bounds_X) if isinstance(self.bounds_X, Mapping) else [f"x{i}" for i in range(features)]
+
+    def _check_count(self, features: int, *, arrays: bool = False) -> None:
+        """Refuses another number of columns than a list declares."""
+        if isinstance(self.bounds_X, str) or (isinstance(self.bounds_X, Mapping) and not arrays):
+            return
+        try:
+            declared = len(self.bounds_X)
+        except TypeError:
+            raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
+        if declared != features:
+            raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
+
+    def _values(self, X: Any) -> dict[str, Any]:
+        """Rows to predict: numbers, and codes of levels."""
+        return feature_values(self._frame(X, reset=False), self.design_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def feature_values(frame: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
+    """The features of a DataFrame as numbers and codes of levels.
+
+    Raises:
+        DomainError: If a column is missing, holds no numbers where these are declared, or a level that is not declared.
+    """
+    absent = [name for name in design.features if name not in frame.columns]
+    if absent:
+        raise DomainError(f"no column {', '.join(map(repr, absent))}")
+    made: dict[str, npt.NDArray[Any]] = {}
+    for name, feature in design.features.items():
+        if not isinstance(feature, Bounded):
+            made[name] = encode(frame[[name]], Domain.of({name: feature})).columns[name]
+            continue
+        try:
+            made[name] = np.asarray(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        except (ValueError, TypeError):
+            made = {}
+        if not made:
+            raise DomainError(f"column {name!r} must hold numbers")
+    return made

@@ -1,0 +1,121 @@
+"""Predictions of a fitted linear regression: an average over draws of its weights and noise variance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from dpgraph.inference.regression_draws import RegressionDraws, scaled_columns, tails
+from dpgraph.privacy.records import Provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Reals = npt.NDArray[np.float64]
+
+#: Draws whose mixture an interval is of, rows taken at once, and halvings of the bracket of an end.
+MIXED, BLOCK, HALVINGS = 400, 2048, 30
+
+
+@dataclass(frozen=True)
+class LinearRegressionModel:
+    """A fitted linear regression.
+
+    The predictive law of a row is the mixture over draws of normal laws about its weighted columns: the noise variance
+    is in it and so is what is not known of the weights. The target lies within its declared bounds, where values
+    outside count as the nearer bound, so predictions and intervals are cut there.
+
+    Attributes:
+        draws: Draws from the posterior.
+    """
+
+    draws: RegressionDraws
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features, in order."""
+        return tuple(self.draws.design.features)
+
+    @property
+    def target(self) -> str:
+        """What is predicted."""
+        return self.draws.design.target
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """The release behind it."""
+        return self.draws.provenance
+
+    @cached_property
+    def _few(self) -> tuple[Reals, Reals]:
+        """Weights and deviations of draws that are far apart."""
+        count = len(self.draws.variance)
+        at = np.unique(np.linspace(0, count - 1, min(count, MIXED)).round().astype(np.intp))
+        return self.draws.weights[at], np.sqrt(self.draws.variance[at])
+
+    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+        """The predictive mean of each row, in the target's units.
+
+        Args:
+            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+
+        Raises:
+            ReleaseError: If a feature is missing, or holds nulls that have no declared meaning.
+        """
+        columns = scaled_columns(self.draws.design, values)
+        return self._in_units(columns @ self.draws.weights.mean(axis=0))
+
+    def deviation(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+        """The predictive standard deviation of each row, in the target's units, before any cut at the bounds."""
+        columns = scaled_columns(self.draws.design, values)
+        weights = self.draws.weights - self.draws.weights.mean(axis=0)
+        spread = weights.T @ weights / len(weights)
+        variance = np.einsum("ij,jk,ik->i", columns, spread, columns) + self.draws.variance.mean()
+        return np.sqrt(variance) * self.draws.design.bounds.half
+
+    def interval(self, values: Mapping[str, npt.ArrayLike], probability: float = 0.9) -> Reals:
+        """The central predictive interval of each row, shape (rows, 2), in the target's units.
+
+        Raises:
+            ReleaseError: If the probability is not between 0 and 1, or as ``predict``.
+        """
+        ends = tails(probability)
+        columns = scaled_columns(self.draws.design, values)
+        parts = [np.stack([self._quantile(part, end) for end in ends], axis=1) for part in _blocks(columns)]
+        return self._in_units(np.concatenate(parts) if parts else np.empty((0, 2)))
+
+    def frame(self, values: Mapping[str, npt.ArrayLike], probability: float = 0.9) -> pd.DataFrame:
+        """For each row prediction, std, lower and upper."""
+        import pandas as pd
+
+        low, high = self.interval(values, probability).T
+        mean, deviation = self.predict(values), self.deviation(values)
+        return pd.DataFrame({"prediction": mean, "std": deviation, "lower": low, "upper": high})
+
+    def _quantile(self, columns: Reals, probability: float) -> Reals:
+        """The quantile of each row's mixture, scaled, by halving a bracket that holds that of every draw."""
+        weights, deviation = self._few
+        means = columns @ weights.T
+        each = means + deviation * ndtri(probability)
+        low, high = each.min(axis=1), each.max(axis=1)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            below = ndtr((middle[:, None] - means) / deviation).mean(axis=1) < probability
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (low + high) / 2
+
+    def _in_units(self, scaled: Reals) -> Reals:
+        bounds = self.draws.design.bounds
+        return bounds.middle + bounds.half * np.clip(scaled, -1.0, 1.0)
+
+
+def _blocks(columns: Reals) -> Iterator[Reals]:
+    """Rows, as many at once as fit in the cache."""
+    for start in range(0, len(columns), BLOCK):
+        yield columns[start : start + BLOCK]

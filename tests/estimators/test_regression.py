@@ -1,0 +1,213 @@
+"""The scikit-learn face of regression: its protocol, what it spends and when, and what it refuses before it spends."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import dpgraph as dg
+from dpgraph.files.documents import document
+from tests.privacy import test_replay
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
+
+BOUNDS = {"age": (20, 60), "sex": ["F", "M"]}
+
+
+def rows(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": rng.uniform(20, 60, n), "sex": rng.choice(["F", "M"], n)})
+    pay = 20 + 0.5 * frame["age"] + 8 * (frame["sex"] == "M") + rng.normal(0, 6, n)
+    return frame, pay.rename("pay")
+
+
+X, Y = rows()
+PLAIN = {"bounds_X": BOUNDS, "bounds_y": (0, 100), "inference": "plug-in", "draws": 50}
+
+#: The checks that need an optional environment of scikit-learn's own skip themselves.
+SKIPPED = {"check_array_api_input"}
+
+
+def checks():
+    settings = {"bounds_X": "infer", "bounds_y": "infer", "inference": "plug-in", "draws": 50}
+    estimator = dg.PrivateLinearRegression(**settings, noise=dg.SeededNoise(0))
+    return [
+        pytest.param(instance, check, id=check.func.__name__)
+        for instance, check in estimator_checks_generator(estimator)
+        if check.func.__name__ not in SKIPPED
+    ]
+
+
+@pytest.mark.parametrize(("estimator", "check"), checks())
+def test_scikit_learns_own_check(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PrivacyLeakWarning)
+        check(estimator)
+
+
+def test_reading_bounds_off_the_rows_is_asked_for_by_name_and_warned_of():
+    with pytest.warns(dg.PrivacyLeakWarning, match="not differentially private"):
+        dg.PrivateLinearRegression("infer", (0, 100), inference="plug-in").fit(X[["age"]], Y)
+    with pytest.warns(dg.PrivacyLeakWarning, match="bounds_y"):
+        dg.PrivateLinearRegression([(20, 60)], "infer", inference="plug-in").fit(X[["age"]].to_numpy(), Y)
+
+
+def test_a_fit_says_what_it_found():
+    """800 rows at epsilon 20: coefficients within five posterior deviations of those behind the rows."""
+    made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 20, draws=400, noise=dg.SeededNoise(1)).fit(X, Y)
+    assert list(made.coefficients_.index) == ["intercept", "age", "sex=M"]
+    assert (np.abs(made.coef_ - [0.5, 8]) < 5 * made.coefficients_["std"].iloc[1:]).all()
+    assert made.intercept_ == made.coefficients_.loc["intercept", "mean"]
+    assert str(made.privacy_cost_) == "epsilon 20 (pure)"
+    mean, deviation = made.predict(X, return_std=True)
+    low, high = made.predict_interval(X, 0.9).T
+    assert mean.shape == deviation.shape == (800,)
+    assert 0.8 < np.mean((low < Y) & (high > Y)) < 0.97
+    assert made.score(X, Y) > 0.4
+    narrow, wide = made.coef_interval(0.5), made.coef_interval(0.99)
+    assert list(narrow.columns) == ["lower", "upper"]
+    assert ((wide["lower"] < narrow["lower"]) & (narrow["upper"] < wide["upper"])).all()
+    assert {"r_hat", "effective_size"} == set(made.diagnostics_)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_tables_and_arrays_of_any_kind_agree(intercept):
+    settings = PLAIN | {"noise": dg.SeededNoise(2), "fit_intercept": intercept, "unit": dg.PrivacyUnit("add-remove")}
+    first = dg.PrivateLinearRegression(**settings).fit(X, Y)
+    second = dg.PrivateLinearRegression(**settings).fit(pl.from_pandas(X), Y.to_numpy())
+    third = dg.PrivateLinearRegression(**settings | {"bounds_X": list(BOUNDS.values())}).fit(X.to_numpy(object), Y)
+    for other in (second, third):
+        assert np.array_equal(first.coef_, other.coef_)
+    assert np.array_equal(first.predict(X), second.predict(pl.from_pandas(X)))
+    assert np.array_equal(first.predict(X), third.predict(X.to_numpy(object)))
+
+
+def test_one_fit_is_one_charge_and_clones_share_the_budget():
+    budget = dg.Budget("1.5")
+    estimator = dg.PrivateLinearRegression(**PLAIN, epsilon="0.5", budget=budget)
+    for fits in (1, 2):
+        clone(estimator).fit(X, Y).predict(X)
+        assert budget.spent == fits * budget.epsilon / 3
+    estimator.fit(X, Y)
+    with pytest.raises(dg.BudgetExceededError):
+        estimator.fit(X, Y)
+    gaussian = dg.PrivateLinearRegression(**PLAIN, mechanism=dg.GaussianMechanism(1, 1e-6)).fit(X, Y)
+    assert gaussian.privacy_cost_.delta > 0
+
+
+def test_a_random_state_never_reaches_the_noise():
+    one, other = (dg.PrivateLinearRegression(**PLAIN, random_state=0).fit(X, Y) for _ in range(2))
+    assert not np.array_equal(one.release_.value.sums, other.release_.value.sums)
+    assert one.release_.private
+    seeded = [dg.PrivateLinearRegression(**PLAIN, noise=dg.SeededNoise(3)).fit(X, Y) for _ in range(2)]
+    assert np.array_equal(seeded[0].posterior_.weights, seeded[1].posterior_.weights)
+    assert not seeded[0].release_.private
+    again = pickle.loads(pickle.dumps(one))
+    assert np.array_equal(again.predict(X), one.predict(X))
+
+
+class Replayed(test_replay.Replayed):
+    """Estimators copy their noise source; this one stays itself, so that its log of calls is kept."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
+def test_a_fit_sees_the_release_alone(inference, neighbours):
+    """Replay (S7): other rows that release the same integers give the same bytes."""
+
+    def seen(frame, target):
+        noise, unit = Replayed(1 << 36), dg.PrivacyUnit(neighbours)
+        settings = {"inference": inference, "draws": 64, "unit": unit, "noise": noise}
+        made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 1, **settings).fit(frame, target)
+        texts = [repr(made.release_), repr(noise.calls), made.coefficients_.to_csv(), repr(made.diagnostics_)]
+        return [*texts, str(document(made.model_)), repr(made.predict(X).tobytes())]
+
+    assert seen(X, Y) == seen(X.assign(age=21.0), Y * 0 + 3)
+
+
+BAD = [
+    ({"bounds_X": None}, dg.DomainError, "needs bounds_X"),
+    ({"bounds_y": None}, dg.DomainError, "needs bounds_y"),
+    ({"bounds_X": "guess"}, dg.DomainError, '"infer" by name'),
+    ({"bounds_X": 3}, dg.DomainError, "bounds_X"),
+    ({"bounds_X": [(0, 1)]}, dg.DomainError, "declares 1"),
+    ({"bounds_X": {"age": (60, 20), "sex": ["F", "M"]}}, dg.DomainError, "increase"),
+    ({"bounds_X": {"age": (20, 20)}}, dg.DomainError, "increase"),
+    ({"bounds_X": {"age": (20, math.inf)}}, dg.DomainError, "finite"),
+    ({"bounds_X": {"height": (20, 60)}}, dg.DomainError, "no column 'height'"),
+    ({"bounds_X": {}}, dg.DomainError, "at least one feature"),
+    ({"bounds_y": (5, 5)}, dg.DomainError, "increase"),
+    ({"bounds_y": (0, math.nan)}, dg.DomainError, "finite"),
+    ({"bounds_y": 3}, dg.DomainError, "pair"),
+    ({"epsilon": 0}, dg.ReleaseError, "epsilon"),
+    ({"epsilon": math.nan}, dg.ReleaseError, "epsilon"),
+    ({"epsilon": True}, dg.ReleaseError, "epsilon"),
+    ({"epsilon": 4}, dg.BudgetExceededError, "costs epsilon 4"),
+    ({"inference": "exact"}, dg.ReleaseError, "inference"),
+    ({"mechanism": "gauss"}, dg.ReleaseError, "mechanism"),
+    ({"mechanism": "sampler"}, dg.ReleaseError, "sampler"),
+    ({"prior": 1.0}, dg.ReleaseError, "prior"),
+    ({"prior": dg.RegressionPrior(typical=101)}, dg.ReleaseError, "typical"),
+    ({"draws": 0}, dg.ReleaseError, "draws"),
+    ({"budget": 3}, dg.ReleaseError, "takes a Budget; got int"),
+    ({"unit": dg.PrivacyUnit("add-remove")}, dg.ReleaseError, "differs from the budget's"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_a_bad_setting_is_refused_before_anything_is_charged(settings, error, message):
+    budget = dg.Budget(3)
+    estimator = dg.PrivateLinearRegression(**PLAIN | {"epsilon": 1, "budget": budget} | settings)
+    with pytest.raises(error, match=message):
+        estimator.fit(X, Y)
+    assert budget.events == ()
+    with pytest.raises(NotFittedError):
+        estimator.predict(X)
+
+
+BAD_ROWS = {
+    "an unknown level": (X.assign(sex="X"), Y, dg.DomainError),
+    "a null level": (X.assign(sex=X["sex"].where(X["age"] > 30, None)), Y, dg.DomainError),
+    "NaN in a number": (X.assign(age=X["age"].where(X["age"] > 30)), Y, dg.DomainError),
+    "NaN in the target": (X, Y.where(Y > 30), dg.DomainError),
+    "text for a number": (X.assign(age="old"), Y, dg.DomainError),
+    "text for the target": (X, Y.astype(str) + "x", dg.DomainError),
+    "fewer targets": (X, Y.iloc[:5].to_numpy(), dg.DomainError),
+    "a table for a target": (X, X, dg.DomainError),
+    "no target": (X, None, ValueError),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_bad_rows_are_refused_before_anything_is_charged(name):
+    frame, target, error = BAD_ROWS[name]
+    budget = dg.Budget(3)
+    with pytest.raises(error) as refusal:
+        dg.PrivateLinearRegression(**PLAIN, budget=budget).fit(frame, target)
+    assert budget.events == ()
+    assert not any(str(round(value, 2)) in str(refusal.value) for value in Y[:50])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_fewer_rows_than_features_are_fitted(n):
+    made = dg.PrivateLinearRegression(**PLAIN).fit(X.iloc[:n], Y.iloc[:n])
+    assert np.isfinite(made.predict(X)).all()
+
+
+def test_what_lies_outside_the_bounds_counts_as_the_bound():
+    settings = PLAIN | {"noise": dg.SeededNoise(5)}
+    far = dg.PrivateLinearRegression(**settings).fit(X.assign(age=X["age"].mask(X["age"] > 50, math.inf)), Y * 10)
+    near = dg.PrivateLinearRegression(**settings).fit(
+        X.assign(age=X["age"].mask(X["age"] > 50, 60)), (Y * 10).clip(0, 100)
+    )
+    assert np.array_equal(far.coef_, near.coef_)

@@ -1,0 +1,58 @@
+"""Fitted regressions as files: they come back as they were, and what is not whole is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.structure.design import LinearDesign
+
+DESIGN = LinearDesign({"x": dg.Bounded(0, 10, missing=1), "k": ["a", "b", "c"]}, "y", (0, 200))
+
+
+@pytest.fixture
+def fitted():
+    rows = {"x": [1.0, 5.0, 9.0, 2.0] * 20, "k": ["a", "b", "c", "a"] * 20, "y": [10.0, 50.0, 90.0, 20.0] * 20}
+    import pandas as pd
+
+    moments = dg.regression_moments(pd.DataFrame(rows), DESIGN)
+    noisy = dg.release(moments, dg.LaplaceMechanism(2), budget=dg.Budget(2))
+    return dg.LinearRegressionModel(dg.noise_aware_posterior(noisy, method="plug-in", draws=30))
+
+
+def test_round_trip(fitted, tmp_path):
+    dg.save(fitted, tmp_path / "m.json")
+    again = dg.load(tmp_path / "m.json")
+    assert isinstance(again, dg.LinearRegressionModel)
+    for name in ("design", "method", "provenance"):
+        assert getattr(again.draws, name) == getattr(fitted.draws, name)
+    assert np.array_equal(again.draws.weights, fitted.draws.weights)
+    assert np.array_equal(again.draws.variance, fitted.draws.variance)
+    dg.save(fitted.draws, tmp_path / "d.json")
+    assert (tmp_path / "d.json").read_text() == (tmp_path / "m.json").read_text()
+
+
+BROKEN = {
+    "a weight too few": lambda plain: plain["weights"].pop(),
+    "a ragged weight": lambda plain: plain["weights"][0].pop(),
+    "a weight that is text": lambda plain: plain["weights"][0].__setitem__(0, "1"),
+    "a variance of nothing": lambda plain: plain["variance"].__setitem__(0, 0.0),
+    "no draws": lambda plain: plain.update(weights=[], variance=[]),
+    "another method": lambda plain: plain.update(method="guess"),
+    "diagnostics of text": lambda plain: plain.update(diagnostics={"r_hat": "1"}),
+    "no design": lambda plain: plain.pop("design"),
+    "bounds that fall": lambda plain: plain["design"].update(bounds={"bounds": [3, 1]}),
+    "a feature more": lambda plain: plain["design"]["features"].append({"name": "z", "variable": {"bounds": [0, 1]}}),
+    "another cost": lambda plain: plain["cost"].update(epsilon="1"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_is_not_whole_is_refused(fitted, tmp_path, name):
+    dg.save(fitted, tmp_path / "m.json")
+    plain = json.loads((tmp_path / "m.json").read_text())
+    BROKEN[name](plain)
+    (tmp_path / "m.json").write_text(json.dumps(plain))
+    with pytest.raises((dg.ReleaseError, dg.NetworkError)):
+        dg.load(tmp_path / "m.json")

@@ -1,0 +1,64 @@
+"""Predictions of a regression: the mixture over draws, cut at the target's bounds."""
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.structure.design import LinearDesign
+
+DESIGN = LinearDesign({"x": (0, 10), "k": ["a", "b", "c"]}, "y", (0, 200))
+
+
+def model(draws=300, seed=0, deviation=0.1):
+    rng = np.random.default_rng(seed)
+    weights = np.array([0.1, 0.3, -0.1, 0.2]) + 0.1 * rng.standard_normal((draws, 4))
+    variance = (deviation * rng.uniform(0.5, 2, draws)) ** 2
+    return dg.LinearRegressionModel(dg.RegressionDraws(DESIGN, weights, variance, "plug-in"))
+
+
+def values(rows=40, seed=1):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.uniform(0, 10, rows), "k": rng.integers(0, 3, rows)}
+
+
+def test_mean_and_deviation_and_interval_are_those_of_the_mixture():
+    """Against a million draws of each of five rows: three standard errors."""
+    made, given = model(), values(5)
+    rng = np.random.default_rng(2)
+    draws = made.draws
+    x = np.column_stack([np.ones(5), given["x"] / 5 - 1, given["k"] == 1, given["k"] == 2])
+    at = rng.integers(0, len(draws.variance), 1_000_000)
+    low, high = made.interval(given, 0.8).T
+    for i in range(5):
+        y = 100 + 100 * (draws.weights[at] @ x[i] + np.sqrt(draws.variance[at]) * rng.standard_normal(at.size))
+        assert made.predict(given)[i] == pytest.approx(y.mean(), abs=3 * y.std() / 1000)
+        assert made.deviation(given)[i] == pytest.approx(y.std(), rel=0.01)
+        assert np.mean(y < low[i]) == pytest.approx(0.1, abs=0.001)
+        assert np.mean(y < high[i]) == pytest.approx(0.9, abs=0.001)
+
+
+def test_predictions_and_intervals_stay_within_the_bounds():
+    wide = model(deviation=50.0)
+    low, high = wide.interval(values()).T
+    assert (low == 0).all()
+    assert (high == 200).all()
+    far = dg.LinearRegressionModel(dg.RegressionDraws(DESIGN, np.full((3, 4), 9.0), np.ones(3), "plug-in"))
+    assert set(far.predict(values())) <= {0.0, 200.0}
+
+
+def test_a_frame_of_all_of_it():
+    frame = model().frame(values())
+    assert list(frame.columns) == ["prediction", "std", "lower", "upper"]
+    assert (frame["lower"] <= frame["upper"]).all()
+    assert model().frame(values(0)).shape == (0, 4)
+    wider = model().interval(values(), 0.99)
+    assert (wider[:, 0] <= frame["lower"]).all()
+    assert (wider[:, 1] >= frame["upper"]).all()
+    assert model().features == ("x", "k")
+    assert model().target == "y"
+
+
+def test_what_counts_as_missing():
+    design = LinearDesign({"x": dg.Bounded(0, 10, missing=5)}, "y", (0, 1))
+    made = dg.RegressionDraws(design, np.ones((3, 2)), np.ones(3), "plug-in")
+    assert np.allclose(made.predict({"x": [np.nan, 10.0]}), made.predict({"x": [5.0, 12.0]}))
