@@ -128,7 +128,7 @@ def moments_posterior(
     """
     value, provenance = released_value(noisy)
     _check(value, prior, method, draws, burn_in, thin, form)
-    family = value.description.family
+    family = value.of_family.family
     exact = isinstance(family, Binomial | Multinomial)
     if method == "plug-in":
         theta = _plug_in(value, prior, draws, rng)
@@ -166,7 +166,7 @@ def _check(value: object, prior: Prior, method: str, draws: int, burn_in: int, t
     for name, number, least in (("draws", draws, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise ReleaseError(f"{name} must be a whole number, at least {least}; got {number!r}")
-    family = value.description.family
+    family = value.of_family.family
     check_prior(family, prior)
     if method == "exact" and not isinstance(family, Binomial | Multinomial):
         raise ReleaseError(f'method="exact" needs a Binomial or Multinomial family; got {type(family).__name__}')
@@ -182,7 +182,7 @@ def _check(value: object, prior: Prior, method: str, draws: int, burn_in: int, t
 
 def _has_quadrature(value: NoisyMoments) -> bool:
     """Whether there is one parameter, one sum and nothing else unknown."""
-    family = value.description.family
+    family = value.of_family.family
     return value.n is not None and len(family.parameters) == 1 and not isinstance(family, Natural)
 
 
@@ -193,8 +193,8 @@ def exact_draws(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Ge
         counts = sample_counts(noisy.sums, noisy.law, concentration, noisy.n, rng, draws)
         return draw_dirichlet(concentration + counts.astype(np.float64), rng)
     assert isinstance(prior, BetaPrior)
-    assert isinstance(noisy.description.family, Binomial)
-    trials, shape = noisy.description.family.trials, np.array([prior.alpha, prior.beta])
+    assert isinstance(noisy.of_family.family, Binomial)
+    trials, shape = noisy.of_family.family.trials, np.array([prior.alpha, prior.beta])
     if noisy.n is None:
         whole = None if trials == 1 else lambda m: np.where(m % trials == 0, 0.0, -np.inf)
         counts = sample_counts(noisy.sums, noisy.law, shape, None, rng, draws, log_prior_n=whole)
@@ -229,12 +229,12 @@ def problems_of(noisy: Sequence[NoisyMoments], prior: Prior) -> Problems:
         n, n_scale = y[:, d], scale[:, d]
     else:
         n, n_scale = np.array([float(one.n or 0) for one in noisy]), None
-    return Problems(first.description.family, prior, first.description.bounds, y[:, :d], scale[:, :d], n, n_scale)
+    return Problems(first.of_family.family, prior, first.of_family.bounds, y[:, :d], scale[:, :d], n, n_scale)
 
 
 def _plug_in(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
     """The conjugate law at the nearest possible sums."""
-    family, d = noisy.description.family, len(noisy.description.names)
+    family, d = noisy.of_family.family, len(noisy.description.names)
     values = noisy.values
     if noisy.n is not None:
         n = float(noisy.n)
@@ -257,7 +257,7 @@ def _diagnostics(noisy: NoisyMoments, theta: Reals) -> dict[str, float]:
             ConvergenceWarning,
             stacklevel=3,
         )
-    names = noisy.description.family.parameters
+    names = noisy.of_family.family.parameters
     found = {f"r_hat {name}": float(value) for name, value in zip(names, mixed, strict=True)}
     return found | {f"effective size {name}": float(value) for name, value in zip(names, sizes, strict=True)}
 
@@ -271,5 +271,5 @@ def _collected(
     provenance: Provenance | None,
 ) -> ParameterDraws:
     """The draws by name."""
-    named = FrozenMap((name, theta[:, i]) for i, name in enumerate(noisy.description.family.parameters))
+    named = FrozenMap((name, theta[:, i]) for i, name in enumerate(noisy.of_family.family.parameters))
     return ParameterDraws(named, method, reason, FrozenMap(diagnostics), provenance)

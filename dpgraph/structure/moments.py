@@ -208,6 +208,17 @@ class NoisyMoments:
             raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
 
     @property
+    def of_family(self) -> MomentDescription:
+        """The description, where it is that of an exponential family.
+
+        Raises:
+            ReleaseError: If the moments are a regression's.
+        """
+        if not isinstance(self.description, MomentDescription):
+            raise ReleaseError("these are the moments of a regression, not of an exponential family")
+        return self.description
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What was released."""
         return self.description.released_names(PrivacyUnit("add-remove" if self.n is None else "replace"))
