@@ -39,6 +39,11 @@ class Codes:
     domain: Domain
     columns: FrozenMap[str, Unsigned]
 
+    @classmethod
+    def empty(cls, domain: Domain) -> Codes:
+        """The codes of no rows."""
+        return cls(domain, FrozenMap((name, np.zeros(0, code_dtype(size))) for name, size in domain.sizes.items()))
+
     @property
     def sensitive_rows(self) -> int:
         """The exact number of rows, sensitive unless the neighbour relation makes it public."""
@@ -67,9 +72,11 @@ def encode(rows: Any, domain: Domain) -> Codes:
     Codes(1 variables, sensitive)
     """
     parts = list(encoded_batches(rows, domain))
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in domain.names} if parts else {}
-    empty = {name: np.zeros(0, code_dtype(domain.sizes[name])) for name in domain.names}
-    return Codes(domain, FrozenMap(columns or empty))
+    if not parts:
+        return Codes.empty(domain)
+    if len(parts) == 1:
+        return parts[0]
+    return Codes(domain, FrozenMap((name, np.concatenate([p.columns[name] for p in parts])) for name in domain.names))
 
 
 def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:

@@ -96,16 +96,39 @@ def count(rows: Any, network: Network, *, where: Mapping[str, Level] | None = No
     >>> count(pd.DataFrame({"rain": ["no", "yes"], "wet": ["no", "yes"]}), network)
     Counts(2 variables, sensitive)
     """
-    tables = network.measured_families
-    totals = [np.zeros(network.cells(table), np.int64) for table in tables]
     domain = rows.domain if isinstance(rows, Codes) else network.domain
     group = None if where is None else _group(where, domain)
+    total = count_vector(Codes.empty(network.domain), network)
     for batch in encoded_batches(rows, domain):
         (codes,) = encoded_batches(batch if group is None else select(batch, group), network.domain)
-        for total, table in zip(totals, tables, strict=True):
-            total += _table_counts(codes, table, network.shape(table))
-    shaped = ((table, total.reshape(network.shape(table))) for table, total in zip(tables, totals, strict=True))
-    return Counts(network, FrozenMap(shaped), group)
+        total += count_vector(codes, network)
+    return counts_of_vector(total, network, group)
+
+
+def count_vector(codes: Codes, network: Network) -> Integers:
+    """The exact counts of one batch as one vector: what engines make apart, and add.
+
+    Args:
+        codes: Rows encoded by the network's domain.
+        network: The DAG.
+
+    Returns:
+        The cells of ``network.measured_families``, table after table, each in C order. Sensitive.
+
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> count_vector(Codes.empty(network.domain), network).tolist()
+    [0, 0, 0, 0]
+    """
+    parts = [_table_counts(codes, table, network.shape(table)) for table in network.measured_families]
+    return np.concatenate(parts)
+
+
+def counts_of_vector(vector: Integers, network: Network, group: RowGroup | None = None) -> Counts:
+    """The tables of a vector that ``count_vector`` made, or of a sum of such vectors."""
+    tables = network.measured_families
+    starts = np.cumsum([network.cells(table) for table in tables])[:-1]
+    parts = zip(tables, np.split(vector, starts), strict=True)
+    return Counts(network, FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts), group)
 
 
 def _group(where: Mapping[str, Level], domain: Domain) -> RowGroup:
