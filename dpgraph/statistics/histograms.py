@@ -121,10 +121,10 @@ def _cell_numbers(
         levels = math.prod(sizes[v] for v in piece)
         part = _raveled(columns, sizes, piece, narrow) if levels <= 1 << 8 else columns[piece[0]]
         if at == 0:
-            np.copyto(whole, part, casting="same_kind")
+            np.copyto(whole, part, casting="unsafe")
         else:
             np.multiply(whole, levels, out=whole)
-            np.add(whole, part, out=whole)
+            np.add(whole, part, out=whole, casting="unsafe")
     np.copyto(wide, whole)
     return wide
 
@@ -133,9 +133,9 @@ def _raveled(columns: Mapping[int, Column], sizes: Sequence[int], piece: Table, 
     """The numbers of a piece's cells; a lone column is its own."""
     if len(piece) == 1:
         return columns[piece[0]]
-    np.multiply(columns[piece[0]], sizes[piece[1]], out=into)
-    np.add(into, columns[piece[1]], out=into)
+    np.multiply(columns[piece[0]], sizes[piece[1]], out=into, casting="unsafe")
+    np.add(into, columns[piece[1]], out=into, casting="unsafe")
     for v in piece[2:]:
         np.multiply(into, sizes[v], out=into)
-        np.add(into, columns[v], out=into)
+        np.add(into, columns[v], out=into, casting="unsafe")
     return into
