@@ -23,7 +23,7 @@ from dpgraph.structure.frozen import FrozenMap
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Encoded rows: sensitive, like the rows. It shows no numbers, is not pickled and has no saver."""
+    """Encoded rows: sensitive, like the rows. It shows no numbers and is not pickled; see ``write_codes``."""
 
     domain: Domain
     columns: FrozenMap[str, Unsigned]

@@ -21,8 +21,8 @@ from dpgraph.statistics.histograms import Column, Integers, Table, histogram_cou
 SLICED = 600
 #: Rows times histograms that take numpy about 1.5 s; loading compiled loops takes .6 s, and seconds the first time.
 START_UP = 500_000_000
-#: Rows that are worth a thread of their own, and the most threads; more than these only wait for memory.
-THREAD_ROWS, THREADS = 1 << 19, 4
+#: Values that are worth a thread of their own, some ten milliseconds, and the most threads: more wait for memory.
+THREAD_VALUES, THREADS = 1 << 25, 4
 
 
 def add_tables(
@@ -90,14 +90,14 @@ def _sliced(
     return bitslice.sliced_counts(columns, sizes, tables, kernels)
 
 
-def _processors() -> int:
+def processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_threads(counted: Callable[[Sequence[Column]], Integers], columns: Sequence[Column], rows: int) -> Integers:
     """The sum of the counts of equal parts of the rows, one thread each."""
-    threads = max(1, min(THREADS, _processors(), rows // THREAD_ROWS))
+    threads = max(1, min(THREADS, processors(), rows * len(columns) // THREAD_VALUES))
     if threads == 1:
         return counted(columns)
     part = -(-rows // threads // bitslice.BLOCK) * bitslice.BLOCK
