@@ -78,6 +78,8 @@ def read_codes(path: str | Path, domain: Domain) -> Codes:
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     if metadata.get(_FORMAT) != b"1" or metadata.get(_DOMAIN) != _digest(domain):
         raise DomainError(f"{path} was not written by write_codes for this domain; encode the rows again")
+    if table.column_names != list(domain.names):
+        raise DomainError(f"{path} is damaged; encode the rows again")
     columns = {name: _column(table.column(name), domain.sizes[name], path) for name in domain.names}
     return Codes(domain, FrozenMap(columns))
 
