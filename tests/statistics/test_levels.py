@@ -86,10 +86,10 @@ def test_a_damaged_dictionary_is_refused_without_its_index(levels, index):
 
 
 LONG = {
-    "text": (lambda n: pa.array(["red", "blue"] * (n // 2)), WORDS, "zanzibar"),
-    "integers": (lambda n: pa.array(np.arange(n) % 3), [2, 0, 1], 9),
-    "reals": (lambda n: pa.array(np.arange(n) % 3 / 2), [1, 0.5, 0], 9.0),
-    "dictionary": (lambda n: pa.array(["red", "blue"] * (n // 2)).dictionary_encode(), WORDS, "zanzibar"),
+    "text": (lambda n: pa.array(["red", *["blue"] * (n - 1)]), WORDS, "zanzibar"),
+    "integers": (lambda n: pa.array([2, *[0, 1] * (n // 2)]), [2, 0, 1], 9),
+    "reals": (lambda n: pa.array([1.0, *[0.5, 0.0] * (n // 2)]), [1, 0.5, 0], 9.0),
+    "dictionary": (lambda n: pa.array(["red", *["blue", "green"] * (n // 2)]).dictionary_encode(), WORDS, "zanzibar"),
 }
 
 
@@ -111,6 +111,8 @@ def test_the_last_value_of_many_blocks_counts_as_the_first_does(kind, action):
             encode_column(ends, dg.Categories(levels), "v")
         with pytest.raises(dg.DomainError, match="column 'v' holds values outside"):
             encode_column(ends.slice(0, len(ends) - 1), dg.Categories(levels), "v")
+        with pytest.raises(dg.DomainError, match="column 'v' holds values outside"):
+            encode_column(values, dg.Categories(levels[1:]), "v")
 
 
 @given(st.lists(st.sampled_from([*WORDS, "mauve", None]), max_size=30), st.integers(0, 5), st.booleans())
