@@ -58,7 +58,7 @@ def compiled():
 
 
 @settings(max_examples=60, deadline=None)
-@given(encoded(), st.sampled_from([1, 20, 300, 1 << 16]), st.sampled_from([1, 7, 64, 1 << 16]))
+@given(encoded(), st.sampled_from([None, 1, 20, 300, 1 << 16]), st.sampled_from([1, 7, 64, 1 << 16]))
 def test_packed_histograms_count_what_a_person_would(case, packed, block):
     columns, sizes, tables = case
     totals = zeros(sizes, tables)
