@@ -97,9 +97,10 @@ def _add_joint(columns: Sequence[Column], sizes: Sequence[int], table: Table, to
     """Adds one table's counts block by block."""
     rows = len(columns[table[0]])
     room = [np.empty(min(block, rows), kind) for kind in (np.uint8, np.uint16, np.int64)]
-    pieces = list(_pieces(table, sizes))
+    told = tuple(v for v in table if sizes[v] > 1) or table[:1]  # one level tells nothing, and 256 is no byte
+    pieces = list(_pieces(told, sizes))
     for start in range(0, rows, block):
-        taken = {v: columns[v][start : start + block] for v in table}
+        taken = {v: columns[v][start : start + block] for v in told}
         np.add.at(total, _cell_numbers(taken, sizes, pieces, len(total), room), 1)
 
 

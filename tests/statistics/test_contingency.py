@@ -66,6 +66,23 @@ def test_packed_histograms_count_what_a_person_would(case, packed, block):
     assert lists(totals) == by_hand(columns, sizes, tables)
 
 
+@pytest.mark.parametrize(
+    "sizes", [(1, 256), (256, 1), (1, 65_536), (2, 128), (2, 32_768), (257, 255), (1, 1), (1, 70_000)]
+)
+def test_tables_that_just_fit_a_byte_or_two(sizes):
+    rows = [(a, b) for a in (0, sizes[0] - 1) for b in (0, sizes[1] // 2, sizes[1] - 1)]
+    columns = [
+        np.array(column).astype(np.min_scalar_type(size - 1))
+        for column, size in zip(zip(*rows, strict=True), sizes, strict=True)
+    ]
+    totals = zeros(sizes, ((0, 1), (1, 0)))
+    histogram_counts(columns, sizes, ((0, 1), (1, 0)), totals, packed=1)
+    for total, order in zip(totals, (rows, [row[::-1] for row in rows]), strict=True):
+        assert {cell: total[cell] for cell in np.flatnonzero(total)} == {
+            cell[0] * sizes[1 if order is rows else 0] + cell[1]: n for cell, n in Counter(order).items()
+        }
+
+
 @settings(max_examples=60, deadline=None)
 @given(encoded(), st.sampled_from([1, 20, 300, 1 << 16]))
 def test_packs_hold_every_table_once_and_are_no_larger_than_asked(case, packed):
