@@ -50,7 +50,9 @@ def narrow_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> 
         empty = isinstance(variable, Categories) and "" in variable.levels
         return _looked_up(words.indices, table, variable, variable.levels.index("") if empty else None)
     if pa.types.is_dictionary(array.type):
-        return _looked_up(array.indices, level_codes(array.dictionary, variable), variable)
+        table = level_codes(array.dictionary, variable).copy()
+        table[pc.is_null(array.dictionary).to_numpy(zero_copy_only=False)] = NULL  # whatever the type of the words
+        return _looked_up(array.indices, table, variable)
     if pa.types.is_boolean(array.type):
         return _looked_up(array.cast(pa.uint8()), level_codes(pa.array([False, True]), variable), variable)
     codes, worst = np.empty(len(array), code_dtype(variable.size)), 0

@@ -67,6 +67,17 @@ def test_categories_of_every_width_with_a_null(size, backwards):
     assert codes.tolist() == expected
 
 
+def test_nulls_of_a_categorical_column_are_nulls_whatever_its_unused_categories():
+    values = pd.Categorical.from_codes([-1, -1], [-98765])
+    domain = dg.Domain.of({"v": dg.Categories(WORDS, missing="blue")})
+    assert dg.encode(pd.DataFrame({"v": values}), domain).columns["v"].tolist() == [2, 2]
+    with pytest.raises(dg.DomainError, match="column 'v' holds nulls"):
+        dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
+    mixed = pd.Categorical.from_codes([-1, 0], [-98765])
+    with pytest.raises(dg.DomainError, match="column 'v' is of type"):
+        dg.encode(pd.DataFrame({"v": mixed}), domain)
+
+
 def test_codes_do_not_change_with_the_frame_they_were_made_from():
     values = pd.Categorical.from_codes(np.array([0, 1, 2], np.int8), WORDS)
     codes = dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
