@@ -34,6 +34,8 @@ _HOMES = {
     "LinearDesign": "structure.design",
     # sensitive statistics
     "encode": "statistics.codes",
+    "write_codes": "statistics.cache",
+    "read_codes": "statistics.cache",
     "count": "statistics.counts",
     "sufficient_statistics": "statistics.moments",
     "regression_moments": "statistics.regression",
@@ -154,6 +156,7 @@ __all__ = [
     "posterior",
     "privacy_cost",
     "query",
+    "read_codes",
     "read_design",
     "read_domain",
     "read_network",
@@ -166,6 +169,7 @@ __all__ = [
     "sufficient_statistics",
     "to_datatree",
     "to_pgmpy",
+    "write_codes",
 ]
 
 if TYPE_CHECKING:
@@ -208,6 +212,7 @@ if TYPE_CHECKING:
     )
     from dpgraph.privacy.release import release
     from dpgraph.privacy.seeded_noise import SeededNoise
+    from dpgraph.statistics.cache import read_codes, write_codes
     from dpgraph.statistics.codes import encode
     from dpgraph.statistics.counts import count
     from dpgraph.statistics.infer import infer_domain

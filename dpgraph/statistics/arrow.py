@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpgraph.statistics.pandas_columns import pandas_array
 from dpgraph.structure.domain import Domain, DomainError
 
 #: One batch: the declared columns, and whether they are the untyped text of a CSV file.
@@ -51,7 +52,7 @@ def _from_pandas(frame: Any, domain: Domain) -> Batch:
     columns: Batch = {}
     for name in domain.names:
         try:
-            array = pa.array(frame[name], from_pandas=True)
+            array = pandas_array(frame[name])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             array = None
         if array is None:

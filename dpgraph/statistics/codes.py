@@ -12,32 +12,26 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 
 from dpgraph.privacy.records import RowGroup
 from dpgraph.statistics.arrow import batches
-from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Variable, show_levels
+from dpgraph.statistics.levels import DAMAGED, NULL, WRONG_TYPE, Unsigned, code_dtype, narrow_codes
+from dpgraph.structure.domain import Bins, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
-
-pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
-
-Unsigned = npt.NDArray[np.unsignedinteger[Any]]
-
-#: Codes of what is not a level, before the domain's declared action.
-UNKNOWN, NULL, WRONG_TYPE = -1, -2, -3
-
-#: Words that mean a null in a CSV column of numbers or booleans, in any case; in text only the empty field does.
-NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Encoded rows: sensitive, like the rows. It shows no numbers, is not pickled and has no saver."""
+    """Encoded rows: sensitive, like the rows. It shows no numbers and is not pickled; see ``write_codes``."""
 
     domain: Domain
     columns: FrozenMap[str, Unsigned]
+
+    @classmethod
+    def empty(cls, domain: Domain) -> Codes:
+        """The codes of no rows."""
+        return cls(domain, FrozenMap((name, np.zeros(0, code_dtype(size))) for name, size in domain.sizes.items()))
 
     @property
     def sensitive_rows(self) -> int:
@@ -67,9 +61,9 @@ def encode(rows: Any, domain: Domain) -> Codes:
     Codes(1 variables, sensitive)
     """
     parts = list(encoded_batches(rows, domain))
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in domain.names} if parts else {}
-    empty = {name: np.zeros(0, code_dtype(domain.sizes[name])) for name in domain.names}
-    return Codes(domain, FrozenMap(columns or empty))
+    if not parts:
+        return Codes.empty(domain)
+    return Codes(domain, FrozenMap((name, np.concatenate([p.columns[name] for p in parts])) for name in domain.names))
 
 
 def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:
@@ -97,107 +91,15 @@ def _restricted(codes: Codes, domain: Domain) -> Codes:
 
 
 def encode_column(array: pa.Array, variable: Variable, name: str, is_text: bool = False) -> Unsigned:
-    """Encodes one Arrow column.
+    """Encodes one Arrow column; the codes may share its memory.
 
     Raises:
         DomainError: As ``encode``.
     """
-    if pa.types.is_dictionary(array.type):
-        values = level_codes(array.dictionary, variable, is_text)
-        indices = array.indices
-        code = np.full(len(array), NULL)
-        valid = pc.is_valid(indices).to_numpy(zero_copy_only=False)
-        code[valid] = values[indices.drop_null().to_numpy(zero_copy_only=False)]
-    else:
-        code = level_codes(array, variable, is_text)
-    return _resolve(code, variable, name, array.type)
-
-
-def level_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> npt.NDArray[np.int64]:
-    """The position of each value's level, or UNKNOWN, NULL or WRONG_TYPE."""
-    if is_text:
-        return _text_codes(array, variable)
-    if len(array) == array.null_count:
-        return np.full(len(array), NULL)
-    if isinstance(variable, Bins):
-        if _is_string(array.type):
-            return _matched(array.cast(pa.large_string()), variable.levels, pa.large_string())
-        return _bin_codes(array, variable)
-    return _category_codes(array, variable)
-
-
-def _category_codes(array: pa.Array, variable: Categories) -> npt.NDArray[np.int64]:
-    """Levels by equality; numbers compare by value, whatever their width."""
-    if variable.kind == "text" and _is_string(array.type):
-        return _matched(array.cast(pa.large_string()), variable.levels, pa.large_string())
-    if variable.kind == "boolean" and pa.types.is_boolean(array.type):
-        return _matched(array, variable.levels, pa.bool_())
-    if variable.kind == "number" and _is_number(array.type):
-        numbers = pc.add(array.cast(pa.float64(), safe=False), 0.0)  # Arrow tells -0.0 from 0.0; their sum is 0.0
-        code = _matched(numbers, [float(level) + 0.0 for level in variable.levels], pa.float64())
-        code[np.isnan(_floats(numbers))] = NULL
-        return code
-    return np.full(len(array), WRONG_TYPE)
-
-
-def _bin_codes(array: pa.Array, variable: Bins) -> npt.NDArray[np.int64]:
-    """Bins by bisection; values outside the edges fall in the end bins, NaN is null."""
-    if not _is_number(array.type):
-        return np.full(len(array), WRONG_TYPE)
-    values = _floats(array.cast(pa.float64(), safe=False))
-    code = np.searchsorted(np.array(variable.edges[1:-1], dtype=float), values, side="right").astype(np.int64)
-    code[np.isnan(values)] = NULL
-    return code
-
-
-def _text_codes(array: pa.Array, variable: Variable) -> npt.NDArray[np.int64]:
-    """Codes of a CSV column: words match text levels, and are read as numbers or booleans where those are declared."""
-    encoded = array.dictionary_encode()
-    words: list[str] = encoded.dictionary.to_pylist()
-    codes = np.array([_word_code(word, variable) for word in words], dtype=np.int64)
-    indices = encoded.indices
-    code = np.full(len(array), NULL)
-    code[pc.is_valid(indices).to_numpy(zero_copy_only=False)] = codes[
-        indices.drop_null().to_numpy(zero_copy_only=False)
-    ]
-    if isinstance(variable, Categories) and "" in variable.levels:
-        code[code == NULL] = variable.levels.index("")
-    return code
-
-
-def _word_code(word: str, variable: Variable) -> int:
-    """The code of one word of a CSV file."""
-    if isinstance(variable, Bins) and word in variable.levels:
-        return variable.levels.index(word)
-    if isinstance(variable, Categories) and variable.kind == "text":
-        value: object = word
-    elif word.strip().lower() in NULL_WORDS:
-        return NULL
-    elif isinstance(variable, Categories) and variable.kind == "boolean":
-        value = {"true": True, "false": False}.get(word.strip().lower(), word)
-    else:
-        try:
-            value = float(word)
-        except ValueError:
-            return UNKNOWN if isinstance(variable, Categories) and variable.other is not None else WRONG_TYPE
-        if value != value:
-            return NULL
-    position = variable.code(value)
-    return UNKNOWN if position is None else position
-
-
-def _resolve(code: npt.NDArray[np.int64], variable: Variable, name: str, kind: pa.DataType) -> Unsigned:
-    """Applies the declared actions and narrows, or refuses the column."""
-    if isinstance(variable, Categories):
-        actions = {UNKNOWN: variable.other, NULL: variable.missing}
-        for found, level in actions.items():
-            if level is not None:
-                code[code == found] = variable.levels.index(level)
-    elif variable.missing:
-        code[code == NULL] = variable.size - 1
-    if len(code) and code.min() < 0:
-        raise DomainError(_problem(int(code.min()), variable, name, kind))
-    return code.astype(code_dtype(variable.size))
+    codes, worst = narrow_codes(array, variable, is_text)
+    if worst < 0:
+        raise DomainError(_problem(worst, variable, name, array.type))
+    return codes
 
 
 def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> str:
@@ -211,32 +113,8 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
     if found == WRONG_TYPE:
         bare = re.split(r"\W", str(kind))[0]  # without its parameters: the fields of a struct are what rows hold
         return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
+    if found == DAMAGED:
+        return f"column {name!r} is a damaged dictionary: not every row has one of its words"
     if found == NULL:
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted})"
     return f"column {name!r} holds values outside {wanted}; declare them, or other=... one of the levels"
-
-
-def _matched(array: pa.Array, levels: Any, kind: pa.DataType) -> npt.NDArray[np.int64]:
-    """The position of each value in the list of levels."""
-    found = pc.index_in(array, value_set=pa.array(list(levels), type=kind))
-    code = found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
-    code[pc.is_null(array).to_numpy(zero_copy_only=False)] = NULL
-    return code
-
-
-def _floats(array: pa.Array) -> npt.NDArray[np.float64]:
-    """Doubles, with null as NaN."""
-    return array.to_numpy(zero_copy_only=False).astype(np.float64)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
-def code_dtype(levels: int) -> type[np.unsignedinteger[Any]]:
-    """The narrowest unsigned type that numbers the levels."""
-    return next(kind for kind in (np.uint8, np.uint16, np.uint32) if levels <= np.iinfo(kind).max + 1)

@@ -5,8 +5,10 @@ Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,15 +16,13 @@ import numpy.typing as npt
 
 from dpgraph.privacy.records import ReleaseError, RowGroup
 from dpgraph.statistics.codes import Codes, encoded_batches, select
+from dpgraph.statistics.contingency import add_tables
 from dpgraph.structure.domain import Domain, DomainError, Level
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin, smallest_holder
 
 Integers = npt.NDArray[np.int64]
-
-#: Rows counted at once: the index of a block stays in cache.
-BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +96,50 @@ def count(rows: Any, network: Network, *, where: Mapping[str, Level] | None = No
     >>> count(pd.DataFrame({"rain": ["no", "yes"], "wet": ["no", "yes"]}), network)
     Counts(2 variables, sensitive)
     """
-    tables = network.measured_families
-    totals = [np.zeros(network.cells(table), np.int64) for table in tables]
     domain = rows.domain if isinstance(rows, Codes) else network.domain
     group = None if where is None else _group(where, domain)
+    total = count_vector(Codes.empty(network.domain), network)
     for batch in encoded_batches(rows, domain):
         (codes,) = encoded_batches(batch if group is None else select(batch, group), network.domain)
-        for total, table in zip(totals, tables, strict=True):
-            total += _table_counts(codes, table, network.shape(table))
-    shaped = ((table, total.reshape(network.shape(table))) for table, total in zip(tables, totals, strict=True))
-    return Counts(network, FrozenMap(shaped), group)
+        count_vector(codes, network, total)
+    return counts_of_vector(total, network, group)
+
+
+def count_vector(codes: Codes, network: Network, total: Integers | None = None) -> Integers:
+    """The exact counts of one batch as one vector: what engines make apart, and add.
+
+    Args:
+        codes: Rows encoded by the network's domain.
+        network: The DAG.
+        total: A vector to add to, in place; None for one of zeros.
+
+    Returns:
+        The cells of ``network.measured_families``, table after table, each in C order. Sensitive.
+
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> count_vector(Codes.empty(network.domain), network).tolist()
+    [0, 0, 0, 0]
+    """
+    tables, ends = _layout(network)
+    total = np.zeros(ends[-1], np.int64) if total is None else total
+    columns = [codes.columns[name] for name in network.domain.names]
+    add_tables(columns, tuple(network.domain.sizes.values()), tables, np.split(total, ends[:-1]))
+    return total
+
+
+@lru_cache(maxsize=16)
+def _layout(network: Network) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The variables of each measured table by position, and where its cells end in the vector."""
+    tables = network.measured_families
+    ends = accumulate(network.cells(table) for table in tables)
+    return tuple(tuple(network.position[name] for name in table) for table in tables), tuple(ends)
+
+
+def counts_of_vector(vector: Integers, network: Network, group: RowGroup | None = None) -> Counts:
+    """The tables of a vector that ``count_vector`` made, or of a sum of such vectors."""
+    tables = network.measured_families
+    parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
+    return Counts(network, FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts), group)
 
 
 def _group(where: Mapping[str, Level], domain: Domain) -> RowGroup:
@@ -118,17 +152,3 @@ def _group(where: Mapping[str, Level], domain: Domain) -> RowGroup:
             f"where names {name!r}, which is not declared; encode the rows by a domain that has it, and count those"
         )
     return RowGroup(name, domain.levels(name)[domain.code(name, level)], domain[name])
-
-
-def _table_counts(codes: Codes, table: Family, shape: Sequence[int]) -> Integers:
-    """One joint histogram, block by block: the raveled index of each row, then a bincount."""
-    cells = int(np.prod(shape))
-    total = np.zeros(cells, np.int64)
-    columns = [codes.columns[name] for name in table]
-    for start in range(0, len(columns[0]), BLOCK):
-        index = columns[0][start : start + BLOCK].astype(np.int64)
-        for column, size in zip(columns[1:], shape[1:], strict=True):
-            index *= size
-            index += column[start : start + BLOCK]
-        total += np.bincount(index, minlength=cells)
-    return total

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dpgraph.statistics.arrow import Batch, batches
-from dpgraph.statistics.codes import NULL_WORDS, encode_column
+from dpgraph.statistics.codes import encode_column
+from dpgraph.statistics.levels import NULL_WORDS
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, DomainError

@@ -58,6 +58,7 @@ REGRESSION, DESIGN, REGRESSION_NOISE = (
     "tests/structure/test_design.py",
     "tests/mechanisms/test_regression_noise.py",
 )
+CONTINGENCY, LEVELS = "tests/statistics/test_contingency.py", "tests/statistics/test_levels.py"
 MOMENT_CHAIN = "tests/inference/test_moment_chain.py"
 COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
@@ -335,10 +336,45 @@ MUTANTS = (
     ),
     Mutant(
         "domain from data",
-        "statistics/codes.py",
-        "found = pc.index_in(array, value_set=pa.array(list(levels), type=kind))",
-        "found = pc.index_in(array, value_set=pc.unique(array.drop_null()).cast(kind))",
+        "statistics/levels.py",
+        "found = pc.index_in(array.cast(pa.large_string()) if view else array, value_set=declared)",
+        "found = pc.index_in(array, value_set=pc.unique(array.drop_null()))",
         ("tests/statistics/test_engines.py",),
+    ),
+    Mutant(
+        "a bad value forgotten at the next block of rows",
+        "statistics/levels.py",
+        "worst = min(worst, _settle(code, variable))",
+        "worst = _settle(code, variable)",
+        (f"{LEVELS}::test_the_last_value_of_many_blocks_counts_as_the_first_does",),
+    ),
+    Mutant(
+        "codes that are no levels taken from a damaged dictionary",
+        "statistics/levels.py",
+        "if whole.max(initial=0) < max(1, len(table)) else",
+        "if True else",
+        (f"{LEVELS}::test_a_damaged_dictionary_is_refused_without_its_index",),
+    ),
+    Mutant(
+        "the rows that fill up the last block are counted",
+        "statistics/bitslice.py",
+        "total[lines[:, _kernels.CELLS]] -= -n % block",
+        "total[lines[:, _kernels.CELLS]] -= 0",
+        (f"{CONTINGENCY}::test_plain_bit_slicing_counts_what_a_person_would",),
+    ),
+    Mutant(
+        "a margin of a packed table with its axes in the wrong order",
+        "statistics/histograms.py",
+        ".transpose([kept.index(v) for v in table])",
+        "",
+        (f"{CONTINGENCY}::test_packed_histograms_count_what_a_person_would",),
+    ),
+    Mutant(
+        "a cache of codes read for another domain",
+        "statistics/cache.py",
+        "or metadata.get(_DOMAIN) != _digest(domain)",
+        "",
+        ("tests/statistics/test_cache.py::test_another_domain_is_refused",),
     ),
     Mutant(
         "a table without rows left out",
