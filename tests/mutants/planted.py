@@ -925,6 +925,13 @@ MUTANTS = (
         (REGRESSION_NOISE,),
     ),
     Mutant(
+        "a table of nulls refused for its unused categories",
+        "statistics/pandas_columns.py",
+        "if codes.max(initial=-1) < 0:",
+        "if False:",
+        ("tests/statistics/test_pandas_columns.py",),
+    ),
+    Mutant(
         "regions treated as independent",
         "inference/moment_chain.py",
         "cross = -centre.first[:, :, None] * outside.first[:, None, :]",
