@@ -122,7 +122,9 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         remedy = "missing=... one of the levels"
     if found == WRONG_TYPE:
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        bare = re.split(r"\W", str(plain))[0]  # without its parameters: the fields of a struct are what rows hold
+        bare = re.split(r"\W", str(plain))[0].removeprefix(
+            "large_"
+        )  # without its parameters: the fields of a struct are what rows hold
         return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
     if found == DAMAGED:
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"

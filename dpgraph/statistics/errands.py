@@ -33,12 +33,10 @@ def errand(task: Callable[[Any], Integers]) -> Callable[[Any], Answer]:
 
     def run(rows: Any) -> Any:
         """Imports nothing of dpgraph before it knows that there is one."""
-        import importlib.util
-
-        if importlib.util.find_spec("dpgraph") is None:
+        try:
+            import dpgraph
+        except ImportError:
             return f"a worker cannot import dpgraph; install dpgraph {version} on every worker", None
-        import dpgraph
-
         if dpgraph.__version__ != version:
             return f"a worker has dpgraph {dpgraph.__version__}; install dpgraph {version} on every worker", None
         from dpgraph.statistics.errands import answer

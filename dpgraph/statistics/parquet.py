@@ -55,6 +55,8 @@ def read(piece: Piece, domain: Domain, *, threads: bool = False) -> Iterator[Bat
     import pyarrow.parquet as pq
 
     path = Path(piece.file)
+    if not path.exists():
+        raise DomainError(f"there is no file {path}; every worker must be able to read it")
     try:
         with pq.ParquetFile(path) as file:
             require(file.schema_arrow.names, domain, path.name)
