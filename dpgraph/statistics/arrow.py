@@ -85,7 +85,8 @@ def _from_arrow(rows: Any, domain: Domain) -> Iterator[Batch]:
     """The declared columns of an Arrow stream, or of one batch; a large batch is taken in slices."""
     try:
         whole = rows if hasattr(rows, "__arrow_c_stream__") else pa.Table.from_batches([pa.record_batch(rows)])
-        reader = pa.RecordBatchReader.from_stream(whole)
+        # A reader is read as it is, so that an interruption of the Python that feeds it stays one.
+        reader = rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(whole)
         require(reader.schema.names, domain, "the table")
         for batch in reader:
             for start in range(0, batch.num_rows, batch_rows(domain)):
