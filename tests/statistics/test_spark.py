@@ -3,6 +3,7 @@
 import sys
 import traceback
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -48,6 +49,20 @@ def test_a_frame_is_counted_as_in_memory(spark, both_sums, partitions):
     rows = frame(300)
     held = spark.createDataFrame(arrow(rows)).repartition(partitions)
     assert tables(dg.count(held, NETWORK)) == tables(dg.count(rows, NETWORK))
+
+
+def test_every_engine_makes_the_same_vector(spark, tmp_path):
+    """Rows of asia in memory, as a stream, from Parquet, on Dask and on Spark."""
+    network = dg.read_network("example:asia")
+    rows = dg.sample_rows(dg.load("example:asia"), 3000, np.random.default_rng(3)).astype(object)
+    path, table = write(rows, tmp_path / "rows.parquet", row_group_size=700), arrow(rows)
+    held = [table, table.to_reader(max_chunksize=600), path, spark.createDataFrame(table).repartition(3)]
+    held.append(dd.from_pandas(rows, npartitions=3))
+    made = [dg.count(one, network) for one in held]
+    made += [dg.count(path, network, engine=one) for one in (spark, "dask")]
+    expected = tables(dg.count(rows, network))
+    assert sum(expected[network.measured_families[0]].ravel()) == 3000
+    assert all(tables(counts) == expected for counts in made)
 
 
 @pytest.mark.parametrize("n", [0, 1])
