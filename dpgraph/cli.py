@@ -167,7 +167,7 @@ def release(
     if _only_priced(dry_run, chosen, graph, budget):
         return
     _must_be_writable(out, ".json")
-    noisy = make_release(count(rows, graph), chosen, budget=budget)
+    noisy = make_release(count(rows, graph, progress=True), chosen, budget=budget)
     save(noisy, out)
     _say(f"wrote {out}: {noisy.provenance}")
 
@@ -271,7 +271,7 @@ def fit_naive_bayes(
     _must_be_writable(out, ".json", ".bif")
     if out.suffix.lower() == ".bif":
         check_bif_names(graph.domain)
-    released = make_release(count(rows, graph), mechanism, budget=budget)
+    released = make_release(count(rows, graph, progress=True), mechanism, budget=budget)
     if inference == "plug-in":
         learned: Any = make_posterior(released, prior=prior, counts="expected")
     else:

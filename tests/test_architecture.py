@@ -52,6 +52,8 @@ def test_every_contract_holds(copy):
         ("audit.py", "import matplotlib.axes", "matplotlib lives in plot"),
         ("inference/draws.py", "import arviz_base", "arviz lives in files.arviz"),
         ("structure/tables.py", "import pyarrow", "pyarrow lives in statistics and files"),
+        ("statistics/engines.py", "import pyspark.sql", "pyspark lives in statistics.spark"),
+        ("files/networks.py", "import dask.dataframe", "dask lives in statistics.dask"),
         ("models/naive_bayes.py", "import sklearn.base", "scikit-learn lives in estimators"),
         ("analysis/cost.py", "import click", "click lives in cli"),
         ("inference/augmentation.py", "import numba", "numba lives in modules named _kernels"),

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from dpgraph.privacy.records import RowGroup
 from dpgraph.statistics.arrow import batches
+from dpgraph.statistics.batches import Batch
 from dpgraph.statistics.levels import DAMAGED, NULL, WRONG_TYPE, Unsigned, code_dtype, narrow_codes
 from dpgraph.structure.domain import Bins, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
@@ -72,8 +73,17 @@ def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:
         yield _restricted(rows, domain)
         return
     for batch, is_text in batches(rows, domain):
-        columns = {name: encode_column(array, domain[name], name, is_text) for name, array in batch.items()}
-        yield Codes(domain, FrozenMap(columns))
+        yield encode_batch(batch, domain, is_text)
+
+
+def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> Codes:
+    """Encodes one batch of Arrow columns.
+
+    Raises:
+        DomainError: As ``encode``.
+    """
+    columns = ((name, encode_column(array, domain[name], name, is_text)) for name, array in batch.items())
+    return Codes(domain, FrozenMap(columns))
 
 
 def select(codes: Codes, group: RowGroup) -> Codes:
@@ -111,7 +121,10 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         wanted = f"the levels {show_levels(variable.levels)}"
         remedy = "missing=... one of the levels"
     if found == WRONG_TYPE:
-        bare = re.split(r"\W", str(kind))[0]  # without its parameters: the fields of a struct are what rows hold
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        bare = re.split(r"\W", str(plain))[0].removeprefix(
+            "large_"
+        )  # without its parameters: the fields of a struct are what rows hold
         return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
     if found == DAMAGED:
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dpgraph.privacy.records import ReleaseError, RowGroup
 from dpgraph.statistics.codes import Codes, encoded_batches, select
 from dpgraph.statistics.contingency import add_tables
+from dpgraph.statistics.engines import total
 from dpgraph.structure.domain import Domain, DomainError, Level
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family, Network
@@ -74,22 +75,59 @@ class Counts:
         raise TypeError("counts are sensitive and are not pickled; release them")
 
 
-def count(rows: Any, network: Network, *, where: Mapping[str, Level] | None = None) -> Counts:
-    """Counts every family of a network in one pass.
+@dataclass(frozen=True)
+class Tally:
+    """What an engine does with any part of the rows, wherever they lie: encoded rows to one vector.
+
+    Vectors add. A tally holds no rows: it is public, and is what travels to other machines.
+    """
+
+    network: Network
+    domain: Domain
+    group: RowGroup | None = None
+
+    def __call__(self, codes: Codes, vector: Integers) -> None:
+        """Adds the counts of encoded rows to a vector, in place, as ``count_vector``. Sensitive."""
+        chosen = codes if self.group is None else select(codes, self.group)
+        (known,) = encoded_batches(chosen, self.network.domain)
+        count_vector(known, self.network, vector)
+
+    def zero(self) -> Integers:
+        """The counts of no rows."""
+        return count_vector(Codes.empty(self.network.domain), self.network)
+
+
+def count(
+    rows: Any,
+    network: Network,
+    *,
+    where: Mapping[str, Level] | None = None,
+    engine: Any = None,
+    progress: bool = False,
+) -> Counts:
+    """Counts every family of a network in one pass, in memory that does not grow with a file or a stream.
+
+    Where the rows lie on a cluster, its workers count and only their counts, which are sensitive too, travel inside
+    it: dpgraph logs and writes none. An interruption or a refusal leaves nothing counted, released or charged.
 
     Args:
-        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, ``Codes``, or the path of a CSV
-            file, a Parquet file or a folder of Parquet files.
+        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__`` (a DuckDB relation, a
+            ``RecordBatchReader``), an iterator of such tables, ``Codes``, the path of a CSV file, a Parquet file or
+            a folder of Parquet files, or a pyspark or dask DataFrame.
         network: The DAG over its declared domain.
         where: Counts only the rows in which one declared variable has one level, for ``Budget.parallel``. The
             variable is one of the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
+        engine: For a Parquet path that every worker can read: a ``SparkSession``, or ``"dask"`` for Dask's active
+            scheduler. Its workers then read the row groups themselves.
+        progress: Shows on a terminal's stderr which share of a Parquet path is counted, or the time; never how many
+            rows.
 
     Returns:
         Sensitive counts; they add.
 
     Raises:
-        DomainError: If the rows do not fit the domain, or ``where`` is not one declared variable and level. Nothing
-            is counted then.
+        DomainError: If the rows do not fit the domain, ``where`` is not one declared variable and level, or
+            ``engine`` is not one of these. Nothing is counted then.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -98,11 +136,7 @@ def count(rows: Any, network: Network, *, where: Mapping[str, Level] | None = No
     """
     domain = rows.domain if isinstance(rows, Codes) else network.domain
     group = None if where is None else _group(where, domain)
-    total = count_vector(Codes.empty(network.domain), network)
-    for batch in encoded_batches(rows, domain):
-        (codes,) = encoded_batches(batch if group is None else select(batch, group), network.domain)
-        count_vector(codes, network, total)
-    return counts_of_vector(total, network, group)
+    return counts_of_vector(total(rows, Tally(network, domain, group), engine, progress), network, group)
 
 
 def count_vector(codes: Codes, network: Network, total: Integers | None = None) -> Integers:

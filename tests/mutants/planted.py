@@ -59,6 +59,7 @@ REGRESSION, DESIGN, REGRESSION_NOISE = (
     "tests/mechanisms/test_regression_noise.py",
 )
 CONTINGENCY, LEVELS = "tests/statistics/test_contingency.py", "tests/statistics/test_levels.py"
+OUT_OF_CORE, DASK = "tests/statistics/test_out_of_core.py", "tests/statistics/test_dask.py"
 MOMENT_CHAIN = "tests/inference/test_moment_chain.py"
 COUNT_DRAWS = "tests/inference/test_dirichlet_multinomial.py"
 
@@ -993,6 +994,41 @@ MUTANTS = (
         "        prior.centre(design)\n",
         "",
         ("tests/estimators/test_regression.py::test_a_bad_setting_is_refused_before_anything_is_charged",),
+    ),
+    Mutant(
+        "the last row groups of a file left out",
+        "statistics/parquet.py",
+        "for group in groups]",
+        "for group in groups[:-1]]",
+        (f"{OUT_OF_CORE}::test_any_cut_of_a_file_gives_the_same_integers",),
+    ),
+    Mutant(
+        "a worker's own words passed on",
+        "statistics/errands.py",
+        'f"a worker could not count its rows ({type(error).__name__})"',
+        'f"a worker could not count its rows ({error})"',
+        (f"{DASK}::test_a_worker_passes_on_no_word_of_what_it_meets",),
+    ),
+    Mutant(
+        "an engine's own words passed on",
+        "statistics/dask.py",
+        "failure = type(error).__name__",
+        "failure = str(error)",
+        (f"{DASK}::test_what_dask_says_of_a_row_that_it_cannot_make_is_not_passed_on",),
+    ),
+    Mutant(
+        "a refusal of one partition forgotten",
+        "statistics/errands.py",
+        "    if refusals:\n",
+        "    if len(refusals) == len(answers):\n",
+        (f"{DASK}::test_answers_add_beyond_32_bits_and_the_first_refusal_wins",),
+    ),
+    Mutant(
+        "an interrupted count that ends as if it were whole",
+        "statistics/engines.py",
+        "        finally:\n            stopped.set()",
+        "        except KeyboardInterrupt:\n            pass\n        finally:\n            stopped.set()",
+        (f"{OUT_OF_CORE}::test_an_interruption_stops_the_count_and_charges_nothing",),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -141,6 +142,8 @@ IN_MEMORY = {
         [column.combine_chunks() for column in table_of(frame).columns], names=list(frame.columns)
     ),
     "pyarrow reader": batches,
+    "duckdb relation": lambda frame: duckdb.connect().from_arrow(table_of(frame)),
+    "iterator of tables": lambda frame: iter([frame[:2], table_of(frame[2:])]),
     "any stream": lambda frame: StreamOnly(chunked(frame)),
     "any array": lambda frame: ArrayOnly(IN_MEMORY["pyarrow batch"](frame)),
 }

@@ -190,7 +190,7 @@ def test_a_column_of_the_wrong_type_is_refused_even_where_actions_are_declared(c
     values, variable, kind = WRONG[case]
     array = pa.array(values)
     if engine == "dictionary" and not (pa.types.is_nested(array.type) or pa.types.is_boolean(array.type)):
-        array, kind = array.dictionary_encode(), "dictionary"
+        array = array.dictionary_encode()  # the type of its values is named
     rows = pd.DataFrame({"v": pd.Series(values, dtype=object)}) if engine == "pandas" else pa.table({"v": array})
     with pytest.raises(dg.DomainError, match=f"column 'v' is of type {kind}, which does not fit its declaration"):
         dg.encode(rows, dg.Domain.of({"v": variable}))
