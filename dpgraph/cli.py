@@ -390,6 +390,7 @@ def fit_regression(
     from dpgraph.inference.noise_aware import noise_aware_posterior
     from dpgraph.inference.regression_prior import RegressionPrior
     from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.mechanisms.regression_allocation import weighted_mean
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.regression import regression_moments
 
@@ -399,7 +400,8 @@ def fit_regression(
     if _only_priced(dry_run, mechanism, design, budget):
         return
     _must_be_writable(out, ".json")
-    released = make_release(regression_moments(rows, design), mechanism, budget=budget)
+    moments = weighted_mean(regression_moments(rows, design), mechanism.epsilon, budget.unit)
+    released = make_release(moments, mechanism, budget=budget)
     settings: dict[str, Any] = {"method": inference, "draws": draws, "seed": 0 if seed is None else seed}
     learned, said = _heard(lambda: noise_aware_posterior(released, prior=prior, **settings))
     save(learned, out)

@@ -17,6 +17,7 @@ from dpgraph.inference.noise_aware import noise_aware_posterior
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.inference.regression_prior import RegressionPrior
 from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.mechanisms.regression_allocation import weighted_mean
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -128,12 +129,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         elif self.unit is not None and self.unit != budget.unit:
             raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
         moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
+        if isinstance(budget, Budget):
+            moments = weighted_mean(moments, mechanism.epsilon, budget.unit)
         self.release_ = release(moments, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
         settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
         learned = noise_aware_posterior(self.release_, prior=prior, **settings)
         assert isinstance(learned, RegressionDraws)
-        self.posterior_, self.design_, self.diagnostics_ = learned, design, learned.diagnostics
+        self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
         self.model_ = LinearRegressionModel(learned)
         self.coefficients_ = learned.coefficients()
         means = self.coefficients_["mean"].to_numpy()

@@ -23,6 +23,7 @@ def read_design(
     features: Iterable[str] | None = None,
     intercept: bool = True,
     on_missing: OnMissing = "error",
+    mean_weight: int | None = None,
 ) -> LinearDesign:
     r"""Reads the design of a regression from the ``[variables]`` of a TOML or JSON file.
 
@@ -32,6 +33,7 @@ def read_design(
         features: Which variables predict it, in order; by default all others.
         intercept: As in ``LinearDesign``.
         on_missing: As in ``LinearDesign``.
+        mean_weight: As in ``LinearDesign``.
 
     Raises:
         NetworkError: If the file cannot be read or is not valid, or a variable is not in it.
@@ -54,7 +56,9 @@ def read_design(
         if not isinstance(bounds, Bounded):
             raise NetworkError(f"the target {target!r} needs bounds = [low, high], not levels")
         chosen = [name for name in declared if name != target] if wanted is None else wanted
-        return LinearDesign({name: declared[name] for name in chosen}, target, bounds, intercept, on_missing)
+        return LinearDesign(
+            {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight
+        )
 
     return named(source, read)
 
@@ -62,7 +66,7 @@ def read_design(
 def plain_design(design: LinearDesign) -> dict[str, Any]:
     """A design as plain values; features are in order."""
     features = [{"name": name, "variable": _plain(feature)} for name, feature in design.features.items()]
-    settings = {"intercept": design.intercept, "on_missing": design.on_missing}
+    settings = {"intercept": design.intercept, "on_missing": design.on_missing, "mean_weight": design.mean_weight}
     return {"features": features, "target": design.target, "bounds": _plain(design.bounds), **settings}
 
 
@@ -73,7 +77,7 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
         ReleaseError: If it is not whole.
         NetworkError: If what it declares is not valid.
     """
-    if set(plain) != {"features", "target", "bounds", "intercept", "on_missing"}:
+    if set(plain) != {"features", "target", "bounds", "intercept", "on_missing", "mean_weight"}:
         raise ReleaseError("the design of a regression is not whole, or holds more than one")
     names = [entry["name"] for entry in plain["features"]]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
@@ -84,7 +88,9 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
     bounds = _declared({plain["target"]: plain["bounds"]})[plain["target"]]
     if not isinstance(bounds, Bounded):
         raise ReleaseError("the target of a design needs bounds")
-    return LinearDesign(declared, plain["target"], bounds, plain["intercept"], plain["on_missing"])
+    return LinearDesign(
+        declared, plain["target"], bounds, plain["intercept"], plain["on_missing"], plain["mean_weight"]
+    )
 
 
 def _declared(variables: Any) -> dict[str, Feature]:

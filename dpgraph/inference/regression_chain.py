@@ -193,16 +193,20 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
 def _hyperparameters(
     model: Model, weights: Reals, variance: Reals, average: Reals | None, rng: np.random.Generator
 ) -> WeightPrior:
-    """The scales of heavy-tailed weights, and of a half-Cauchy deviation, given weights and variance."""
+    """The scales of the intercept and of all other weights, and of a half-Cauchy deviation, given the rest."""
     base = _first_prior(model, len(weights))
-    precision, rate = base.precision, base.rate
+    precision, rate = base.precision.copy(), base.rate
     df, scale = model.prior.degrees, model.prior.half_cauchy
     if np.isfinite(df):
         apart = weights - model.centre
         if average is not None:
             apart[:, 0] = (apart * average).sum(axis=1)
         misfit = apart**2 / variance[:, None] * base.precision
-        precision = precision * rng.standard_gamma((df + 1) / 2, weights.shape) / ((df + misfit) / 2)
+        first = int(model.layout.intercept)
+        for alike in (slice(0, first), slice(first, None)):
+            many = misfit[:, alike].shape[1]
+            common = rng.standard_gamma((df + many) / 2, len(weights)) / ((df + misfit[:, alike].sum(axis=1)) / 2)
+            precision[:, alike] *= common[:, None]
     if scale is not None:
         # s2 given c is inverse gamma (1/2, c), c ~ Gamma(1/2, rate scale^-2 ...): then s is half-Cauchy
         rate = rng.standard_gamma(1.0, variance.shape) / (1 / variance + 1 / scale**2)

@@ -19,7 +19,8 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain half as much as they leave.
+    s is .21 to .75 with probability .9, and all features together explain a tenth of what they leave, or far more where
+    the release says so: their weights have one unknown scale, so that noise is not taken for many weak effects.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
@@ -28,8 +29,9 @@ class RegressionPrior:
         intercept: The scale of the average prediction, in deviations s, about ``typical``.
         explained: What all features together explain, as a multiple of s2, were numbers uniform within their bounds
             and levels alike and weights normal.
-        degrees: Weights are Student-t with these degrees of freedom given s; infinity makes them normal. Light tails
-            trust the prior, heavy ones the release where the two disagree.
+        degrees: The intercept, and all other weights together, are (multivariate) Student-t with these degrees of
+            freedom given s; infinity makes them normal. Light tails trust the prior, heavy ones the release where the
+            two disagree.
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
@@ -44,7 +46,7 @@ class RegressionPrior:
     """
 
     intercept: float = 0.15
-    explained: float = 0.5
+    explained: float = 0.1
     degrees: float = 5.0
     shape: float = 2.0
     rate: float = 0.2

@@ -37,8 +37,10 @@ BLOCK = 1 << 20
 #: Rows that one thread takes at a time, and how many threads.
 BATCH = 1 << 16
 THREADS = min(4, os.cpu_count() or 1)
-#: Beyond these many rows three times an integer sum might not fit.
-MOST_ROWS = 1 << 31
+#: What a sum times its weight stays below, with room for noise.
+MOST_SUM = 1 << 62
+#: The weight there is always room for.
+LEAST_ROOM = 8
 
 
 class _Names(NamedTuple):
@@ -65,13 +67,13 @@ def regression_moments(rows: Any, design: LinearDesign) -> Moments:
     >>> regression_moments(([[20.0], [50.0]], [10.0, 150.0]), design)
     Moments(LinearDesign, 5 statistics, sensitive)
     """
-    size = len(design.columns)
+    size, most = len(design.columns), MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
     gram, many = np.zeros((size, size), np.int64), 0
     for part, kept in _in_threads(_batches(rows, design), design):
         gram += part
         many += kept
-        if many > MOST_ROWS:
-            raise DomainError(f"more than {MOST_ROWS} rows; sum them in parts, release each, or coarsen the table")
+        if many > most:
+            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
     first, second = np.array(design.pairs).T
     return Moments(design, gram[first, second], many)
 

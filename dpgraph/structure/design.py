@@ -26,6 +26,8 @@ Integers = npt.NDArray[np.int64]
 OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
 
+#: The most a sum is multiplied by before noise.
+MOST_WEIGHT = 64
 #: From so many columns on the target counts twice: see ``LinearDesign.copies``.
 MANY_COLUMNS = 6
 #: A design has at most so many columns: products are as many as their square.
@@ -118,6 +120,9 @@ class LinearDesign:
         target: The name of what is predicted.
         bounds: The target's bounds, ``Bounded`` or a pair.
         intercept: Whether there is one.
+        mean_weight: How finely the target's sum is released: its noise is that of a product of features over this, and
+            the others' grows a little. None is ``copies``; larger where few rows or a small epsilon would leave the
+            target's mean unknown, and predicting it would be better (``mechanisms.regression_allocation``).
         on_missing: What a row with a null that has no declared meaning does: ``"error"`` refuses the table, ``"drop"``
             leaves the row out, which needs an add-remove unit: the number of rows left is private.
 
@@ -137,6 +142,7 @@ class LinearDesign:
     bounds: Bounded
     intercept: bool = True
     on_missing: OnMissing = "error"
+    mean_weight: int | None = None
 
     def __init__(
         self,
@@ -145,6 +151,7 @@ class LinearDesign:
         bounds: Bounded | tuple[float, float] | None = None,
         intercept: bool = True,
         on_missing: OnMissing = "error",
+        mean_weight: int | None = None,
     ) -> None:
         if not isinstance(features, Mapping) or not features:
             raise NetworkError("a regression needs at least one feature: a mapping from names to bounds or levels")
@@ -160,8 +167,16 @@ class LinearDesign:
         if on_missing not in get_args(OnMissing):
             raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
         object.__setattr__(self, "on_missing", on_missing)
+        object.__setattr__(self, "mean_weight", mean_weight)
         if len(self.columns) > MOST_COLUMNS:
             raise NetworkError(f"the design has {len(self.columns)} columns; at most {MOST_COLUMNS} are summed")
+        if mean_weight is not None:
+            whole = isinstance(mean_weight, int) and not isinstance(mean_weight, bool)
+            if not (whole and self.intercept and self.copies <= mean_weight <= MOST_WEIGHT):
+                raise NetworkError(
+                    f"mean_weight must be a whole number from {self.copies} to {MOST_WEIGHT}, with an intercept; "
+                    f"got {mean_weight!r}"
+                )
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -199,6 +214,10 @@ class LinearDesign:
         """The released products, as "a*b"."""
         return tuple(f"{self.columns[i].name}*{self.columns[j].name}" for i, j in self.pairs)
 
+    def with_mean_weight(self, mean_weight: int | None) -> LinearDesign:
+        """The same columns with another weight of the target's sum."""
+        return LinearDesign(self.features, self.target, self.bounds, self.intercept, self.on_missing, mean_weight)
+
     @property
     def copies(self) -> int:
         """How often the target counts: 2 from ``MANY_COLUMNS`` on, as if its column stood there twice, else 1.
@@ -214,7 +233,15 @@ class LinearDesign:
     def weights(self) -> tuple[int, ...]:
         """What each product is multiplied by before noise, in ``names`` order."""
         last, c = len(self.columns) - 1, self.copies
-        return tuple(c * (c + 1) // 2 if i == last else c if j == last else 1 for i, j in self.pairs)
+        weights = [c * (c + 1) // 2 if i == last else c if j == last else 1 for i, j in self.pairs]
+        if self.intercept:
+            weights[self.pairs.index((0, last))] += self._extra
+        return tuple(weights)
+
+    @property
+    def _extra(self) -> int:
+        """What the target's sum is multiplied by beyond ``copies``."""
+        return 0 if self.mean_weight is None else self.mean_weight - self.copies
 
     @property
     def steps(self) -> tuple[float, ...]:
@@ -268,7 +295,9 @@ class LinearDesign:
         intercept, numbers, signs, groups = self._counts
         added = sum(weight**2 for weight in self._added)
         squared = (intercept, numbers - 1 + self.copies**2, signs, groups)
-        one = largest_squared_replacement(*squared) if unit.n_is_public else added
+        # The target's sum moves by at most 2; where it is weighted more, its square is added as that of a new number.
+        more = 4 * ((self.copies + self._extra) ** 2 - self.copies**2)
+        one = largest_squared_replacement(*squared) + more if unit.n_is_public else added
         return unit.rows_per_person**2 * one * RESOLUTION**4
 
     @property
@@ -284,13 +313,15 @@ class LinearDesign:
         intercept, numbers, signs, groups = self._counts
         features, c = intercept + numbers - 1 + signs + groups, self.copies
         squares = numbers - 1 + (0 if intercept else groups)
-        return [1] * (features * (features - 1) // 2 + squares + 1) + [c] * features + [c * (c + 1) // 2]
+        mean = [c + self._extra] if intercept else []
+        with_target = [c] * (features - intercept) + mean
+        return [1] * (features * (features - 1) // 2 + squares + 1) + with_target + [c * (c + 1) // 2]
 
     def _movement(self, unit: PrivacyUnit) -> Fraction:
         """The largest L1 distance one row moves, in products of columns at their bounds; added, each moves by one."""
         intercept, numbers, signs, groups = self._counts
         if unit.n_is_public:
-            return largest_replacement(intercept, numbers - 1 + self.copies, signs, groups)
+            return largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra)
         return Fraction(sum(self._added))
 
     def matrix(self, values: Reals, n: float) -> Reals:

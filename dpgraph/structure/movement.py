@@ -14,10 +14,13 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 
 @cache
-def largest_replacement(intercept: int, numbers: int, signs: int, groups: int) -> Fraction:
+def largest_replacement(
+    intercept: int, numbers: int, signs: int, groups: int, target: int = 0, extra: int = 0
+) -> Fraction:
     """The diameter in L1 of a row's products, exact.
 
     Write z = p + q and z' = q - p for the columns of the two rows. Then z_i z_j - z'_i z'_j = 2 (p_i q_j + q_i p_j)
@@ -25,52 +28,84 @@ def largest_replacement(intercept: int, numbers: int, signs: int, groups: int) -
     sum over numbers only, with P + Q = 1 in each column: P = 0 for the intercept, 0 or 1 for two levels. A variable of
     more levels moves furthest when its level changes: 2 by itself, with each other such variable and with two levels,
     |z| + |z'| = 2 max(P, Q) with a number. Equality holds at z = 1, z' = 1 - 2 P. In P it is concave for the numbers
-    with P <= 1/2 and for those with P >= 1/2, so those of each kind are alike: what is left is at most two unknowns.
+    with P <= 1/2 and for those with P >= 1/2, so those of each kind are alike; without groups all numbers are.
+
+    Args:
+        intercept: 1 where there is one, else 0.
+        numbers: Columns between -1 and 1.
+        signs: Columns that are -1 or 1.
+        groups: Variables of more levels.
+        target: How many more numbers there are that are all the same column, the target.
+        extra: What the target's sum is multiplied by beyond ``target``: it moves by 2 P more for each.
     """
     best = Fraction(0)
-    for flipped, upper in product(range(signs + 1), range(numbers + 1)):
-        best = max(best, _largest_with(intercept + signs - flipped, flipped, numbers - upper, upper, groups))
-    alone = 2 * groups + 2 * groups * signs + groups * (groups - 1)
-    return best + alone
+    for flipped, upper in product(range(signs + 1), range(numbers + 1) if groups else (None,)):
+        kinds = _kinds(numbers, upper)
+        for own in (False, True) if groups else (None,):
+            alone = (_Kind(target, own, extra),) if target else ()
+            best = max(best, _largest_with(intercept + signs - flipped, flipped, kinds + alone, groups))
+    return best + 2 * groups + 2 * groups * signs + groups * (groups - 1)
 
 
-def _largest_with(still: int, flipped: int, lower: int, upper: int, groups: int) -> Fraction:
-    """The maximum over P = a of the ``lower`` numbers, in [0, 1/2], and P = b of the ``upper`` ones, in [1/2, 1].
+class _Kind(NamedTuple):
+    """Numbers with the same P: how many, whether P is in the upper half (None: anywhere), and the extra gain of P."""
 
-    With S = flipped + lower a + upper b and Q the rest: 2 S (still + flipped + lower + upper - S)
-    + 2 (lower a (1 - a) + upper b (1 - b)) + 2 groups (lower (1 - a) + upper b), concave: stationary or on an edge.
+    many: int
+    upper: bool | None
+    extra: int = 0
+
+    @property
+    def edges(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest P."""
+        half = Fraction(1, 2)
+        return (half if self.upper else Fraction(0)), (half if self.upper is False else Fraction(1))
+
+    @property
+    def sign(self) -> int:
+        """Whether a group gains with P, or with 1 - P."""
+        return 0 if self.upper is None else 1 if self.upper else -1
+
+
+def _kinds(numbers: int, upper: int | None) -> tuple[_Kind, ...]:
+    """So many numbers, some of them with P in the upper half."""
+    split = ((numbers, None),) if upper is None else ((numbers - upper, False), (upper, True))
+    return tuple(_Kind(many, where) for many, where in split if many)
+
+
+def _largest_with(still: int, flipped: int, kinds: tuple[_Kind, ...], groups: int) -> Fraction:
+    """The maximum over the P of each kind, within its edges.
+
+    With S = flipped + sum m P over kinds of m columns, and as many columns in all as ``size``: 2 S (size - S)
+    + sum 2 m P (1 - P) + 2 groups m max(P, 1 - P) + 2 extra P. It is concave, so the maximum is where every kind is at
+    an edge or has derivative 0; of the points so found those within the edges are tried.
     """
-    size = still + flipped + lower + upper
+    size = still + flipped + sum(kind.many for kind in kinds)
 
-    def value(a: Fraction, b: Fraction) -> Fraction:
-        s = flipped + lower * a + upper * b
-        return 2 * s * (size - s) + 2 * (lower * a * (1 - a) + upper * b * (1 - b)) + 2 * groups * (
-            lower * (1 - a) + upper * b
-        )  # fmt: skip
+    def value(at: tuple[Fraction, ...]) -> Fraction:
+        s = flipped + sum((kind.many * p for kind, p in zip(kinds, at, strict=True)), Fraction(0))
+        own = [
+            2 * k.many * (p * (1 - p) + groups * max(p, 1 - p)) + 2 * k.extra * p
+            for k, p in zip(kinds, at, strict=True)
+        ]
+        return 2 * s * (size - s) + sum(own, Fraction(0))
 
-    half, zero, one = Fraction(1, 2), Fraction(0), Fraction(1)
-
-    def best_a(b: Fraction) -> Fraction:
-        # d/da / (2 lower): size - 2 (flipped + lower a + upper b) + 1 - 2 a - groups = 0
-        return min(half, max(zero, (size - 2 * flipped - 2 * upper * b + 1 - groups) / Fraction(2 * lower + 2)))
-
-    def best_b(a: Fraction) -> Fraction:
-        return min(one, max(half, (size - 2 * flipped - 2 * lower * a + 1 + groups) / Fraction(2 * upper + 2)))
-
-    candidates = [(best_a(b), b) for b in (half, one)] + [(a, best_b(a)) for a in (zero, half)]
-    inner = _stationary(size - 2 * flipped, lower, upper, groups)
-    if inner is not None and 0 <= inner[0] <= half <= inner[1] <= 1:
-        candidates.append(inner)
-    return max(value(a, b) for a, b in candidates)
+    best = Fraction(0)
+    for chosen in product(*((*kind.edges, None) for kind in kinds)):
+        at = _stationary(size - 2 * flipped, kinds, chosen, groups)
+        if all(kind.edges[0] <= p <= kind.edges[1] for kind, p in zip(kinds, at, strict=True)):
+            best = max(best, value(at))
+    return best
 
 
-def _stationary(size: int, lower: int, upper: int, groups: int) -> tuple[Fraction, Fraction] | None:
-    """Where both derivatives vanish: (2 lower + 2) a + 2 upper b = size + 1 - groups, and its mirror image."""
-    determinant = (2 * lower + 2) * (2 * upper + 2) - 4 * lower * upper
-    first, second = size + 1 - groups, size + 1 + groups
-    a = Fraction((2 * upper + 2) * first - 2 * upper * second, determinant)
-    b = Fraction((2 * lower + 2) * second - 2 * lower * first, determinant)
-    return a, b
+def _stationary(
+    room: int, kinds: tuple[_Kind, ...], chosen: tuple[Fraction | None, ...], groups: int
+) -> tuple[Fraction, ...]:
+    """The P at which the derivatives of the kinds without a chosen P vanish: 2 F + 2 P = r for each, F = sum m P."""
+    fixed = sum((k.many * p for k, p in zip(kinds, chosen, strict=True) if p is not None), Fraction(0))
+    right = [room - 2 * fixed + 1 + groups * k.sign + Fraction(k.extra, k.many) for k in kinds]
+    free = [k for k, p in enumerate(chosen) if p is None]
+    total = sum((kinds[k].many * right[k] / 2 for k in free), Fraction(0)) / (1 + sum(kinds[k].many for k in free))
+    return tuple((right[k] - 2 * total) / 2 if p is None else p for k, p in enumerate(chosen))
 
 
 @cache

@@ -38,7 +38,11 @@ def features(design, n, rng):
 def parameters(design, prior, x, rng):
     """Weights and variance from the prior."""
     variance = prior.rate / rng.standard_gamma(prior.shape)
-    tails = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, x.shape[1])) if np.isfinite(prior.degrees) else 1.0
+    tails = np.ones(x.shape[1])
+    if np.isfinite(prior.degrees):
+        own, common = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, 2))
+        tails[:] = common
+        tails[: int(design.intercept)] = own
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
     if design.intercept:
         weights[0] -= weights[1:] @ x[:, 1:].mean(axis=0)

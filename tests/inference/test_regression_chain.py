@@ -70,22 +70,25 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings):
     """Draw variance and weights from the prior, hyperparameters given these, and both again given hyperparameters:
     their laws are what they were. 40 000 draws; at level 1e-6 KS sees a scale wrong by 10 %."""
     rng, count = np.random.default_rng(0), 40_000
-    design, prior = LinearDesign({"x": (-1, 1)}, "y", (-1, 1)), RegressionPrior(**settings)
-    model = model_of(moments(design, np.zeros(5), 1.0, 10), prior, design)
+    design, prior = LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-1, 1)), RegressionPrior(**settings)
+    model = model_of(moments(design, np.zeros(9), 1.0, 10), prior, design)
     half_cauchy = prior.half_cauchy
     if half_cauchy is None:
         variance = prior.rate / rng.standard_gamma(prior.shape, count)
     else:
         variance = (half_cauchy * np.abs(rng.standard_cauchy(count))) ** 2
-    tails = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, (count, 2)))
-    weights = np.sqrt(variance)[:, None] * model.scale * tails * rng.standard_normal((count, 2))
-    average = np.tile([1.0, 0.0], (count, 1))
+    tails = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, (count, 2)))[:, [0, 1, 1]]
+    weights = np.sqrt(variance)[:, None] * model.scale * tails * rng.standard_normal((count, 3))
+    average = np.tile([1.0, 0.0, 0.0], (count, 1))
     found = _hyperparameters(model, weights, variance, average, rng)
     again = found.rate / rng.standard_gamma(found.shape, count)
-    redrawn = np.sqrt(variance)[:, None] / np.sqrt(found.precision) * rng.standard_normal((count, 2))
+    redrawn = np.sqrt(variance)[:, None] / np.sqrt(found.precision) * rng.standard_normal((count, 3))
     standard = redrawn / np.sqrt(variance)[:, None] / model.scale
     assert stats.kstest(standard[:, 1], stats.t(prior.degrees).cdf).pvalue > 1e-6
     assert stats.kstest(standard[:, 1] * 1.1, stats.t(prior.degrees).cdf).pvalue < 1e-6
+    together = (standard[:, 1] ** 2 + standard[:, 2] ** 2) / 2
+    assert stats.kstest(together, stats.f(2, prior.degrees).cdf).pvalue > 1e-6, "one scale for all features"
+    assert stats.kstest((standard[:, 0] ** 2 + standard[:, 1] ** 2) / 2, stats.f(2, prior.degrees).cdf).pvalue < 1e-6
     if half_cauchy is not None:
         deviation = np.sqrt(again)
         assert stats.kstest(deviation, stats.halfcauchy(scale=half_cauchy).cdf).pvalue > 1e-6

@@ -115,10 +115,12 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
 
 
 def test_more_rows_than_a_sum_can_hold_are_refused(monkeypatch):
-    assert regression.MOST_ROWS * R**2 < 2**63
-    monkeypatch.setattr(regression, "MOST_ROWS", 49)
+    """Weights below ``LEAST_ROOM`` have room from the start; with larger ones fewer rows do."""
+    monkeypatch.setattr(regression, "MOST_SUM", 49 * regression.LEAST_ROOM * R**2)
     with pytest.raises(DomainError, match="more than 49 rows"):
-        dg.regression_moments(frame(MANY), DESIGN)
+        dg.regression_moments(frame(MANY), DESIGN.with_mean_weight(None))
+    with pytest.raises(DomainError, match="more than 24 rows"):
+        dg.regression_moments(frame(MANY), DESIGN.with_mean_weight(2 * regression.LEAST_ROOM))
 
 
 def test_a_pair_of_arrays_is_a_table_without_names():

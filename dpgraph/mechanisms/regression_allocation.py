@@ -1,0 +1,62 @@
+"""How finely the target's sum of a regression is released: from what is public alone.
+
+Noise on the sums drowns the slopes first, then the target's mean; a prediction worse than that mean is of no use. At
+large n epsilon the mean is known anyway. At small ones a larger weight on its sum makes it known at the price of slopes
+that could not be known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
+from dpgraph.statistics.moments import Moments
+from dpgraph.statistics.regression import MOST_SUM
+from dpgraph.structure.design import RESOLUTION, LinearDesign
+
+#: The deviation of the noise on the target's mean that is aimed at, in halves of the target's bounds.
+WANTED = 0.025
+
+#: The largest weight used, and that where n is private. More hardly lowers the sum's noise: 2 / epsilon is its end.
+LARGEST, WITHOUT_N = 25, 6
+
+
+def weighted_mean(moments: Moments, epsilon: Number, unit: PrivacyUnit) -> Moments:
+    """The same sums, the target's to be released as finely as n and epsilon ask for.
+
+    Args:
+        moments: Of a ``LinearDesign``; one with a ``mean_weight`` of its own, or without an intercept, stays as it is.
+        epsilon: What the release will cost.
+        unit: Whom it protects; under replace n is public and is used.
+    """
+    design = moments.description
+    if not isinstance(design, LinearDesign) or not design.intercept or design.mean_weight is not None:
+        return moments
+    n = moments.sensitive_rows if unit.n_is_public else None
+    return replace(moments, description=design.with_mean_weight(advised_weight(design, exact(epsilon), unit, n)))
+
+
+def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
+    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
+
+    With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
+    sums at the weight c they have anyway.
+
+    Args:
+        design: The columns.
+        epsilon: What the release will cost.
+        unit: Whom it protects.
+        n: The number of rows where it is public.
+
+    >>> design = LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
+    >>> [advised_weight(design, Fraction(1, 10), PrivacyUnit(), n) for n in (1_000, 10_000, 100_000)]
+    [25, 4, 2]
+    """
+    if n is None:
+        return max(design.copies, WITHOUT_N)
+    movement = design.sensitivity(unit) / RESOLUTION**2 / unit.rows_per_person
+    room = WANTED * float(epsilon) * n / math.sqrt(2) / unit.rows_per_person - 2
+    needed = LARGEST if room <= 0 else math.ceil((movement - 2 * design.copies) / room)
+    return max(design.copies, min(LARGEST, needed, MOST_SUM // (RESOLUTION**2 * max(1, n))))
