@@ -74,6 +74,7 @@ _HOMES = {
     "RegressionPrior": "inference.regression_prior",
     "RegressionDraws": "inference.regression_draws",
     "LinearRegressionModel": "models.regression",
+    "SampledRegressionModel": "models.sampled_regression",
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
     "HiddenMarkovModel": "models.hmm",
@@ -137,6 +138,7 @@ __all__ = [
     "RegressionSample",
     "Release",
     "ReleaseError",
+    "SampledRegressionModel",
     "SampledWeights",
     "SeededNoise",
     "UnprovedGuaranteeWarning",
@@ -201,6 +203,7 @@ if TYPE_CHECKING:
     from dpgraph.models.markov_sweeps import sampled_markov_model
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.models.regression import LinearRegressionModel
+    from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import (
         BudgetExceededError,

@@ -432,20 +432,26 @@ def _heard(make: Any) -> tuple[Any, list[str]]:
 @_OUT
 def predict(model: str, rows: str, out: Path) -> None:
     """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
-    prediction, std and the ends of a 90 % interval (linear regression).
+    prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction alone).
     """
     import pandas as pd
 
     from dpgraph.files.documents import load, write_whole
     from dpgraph.models.naive_bayes import NaiveBayes
     from dpgraph.models.regression import LinearRegressionModel
+    from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.records import ReleaseError
     from dpgraph.statistics.codes import encode
 
     _must_be_writable(out, ".csv")
     fitted = load(model)
     if isinstance(fitted, LinearRegressionModel):
-        write_whole(out, fitted.frame(_features(rows, fitted)).to_csv(index=False))
+        write_whole(out, fitted.frame(_features(rows, fitted.draws.design)).to_csv(index=False))
+        _say(f"wrote {out}")
+        return
+    if isinstance(fitted, SampledRegressionModel):
+        table = pd.DataFrame({"prediction": fitted.predict(_features(rows, fitted.design))})
+        write_whole(out, table.to_csv(index=False))
         _say(f"wrote {out}")
         return
     if not isinstance(fitted, NaiveBayes):
@@ -459,7 +465,7 @@ def predict(model: str, rows: str, out: Path) -> None:
     _say(f"wrote {out}")
 
 
-def _features(rows: str, model: Any) -> dict[str, Any]:
+def _features(rows: str, design: Any) -> dict[str, Any]:
     """The features of a file's rows; the target need not be there."""
     import pandas as pd
 
@@ -471,7 +477,7 @@ def _features(rows: str, model: Any) -> dict[str, Any]:
         frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise DomainError(f"{rows} cannot be read ({type(error).__name__})") from None
-    return feature_values(frame, model.draws.design)
+    return feature_values(frame, design)
 
 
 @main.command()

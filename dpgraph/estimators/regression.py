@@ -18,7 +18,9 @@ from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.inference.regression_prior import RegressionPrior
 from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.mechanisms.regression_allocation import weighted_mean
+from dpgraph.mechanisms.regression_sample import RegressionSample
 from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
@@ -27,6 +29,7 @@ from dpgraph.statistics.codes import encode
 from dpgraph.statistics.regression import regression_moments
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
+from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +50,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent.
+            ``"sampler"`` draws weights once in place of sums: it is ``RegressionSample(epsilon, draws=1, radius=1,
+            precision=1, idealized_numerics=True)``, so this word alone asks for idealized numerics: a draw is private
+            for real numbers, which is not proved for floating point. A ``RegressionSample`` value has settings of its
+            own, and must ask for idealized numerics itself. Then ``predict`` takes the mean of the draws, there are no
+            intervals, and ``inference`` and ``draws`` do not count. One draw is as random as epsilon demands: at small
+            epsilon it may predict worse than the target's mean does.
         inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
             to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
         prior: A ``RegressionPrior``; None is a weak one. ``RegressionPrior(typical=...)`` says what the target is
@@ -62,13 +71,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
             first. ``coefficients_`` names them.
         intercept_: The mean of the intercept, in the target's units.
-        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, a DataFrame.
+        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, a DataFrame; of
+            sampled weights the mean alone.
         design_: The columns.
-        release_: The release of noisy sums, with its event and unit.
+        release_: The release of noisy sums, or of sampled weights, with its event and unit.
         privacy_cost_: What the fit cost.
-        posterior_: Draws of weights and noise variance, ``RegressionDraws``.
-        diagnostics_: The chains' worst R-hat and least effective size.
-        model_: The fitted ``LinearRegressionModel``.
+        posterior_: Draws of weights and noise variance, ``RegressionDraws``; not there with sampled weights.
+        diagnostics_: The chains' worst R-hat and least effective size; empty with sampled weights.
+        model_: The fitted ``LinearRegressionModel`` or ``SampledRegressionModel``, which ``save`` writes.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 500, "height": [170.0, 172.0, 174.0] * 500})
@@ -129,36 +139,70 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         elif self.unit is not None and self.unit != budget.unit:
             raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
         moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
-        if isinstance(budget, Budget):
+        if isinstance(budget, Budget) and not isinstance(mechanism, RegressionSample):
             moments = weighted_mean(moments, mechanism.epsilon, budget.unit)
         self.release_ = release(moments, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
-        settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
-        learned = noise_aware_posterior(self.release_, prior=prior, **settings)
-        assert isinstance(learned, RegressionDraws)
-        self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
-        self.model_ = LinearRegressionModel(learned)
-        self.coefficients_ = learned.coefficients()
+        if isinstance(mechanism, RegressionSample):
+            self._keep_sampled()
+        else:
+            self._keep_posterior(prior)
         means = self.coefficients_["mean"].to_numpy()
         self.intercept_, self.coef_ = float(means[0]), means[1:]
         return self
 
+    def _keep_sampled(self) -> None:
+        """Weights as they were drawn; what an earlier fit learned of a posterior goes."""
+        self.__dict__.pop("posterior_", None)
+        self.model_ = SampledRegressionModel(self.release_.value, self.release_.provenance)
+        self.design_ = self.model_.design
+        self.diagnostics_, self.coefficients_ = FrozenMap(()), self.model_.coefficients()
+
+    def _keep_posterior(self, prior: RegressionPrior) -> None:
+        """Weights and variance learned from noisy sums."""
+        settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
+        learned = noise_aware_posterior(self.release_, prior=prior, **settings)
+        assert isinstance(learned, RegressionDraws)
+        self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
+        self.model_, self.coefficients_ = LinearRegressionModel(learned), learned.coefficients()
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The predictive mean of each row, and its standard deviation where asked for, in the target's units."""
+        """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
+
+        Raises:
+            ReleaseError: If a deviation is asked of sampled weights.
+        """
         check_is_fitted(self, "model_")
+        model = self._predictive("return_std=True") if return_std else self.model_
         values = self._values(X)
-        mean = self.model_.predict(values)
-        return (mean, self.model_.deviation(values)) if return_std else mean
+        mean = model.predict(values)
+        return (mean, model.deviation(values)) if return_std else mean
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
-        """The central predictive interval of each row, shape (rows, 2), in the target's units."""
-        check_is_fitted(self, "model_")
-        return self.model_.interval(self._values(X), probability)
+        """The central predictive interval of each row, shape (rows, 2), in the target's units.
+
+        Raises:
+            ReleaseError: If the weights were sampled.
+        """
+        return self._predictive("predict_interval").interval(self._values(X), probability)
 
     def coef_interval(self, probability: float = 0.9) -> pd.DataFrame:
-        """The central credible interval of the intercept and of each coefficient: columns lower and upper."""
+        """The central credible interval of the intercept and of each coefficient: columns lower and upper.
+
+        Raises:
+            ReleaseError: If the weights were sampled.
+        """
+        return self._predictive("coef_interval").draws.coefficients(probability).drop(columns=["mean", "std"])
+
+    def _predictive(self, asked: str) -> Any:
+        """The model, if it knows a spread."""
         check_is_fitted(self, "model_")
-        return self.posterior_.coefficients(probability).drop(columns=["mean", "std"])
+        if isinstance(self.model_, SampledRegressionModel):
+            raise ReleaseError(
+                f"{asked} needs a posterior: sampled weights spread as epsilon demands, and tell of no residual "
+                'variance; use mechanism="laplace"'
+            )
+        return self.model_
 
     def _seed(self) -> int:
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
@@ -173,11 +217,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
         if self.mechanism == "laplace":
             return LaplaceMechanism(exact(self.epsilon))
+        sampler = isinstance(self.mechanism, RegressionSample) or self._word(self.mechanism) == "sampler"
+        if sampler and self.prior is not None:
+            raise ReleaseError("prior is for noisy sums; that of sampled weights is RegressionSample(precision=...)")
         if callable(getattr(self.mechanism, "randomise", None)):
             return self.mechanism
-        if self.mechanism == "sampler":
-            raise ReleaseError('mechanism="sampler" is not there: a posterior draw is no release of sums')
-        raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
+        if sampler:
+            return RegressionSample(exact(self.epsilon), idealized_numerics=True)
+        raise ReleaseError(f'mechanism must be "laplace", "sampler" or a mechanism value; got {self.mechanism!r}')
 
     def _rows(self, X: Any, y: Any) -> tuple[Any, tuple[str, Any]]:
         """The features as a frame, the target's name and its values."""

@@ -22,12 +22,14 @@ from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_networ
 from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import plain_release, release_of
+from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_regression_of
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.inference.draws import PosteriorDraws
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.records import (
     Provenance,
     Release,
@@ -130,6 +132,8 @@ def document(value: Any) -> dict[str, Any]:
             return document(LinearRegressionModel(value))
         case LinearRegressionModel():
             return _head("linear-regression", None, value.provenance, plain_regression(value))
+        case SampledRegressionModel():
+            return _head("sampled-regression", None, value.provenance, plain_sampled_weights(value.drawn))
     raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 
@@ -142,7 +146,7 @@ def value_of(plain: Any) -> Any:
     kind = plain["format"].removeprefix("dpgraph-")
     if kind not in _READERS:
         raise ReleaseError(f"unknown format {plain['format']!r}")
-    if plain["network"] is None and kind not in ("release", "linear-design", "linear-regression"):
+    if plain["network"] is None and kind not in _WITHOUT_NETWORK:
         raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
     return _READERS[kind](plain, None if plain["network"] is None else network_of(plain["network"]))
 
@@ -231,6 +235,8 @@ def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayes
     return NaiveBayesEnsemble(plain["target"], draws)
 
 
+_WITHOUT_NETWORK = ("release", "linear-design", "linear-regression", "sampled-regression")
+
 _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "network": lambda plain, network: network,
     "release": release_of,
@@ -242,4 +248,5 @@ _READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
     "naive-bayes": _naive_bayes,
     "hidden-markov-model": markov_model_of,
     "linear-regression": regression_of,
+    "sampled-regression": sampled_regression_of,
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.files.designs import design_of, plain_design
-from dpgraph.files.plain import tables_of
+from dpgraph.files.plain import provenance_of, tables_of
+from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.records import Provenance, ReleaseError
 from dpgraph.structure.sampled_weights import SampledWeights
 
@@ -32,3 +33,15 @@ def sampled_weights_of(plain: dict[str, Any], provenance: Provenance) -> Sampled
     if sum(selection.draws for selection in provenance.event.selections) != len(drawn.weights):
         raise ReleaseError("the draws are not as many as the event made")
     return drawn
+
+
+def sampled_regression_of(plain: dict[str, Any], network: None = None) -> SampledRegressionModel:
+    """A model from the body of its weights and the provenance beside it.
+
+    Raises:
+        ReleaseError, NetworkError: If the parts do not fit.
+    """
+    provenance = provenance_of(plain)
+    if network is not None or provenance is None or plain["kind"] != "sampled-weights":
+        raise ReleaseError("a sampled regression has an event and weights, and no network")
+    return SampledRegressionModel(sampled_weights_of(plain, provenance), provenance)

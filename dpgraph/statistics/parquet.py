@@ -20,6 +20,9 @@ SUFFIXES = (".parquet", ".pq")
 #: Small row groups of one file are read together up to about so many rows.
 PIECE_ROWS = 1 << 19
 
+#: Bytes of a column read at once: a row group is decoded as it streams, where it would be fetched whole.
+BUFFER = 1 << 20
+
 
 class Piece(NamedTuple):
     """Some row groups of one file; how many rows they hold is as sensitive as the number of rows."""
@@ -62,10 +65,11 @@ def read(piece: Piece, domain: Domain, *, threads: bool = False) -> Iterator[Bat
             require(file.schema_arrow.names, domain, path.name)
             text = [name for name in domain.names if _is_text(file.schema_arrow.field(name).type)]
             footer = file.metadata
-        with pq.ParquetFile(path, metadata=footer, read_dictionary=text) as file:
+        settings: Any = {"read_dictionary": text, "buffer_size": BUFFER, "pre_buffer": False}
+        with pq.ParquetFile(path, metadata=footer, **settings) as file:
             for row_group in piece.row_groups:
-                settings: Any = {"row_groups": [row_group], "columns": list(domain.names), "use_threads": threads}
-                for batch in file.iter_batches(batch_rows(domain), **settings):
+                wanted: Any = {"row_groups": [row_group], "columns": list(domain.names), "use_threads": threads}
+                for batch in file.iter_batches(batch_rows(domain), **wanted):
                     yield select_columns(batch, domain, path.name)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         failure = type(error).__name__

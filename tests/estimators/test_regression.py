@@ -1,5 +1,6 @@
 """The scikit-learn face of regression: its protocol, what it spends and when, and what it refuses before it spends."""
 
+import json
 import math
 import pickle
 import warnings
@@ -155,7 +156,10 @@ BAD = [
     ({"epsilon": 4}, dg.BudgetExceededError, "costs epsilon 4"),
     ({"inference": "exact"}, dg.ReleaseError, "inference"),
     ({"mechanism": "gauss"}, dg.ReleaseError, "mechanism"),
-    ({"mechanism": "sampler"}, dg.ReleaseError, "sampler"),
+    ({"mechanism": "sampler", "prior": dg.RegressionPrior()}, dg.ReleaseError, "precision"),
+    ({"mechanism": "sampler", "epsilon": 0}, dg.ReleaseError, "epsilon"),
+    ({"mechanism": dg.RegressionSample(1)}, dg.ReleaseError, "idealized_numerics=True"),
+    ({"mechanism": dg.RegressionSample(4, idealized_numerics=True)}, dg.BudgetExceededError, "costs epsilon 4"),
     ({"prior": 1.0}, dg.ReleaseError, "prior"),
     ({"prior": dg.RegressionPrior(typical=101)}, dg.ReleaseError, "typical"),
     ({"draws": 0}, dg.ReleaseError, "draws"),
@@ -211,3 +215,60 @@ def test_what_lies_outside_the_bounds_counts_as_the_bound():
         X.assign(age=X["age"].mask(X["age"] > 50, 60)), (Y * 10).clip(0, 100)
     )
     assert np.array_equal(far.coef_, near.coef_)
+
+
+def sampled(**settings):
+    return dg.PrivateLinearRegression(BOUNDS, (0, 100), **{"mechanism": "sampler", "epsilon": 1000} | settings)
+
+
+def test_sampled_weights_predict_by_their_mean():
+    """At epsilon 1000 the truncation binds no more than noise does: near what least squares finds on 800 rows."""
+    mechanism = dg.RegressionSample(1000, draws=7, idealized_numerics=True)
+    made = sampled(mechanism=mechanism, noise=dg.SeededNoise(1)).fit(X, Y)
+    each = made.release_.value.coefficients()
+    assert len(made.release_.value.weights) == 7
+    assert np.allclose(made.coef_, [each["age"].mean(), each["sex=M"].mean()])
+    by_hand = made.intercept_ + made.coef_[0] * X["age"] + made.coef_[1] * (X["sex"] == "M")
+    assert made.predict(X) == pytest.approx(by_hand.clip(0, 100).to_numpy())
+    assert list(made.coefficients_.index) == ["intercept", "age", "sex=M"]
+    assert list(made.coefficients_.columns) == ["mean"]
+    least = np.linalg.lstsq(np.column_stack([np.ones(800), X["age"], X["sex"] == "M"]), Y, rcond=None)[0]
+    assert made.coef_ == pytest.approx(least[1:], rel=0.1)
+    assert str(made.privacy_cost_) == "epsilon 1000 (pure)"
+
+
+def test_the_word_sampler_is_one_draw_whose_event_says_idealized():
+    made = sampled(epsilon="0.5").fit(X, Y)
+    assert "idealized numerics" in made.release_.event.mechanism
+    assert (len(made.release_.value.weights), made.release_.value.radius, made.release_.value.precision) == (1, 1, 1)
+    assert str(made.privacy_cost_) == "epsilon 0.5 (pure)"
+    assert ((made.predict(X) >= 0) & (made.predict(X) <= 100)).all()
+
+
+def test_sampled_weights_have_no_intervals():
+    made = sampled().fit(X, Y)
+    for ask in (lambda: made.predict(X, return_std=True), lambda: made.predict_interval(X), made.coef_interval):
+        with pytest.raises(dg.ReleaseError, match="residual variance"):
+            ask()
+
+
+def test_a_second_fit_leaves_nothing_of_the_first():
+    made = dg.PrivateLinearRegression(**PLAIN).fit(X, Y).set_params(mechanism="sampler").fit(X, Y)
+    assert not hasattr(made, "posterior_")
+    assert not made.diagnostics_
+    assert made.set_params(mechanism="laplace").fit(X, Y).predict_interval(X).shape == (800, 2)
+
+
+def test_sampled_weights_are_saved_and_loaded(tmp_path):
+    made = sampled().fit(X, Y)
+    dg.save(made.model_, tmp_path / "m.json")
+    again = dg.load(tmp_path / "m.json")
+    assert isinstance(again, dg.SampledRegressionModel)
+    assert again.provenance == made.release_.provenance
+    codes = {"age": X["age"], "sex": X["sex"] == "M"}
+    assert np.array_equal(again.predict(codes), made.predict(X))
+    for broken in ({"weights": []}, {"kind": "counts"}, {"radius": 0}, {"event": None}):
+        plain = json.loads((tmp_path / "m.json").read_text())
+        (tmp_path / "b.json").write_text(json.dumps(plain | broken))
+        with pytest.raises(dg.ReleaseError):
+            dg.load(tmp_path / "b.json")

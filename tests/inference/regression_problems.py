@@ -38,6 +38,8 @@ def features(design, n, rng):
 def parameters(design, prior, x, rng):
     """Weights and variance from the prior."""
     variance = prior.rate / rng.standard_gamma(prior.shape)
+    if prior.half_cauchy is not None:
+        variance = (prior.half_cauchy * rng.standard_cauchy()) ** 2
     tails = np.ones(x.shape[1])
     if np.isfinite(prior.degrees):
         own, common = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, 2))

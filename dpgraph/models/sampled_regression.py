@@ -1,0 +1,69 @@
+"""Predictions of a linear regression whose weights were drawn privately: their mean, and no spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.regression_draws import scaled_columns
+from dpgraph.privacy.records import Provenance
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.sampled_weights import SampledWeights
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRegressionModel:
+    """A linear regression by the mean of weights drawn through ``RegressionSample``.
+
+    Its draws spread with epsilon, and tell of no residual variance: so there are no intervals here.
+
+    Attributes:
+        drawn: The released weights.
+        provenance: The release they left through.
+    """
+
+    drawn: SampledWeights
+    provenance: Provenance | None = None
+
+    @property
+    def design(self) -> LinearDesign:
+        """The columns and the target, with their public bounds."""
+        return self.drawn.design
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features, in order."""
+        return tuple(self.design.features)
+
+    @property
+    def target(self) -> str:
+        """What is predicted."""
+        return self.design.target
+
+    def coefficients(self) -> pd.DataFrame:
+        """The mean over draws of the intercept and each coefficient, in the units of the rows: a column mean."""
+        import pandas as pd
+
+        drawn = self.drawn.coefficients()
+        return pd.DataFrame({"mean": [float(values.mean()) for values in drawn.values()]}, index=pd.Index(list(drawn)))
+
+    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+        """The prediction of each row by the mean of the draws, cut at the target's bounds, in its units.
+
+        Args:
+            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+
+        Raises:
+            ReleaseError: If a feature is missing, or holds nulls that have no declared meaning.
+        """
+        scaled = scaled_columns(self.design, values) @ self.drawn.weights.mean(axis=0)
+        return self.design.bounds.middle + self.design.bounds.half * np.clip(scaled, -1.0, 1.0)
