@@ -173,7 +173,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ReleaseError: If a deviation is asked of sampled weights.
         """
         check_is_fitted(self, "model_")
-        model = self._predictive("return_std=True") if return_std else self.model_
+        model: Any = self._predictive("return_std=True") if return_std else self.model_
         values = self._values(X)
         mean = model.predict(values)
         return (mean, model.deviation(values)) if return_std else mean
