@@ -615,6 +615,16 @@ def test_a_regression_is_fitted_and_predicts_as_the_library_does(neighbours):
         pd.testing.assert_frame_equal(predicted, expected)
 
 
+def test_sampled_weights_predict_without_a_spread():
+    frame = pay_rows()
+    fitted = dg.PrivateLinearRegression({"age": (18, 90), "sex": ["F", "M"]}, (0, 100), 5, mechanism="sampler")
+    fitted.fit(frame[["age", "sex"]], frame["pay"])
+    dg.save(fitted.model_, "drawn.json")
+    run("predict", "drawn.json", "pay.csv", "--out", "p.csv")
+    expected = pd.DataFrame({"prediction": fitted.predict(frame[["age", "sex"]])})
+    pd.testing.assert_frame_equal(pd.read_csv("p.csv"), expected)
+
+
 def test_a_regression_as_json_and_dry():
     pay_rows()
     table = json.loads(fit_regression("--json", "--typical", "45").stdout)
