@@ -65,23 +65,6 @@ def test_calibration_at_length(features, n, epsilon, settings, how):
     assert (naive > critical).all()
 
 
-@pytest.mark.slow
-def test_a_half_cauchy_deviation_is_calibrated():
-    """SBC, 300 regressions: KS distances as above. Deviations differ a thousandfold, and chains that run together share
-    a step size, so ten problems of like released y'y do; all at once, coverage at 90 % falls to .7."""
-    design, rng, prior = LinearDesign(TWO, "y", (0, 1)), np.random.default_rng(1), RegressionPrior(half_cauchy=0.3)
-    scale = design.sensitivity(PrivacyUnit("replace")) / RESOLUTION**2 / 0.5
-    made = sorted((simulated(design, prior, 1000, scale, rng) for _ in range(300)), key=lambda one: one[0].values[-1])
-    found = []
-    for start in range(0, 300, 10):
-        part = made[start : start + 10]
-        draws = solved(design, prior, [one for one, _ in part], rng, draws=50, burn_in=400, thin=8)
-        found.append(ranks(draws, np.stack([one for _, one in part]), rng))
-    distances = np.array([stats.kstest(u, "uniform").statistic for u in np.concatenate(found).T])
-    print(f"half-Cauchy KS {distances.round(3)} critical {stats.kstwo(300).isf(0.05):.3f}")
-    assert (distances < stats.kstwo(300).isf(0.05)).all()
-
-
 @pytest.mark.parametrize("settings", [{"half_cauchy": 0.3}, {"degrees": 3.0}, {"half_cauchy": 0.2, "degrees": 5.0}])
 def test_hyperparameters_leave_the_prior_as_it_is(settings):
     """Draw variance and weights from the prior, hyperparameters given these, and both again given hyperparameters:
