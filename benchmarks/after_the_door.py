@@ -53,7 +53,7 @@ def naive_bayes(rows: int, repeat: int) -> None:
     theirs = CategoricalNB().fit(matrix, labels)
     domain = dg.Domain.of({"label": [0, 1], **{f"x{k}": range(4) for k in range(20)}})
     network = dg.naive_bayes_network(domain, "label")
-    tables = {f"x{k}": np.exp(log.T) for k, log in enumerate(theirs.feature_log_prob_)}
+    tables: Any = {f"x{k}": np.exp(log.T) for k, log in enumerate(theirs.feature_log_prob_)}
     learned = dg.Probabilities(network, {"label": np.exp(theirs.class_log_prior_), **tables})
     mine, ensemble = dg.NaiveBayes("label", learned), dg.NaiveBayesEnsemble("label", (learned,) * 100)
     codes = {f"x{k}": np.ascontiguousarray(matrix[:, k]) for k in range(20)}
@@ -94,7 +94,7 @@ def large(rows: int, repeat: int) -> None:
     network = learned.network
     codes = sample_codes(learned, rows, np.random.default_rng(0))
     counts = dg.count(dg.sample_rows(learned, rows // 10, np.random.default_rng(1)), network)
-    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    release: Any = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
     fourier = dg.release(counts, dg.FourierMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
     tables = [table.astype(np.int64) for table in release.value.tables.values()]
     real = [table.astype(float) for table in tables]
