@@ -3,7 +3,9 @@
 The yardstick is memcpy, np.copyto of the codes. Each line is the best of several runs, the median in brackets. A peer
 that is not installed is skipped with a line; polars, duckdb and numba are no dependencies of dpgraph.
 
-    python benchmarks/counting.py [--rows 10000000] [--repeat 5]
+    python benchmarks/counting.py [--rows 10000000] [--repeat 5] [--figures]
+
+With --figures it only measures growth by rows, variables and cells, and saves docs/figures/growth_*.png (matplotlib).
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -27,18 +31,24 @@ import pyarrow as pa
 import dpgraph as dg
 from dpgraph.statistics.codes import Codes, encoded_batches
 from dpgraph.statistics.contingency import add_tables, processors
+from dpgraph.structure.frozen import FrozenMap
 
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "polars", "duckdb", "pgmpy", "scikit-learn")
 
 
 @click.command()
 @click.option("--rows", default=10_000_000, show_default=True, help="Rows of alarm; the others take a tenth.")
 @click.option("--repeat", default=5, show_default=True)
-def main(rows: int, repeat: int) -> None:
+@click.option("--figures", is_flag=True, help="Only measure growth, with a tenth of the rows, and save its figures.")
+def main(rows: int, repeat: int, figures: bool) -> None:
     """Prints one table for each question."""
     found = [f"{name} {release}" for name in PACKAGES if (release := _version(name))]
     machine = f"{processors()} processors, Python {platform.python_version()}"
     print(f"{time.strftime('%Y-%m-%d')}, {machine}, {', '.join(found)}")
+    if figures:
+        growth_figures(rows // 10, repeat)
+        return
     codes_to_counts("alarm", rows, repeat, peers=True)
     codes_to_counts("pigs", rows // 10, repeat)
     codes_to_counts("munin", rows // 10, repeat)
@@ -148,6 +158,65 @@ def growth(rows: int, repeat: int) -> None:
             times.append(best(partial(counted, codes, network, fast), repeat)[0] / n * 1e9)
         shown = " / ".join(f"{ns:.1f}" for ns in times)
         print(f"  {name:11s} {n:9d} rows, {len(codes.columns):4d} variables, {network.cell_count:6d} cells: {shown}")
+
+
+def growth_figures(rows: int, repeat: int) -> None:
+    """Time and memory against rows, variables and cells, each with the other two fixed; one figure of each."""
+    from matplotlib.figure import Figure
+
+    steps = [n for n in (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000) if n <= rows]
+    cases = {
+        f"rows (30 variables, {chain(30).cell_count} cells)": [(n, chain(30), n) for n in steps],
+        f"variables ({rows // 10} rows, 9 cells each)": [
+            (v, chain(v), rows // 10) for v in (3, 10, 30, 100, 300, 1000)
+        ],
+        f"cells ({rows // 10} rows, one family)": [(2**k, one_family(k), rows // 10) for k in range(1, 22, 2)],
+    }
+    ways = {"numpy": False, "numba": True} if _version("numba") else {"numpy": False}
+    time_figure, memory_figure = Figure(figsize=(11, 3.4)), Figure(figsize=(11, 3.4))
+    for panel, (label, networks) in enumerate(cases.items()):
+        found = {way: [growth_of(network, n, fast, repeat) for _, network, n in networks] for way, fast in ways.items()}
+        at = [x for x, _, _ in networks]
+        for figure, unit, values in ((time_figure, "seconds", 0), (memory_figure, "MB besides the codes", 1)):
+            axes = figure.add_subplot(1, 3, panel + 1, xscale="log", yscale="log", xlabel=label, ylabel=unit)
+            for way, measured in found.items():
+                axes.plot(at, [pair[values] for pair in measured], marker=".", label=way)
+            axes.legend(fontsize=8)
+        for way, measured in found.items():
+            print(
+                f"{label}, {way}: "
+                + ", ".join(f"{x}: {s:.4g} s {m:.3g} MB" for x, (s, m) in zip(at, measured, strict=True))
+            )
+    for name, figure in (("time", time_figure), ("memory", memory_figure)):
+        figure.tight_layout()
+        figure.savefig(FIGURES / f"growth_{name}.png", dpi=110)
+        print(f"saved docs/figures/growth_{name}.png")
+
+
+def growth_of(network: dg.Network, rows: int, fast: bool, repeat: int) -> tuple[float, float]:
+    """Seconds to count random rows, and the most memory besides the codes, in MB, the counts included."""
+    rng = np.random.default_rng(4)
+    sizes = network.domain.sizes
+    codes = Codes(network.domain, FrozenMap((v, rng.integers(0, k, rows, np.uint8)) for v, k in sizes.items()))
+    seconds = best(partial(counted, codes, network, fast), repeat)[0]
+    tracemalloc.start()
+    counted(codes, network, fast)
+    memory = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return seconds, memory
+
+
+def chain(variables: int) -> dg.Network:
+    """Variables of three levels, each the parent of the next."""
+    names = [f"v{i}" for i in range(variables)]
+    parents = {name: [before] for before, name in pairwise(names)}
+    return dg.Network.of(dict.fromkeys(names, range(3)), parents)
+
+
+def one_family(variables: int) -> dg.Network:
+    """Binary variables, all but the first parents of it."""
+    names = [f"v{i}" for i in range(variables)]
+    return dg.Network.of(dict.fromkeys(names, (0, 1)), {names[0]: names[1:]})
 
 
 def encoding(rows: int, repeat: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 
@@ -24,18 +25,17 @@ def sample_codes(
 ) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
     """Ancestral sampling: level positions of n synthetic rows, parents before children."""
     network = probabilities.network
-    cumulative = {name: np.cumsum(_rows(probabilities.table(name)), axis=1) for name in network.order}
+    thresholds = {name: _thresholds(probabilities.table(name)) for name in network.order}
     codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
     for start in range(0, n, BLOCK):
-        stop = min(n, start + BLOCK)
+        part = {name: column[start : start + BLOCK] for name, column in codes.items()}
         for name in network.order:
-            row = _row_index(network, name, {parent: codes[parent][start:stop] for parent in network.parents[name]})
-            levels, uniform = cumulative[name], rng.random(stop - start)
-            code = np.zeros(stop - start, np.int64)
-            for level in range(levels.shape[1] - 1):
-                column = np.ascontiguousarray(levels[:, level])
-                code += uniform >= (column[row] if row is not None else column[0])
-            codes[name][start:stop] = code
+            row = _row_index(network, name, part)
+            uniform = rng.random(len(part[name]))
+            code = np.zeros(len(uniform), part[name].dtype)
+            for threshold in thresholds[name]:
+                code += uniform >= (threshold[0] if row is None else threshold.take(row, mode="clip"))
+            part[name][:] = code
     return codes
 
 
@@ -69,15 +69,50 @@ def sample_rows(
 
 
 def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """The natural log of each encoded row's probability, in nats; -inf where the network excludes the row."""
+    """The natural log of each encoded row's probability, in nats; -inf where the network excludes the row.
+
+    Raises:
+        DomainError: If a column of codes is missing, out of bounds or of another length.
+    """
     network = probabilities.network
-    total = np.zeros(len(codes[network.domain.names[0]]))
     with np.errstate(divide="ignore"):
-        for name in network.domain.names:
-            row = _row_index(network, name, codes)
-            log_table = np.log(_rows(probabilities.table(name)))
-            total += log_table[0 if row is None else row, codes[name]]
+        flat = {name: np.log(_rows(probabilities.table(name))).ravel() for name in network.domain.names}
+    columns = checked_columns(codes, network.domain.sizes)
+    total = np.zeros(len(columns[network.domain.names[0]]))
+    for start in range(0, len(total), BLOCK):
+        part = {name: column[start : start + BLOCK] for name, column in columns.items()}
+        for name, table in flat.items():
+            cell = part[name].astype(np.intp)
+            row = _row_index(network, name, part)
+            if row is not None:
+                cell += row * network.domain.sizes[name]
+            total[start : start + BLOCK] += table.take(cell, mode="clip")
     return total
+
+
+def checked_columns(codes: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, npt.NDArray[np.integer[Any]]]:
+    """The codes of some variables, refused where they are no level positions: the position of a cell would hide that.
+
+    Raises:
+        DomainError: If a column is missing, is not whole numbers below its number of levels, or is not as long as the
+            first of ``codes``.
+    """
+    rows = len(next(iter(codes.values()))) if codes else 0
+    columns: dict[str, npt.NDArray[np.integer[Any]]] = {}
+    for name, levels in sizes.items():
+        if name not in codes:
+            raise DomainError(f"the codes of {name!r} are missing")
+        column = columns[name] = np.asarray(codes[name])
+        if column.shape != (rows,):
+            raise DomainError(f"the codes of {name!r} must be one column of {rows} rows; got shape {column.shape}")
+        if rows and (column.dtype.kind not in "iu" or column.min() < 0 or column.max() >= levels):
+            raise DomainError(f"the codes of {name!r} must be whole numbers from 0 to {levels - 1}")
+    return columns
+
+
+def _thresholds(table: Reals) -> Reals:
+    """The cumulative probability of each level but the last, shape (levels - 1, parent configurations)."""
+    return np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
 
 
 def _rows(table: Reals) -> Reals:
@@ -85,10 +120,13 @@ def _rows(table: Reals) -> Reals:
     return np.ascontiguousarray(table.reshape(table.shape[0], -1).T)
 
 
-def _row_index(network: Network, name: str, codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64] | None:
+def _row_index(network: Network, name: str, codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp] | None:
     """The parent configuration of each row; None without parents."""
-    row: npt.NDArray[np.int64] | None = None
+    row: npt.NDArray[np.intp] | None = None
     for parent in network.parents[name]:
-        column = codes[parent].astype(np.int64)
-        row = column if row is None else row * network.domain.sizes[parent] + column
+        if row is None:
+            row = codes[parent].astype(np.intp)
+        else:
+            row *= network.domain.sizes[parent]
+            row += codes[parent]
     return row

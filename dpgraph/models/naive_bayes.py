@@ -6,7 +6,7 @@ With independent Dirichlet posteriors the predictive probability of a label is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
@@ -58,19 +59,29 @@ class NaiveBayes:
     def _log_tables(self) -> dict[str, Reals]:
         with np.errstate(divide="ignore"):
             names = self.probabilities.network.domain.names
-            return {name: np.ascontiguousarray(np.log(self.probabilities.table(name))) for name in names}
+            return {name: np.log(self.probabilities.table(name)) for name in names}
 
     def predict_log_joint(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """ln P(label, features) of each encoded row, shape (rows, labels)."""
-        rows = len(next(iter(codes.values()))) if codes else 0
-        total = np.tile(self._log_tables[self.target], (rows, 1))
-        for name in self.features:
-            total += self._log_tables[name][codes[name]]
-        return total
+        """ln P(label, features) of each encoded row, shape (rows, labels).
+
+        Raises:
+            DomainError: If the codes of a feature are missing, out of bounds or of another length.
+        """
+        return _rows_of(self._scores(codes), len(self._log_tables[self.target]), codes)
 
     def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible."""
-        return _normalised(self.predict_log_joint(codes))
+        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
+        return _rows_of(blocks, len(self._log_tables[self.target]), codes)
+
+    def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
+        """Blocks of ln P(label, features), shape (labels, rows of the block)."""
+        tables = {name: self._log_tables[name] for name in self.features}
+        return label_scores(self._log_tables[self.target], tables, codes)
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,8 @@ class NaiveBayesEnsemble:
         draws: The tables, or their release.
 
     Raises:
-        NetworkError: If there are no draws, or a network is not a naive Bayes network of that target.
+        NetworkError: If there are no draws, or the network of one is not a naive Bayes network of that target or
+            differs from that of another.
 
     >>> network = naive_bayes_network(Domain.of({"spam": [0, 1], "word": [0, 1]}), "spam")
     >>> draw = Probabilities(network, {"spam": [0.5, 0.5], "word": [[0.9, 0.2], [0.1, 0.8]]})
@@ -104,6 +116,8 @@ class NaiveBayesEnsemble:
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "draws", tuple(value))
         _ = self._members
+        if any(draw.network != value[0].network for draw in value):
+            raise NetworkError("the draws of an ensemble must be tables of one network")
 
     @cached_property
     def _members(self) -> tuple[NaiveBayes, ...]:
@@ -115,17 +129,63 @@ class NaiveBayesEnsemble:
         return self._members[0].features
 
     def predict_log_joint(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """ln of the average over the draws of P(label, features), shape (rows, labels)."""
-        joint = [member.predict_log_joint(codes) for member in self._members]
-        return np.logaddexp.reduce(joint, axis=0) - np.log(len(joint))
+        """ln of the average over the draws of P(label, features), shape (rows, labels).
+
+        Raises:
+            DomainError: If the codes of a feature are missing, out of bounds or of another length.
+        """
+        return _rows_of(self._scores(codes), self._labels, codes)
 
     def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible."""
-        return _normalised(self.predict_log_joint(codes))
+        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
+        return _rows_of(blocks, self._labels, codes)
+
+    @property
+    def _labels(self) -> int:
+        return self.draws[0].network.domain.sizes[self.target]
+
+    @cached_property
+    def _log_tables(self) -> dict[str, Reals]:
+        """The members' log tables side by side: every label of every draw is a column."""
+        members = [member._log_tables for member in self._members]
+        return {name: np.concatenate([tables[name] for tables in members], axis=-1) for name in members[0]}
+
+    def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
+        """Blocks of ln of the average joint probability, shape (labels, rows of the block)."""
+        tables = {name: self._log_tables[name] for name in self.features}
+        for block, scores in label_scores(self._log_tables[self.target], tables, codes):
+            yield block, _log_mean(scores.reshape(len(self.draws), self._labels, -1))
 
 
-def _normalised(log_joint: Reals) -> Reals:
-    """Rows of log weights as probabilities; uniform where every weight is 0."""
-    top = log_joint.max(axis=1, keepdims=True)
-    weight = np.exp(np.where(np.isneginf(top), 0.0, log_joint - np.where(np.isneginf(top), 0.0, top)))
-    return weight / weight.sum(axis=1, keepdims=True)
+def _rows_of(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+    """Blocks of shape (labels, rows) as one array of shape (rows, labels)."""
+    found = np.empty((len(next(iter(codes.values()))) if codes else 0, labels))
+    for block, scores in blocks:
+        found[block] = scores.T
+    return found
+
+
+def _log_mean(scores: Reals) -> Reals:
+    """ln of the average over axis 0 of exp(scores)."""
+    top = scores.max(axis=0)
+    top[np.isneginf(top)] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(scores - top).mean(axis=0)) + top
+
+
+def _normalised(scores: Reals) -> Reals:
+    """Columns of log weights as probabilities, in place; uniform where every weight is 0."""
+    top = scores.max(axis=0)
+    impossible = np.isneginf(top)
+    if impossible.any():
+        top[impossible] = 0.0
+        scores[:, impossible] = 0.0
+    scores -= top
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=0)
+    return scores

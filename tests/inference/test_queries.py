@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpgraph as dg
-from dpgraph.inference.queries import log_likelihood, sample_codes
+from dpgraph.inference.queries import BLOCK, checked_columns, log_likelihood, sample_codes
 from dpgraph.privacy.records import Event, Release
 from tests.strategies import joint, networks, probabilities
 
@@ -134,3 +134,50 @@ def test_wide_columns_do_not_wrap():
     assert log_likelihood(learned, codes)[0] == pytest.approx(-2 * math.log(300) + math.log(0.125))
     rows = dg.sample_rows(learned, 1000, np.random.default_rng(0))
     assert rows["a"].astype(int).max() > 255
+
+
+def test_the_log_likelihood_of_more_rows_than_a_block():
+    """The last block is ragged; codes are of narrow, wide and signed types."""
+    codes = sample_codes(LEARNED, BLOCK + 77, np.random.default_rng(4))
+    mixed = {"a": codes["a"].astype(np.int64), "b": codes["b"].astype(np.int8), "c": codes["c"]}
+    table = joint(LEARNED)
+    expected = np.log(table[tuple(codes[name].astype(int) for name in LEARNED.network.domain.names)])
+    np.testing.assert_allclose(log_likelihood(LEARNED, mixed), expected, rtol=1e-9)
+
+
+def test_sampled_codes_are_narrow_and_a_draw_is_the_inverse_of_the_cumulative_table():
+    """A uniform number u gives the first level whose cumulative probability is above u: one number a row and variable,
+    variables in the network's order."""
+    codes = sample_codes(LEARNED, 500, np.random.default_rng(6))
+    assert all(column.dtype == np.uint8 for column in codes.values())
+    rng = np.random.default_rng(6)
+    drawn = {}
+    for name in LEARNED.network.order:
+        uniform, table = rng.random(500), LEARNED.table(name)
+        parents = LEARNED.network.parents[name]
+        drawn[name] = [
+            next(k for k in range(len(table)) if u < table[: k + 1].sum(axis=0)[*(drawn[p][i] for p in parents)])
+            for i, u in enumerate(uniform)
+        ]
+        assert codes[name].tolist() == drawn[name]
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [
+        (np.array([0, 3]), "'a' must be whole numbers from 0 to 2"),
+        (np.array([0, -1]), "'a' must be whole numbers from 0 to 2"),
+        (np.array([0.0, 1.0]), "'a' must be whole numbers from 0 to 2"),
+        (np.array([0]), r"'a' must be one column of 2 rows; got shape \(1,\)"),
+        (None, "'a' are missing"),
+    ],
+)
+def test_codes_that_are_no_level_positions_are_refused(column, match):
+    codes = {"c": np.array([0, 1]), "b": np.array([3, 3])} | ({} if column is None else {"a": column})
+    with pytest.raises(dg.DomainError, match=match):
+        log_likelihood(LEARNED, codes)
+
+
+def test_no_rows_are_no_refusal():
+    assert log_likelihood(LEARNED, {name: np.zeros(0) for name in "abc"}).shape == (0,)
+    assert checked_columns({}, {}) == {}

@@ -61,3 +61,38 @@ def test_an_ensemble_needs_a_naive_bayes_network():
     other = dg.Probabilities(dg.Network.of({"y": [0, 1], "a": [0, 1]}, {}), {"y": [0.5, 0.5], "a": [0.5, 0.5]})
     with pytest.raises(dg.NetworkError, match="not a naive Bayes network"):
         NaiveBayesEnsemble("y", (other,))
+
+
+def test_an_ensemble_is_of_one_network():
+    def made(levels):
+        network = dg.naive_bayes_network({"y": [0, 1], "a": levels}, "y")
+        size = len(levels)
+        return dg.Probabilities(network, {"y": [0.5, 0.5], "a": np.full((size, 2), 1 / size)})
+
+    with pytest.raises(dg.NetworkError, match="tables of one network"):
+        NaiveBayesEnsemble("y", (made([0, 1]), made([0, 1, 2])))
+
+
+def test_many_rows_and_draws_with_impossible_ones_average_the_joint():
+    """More rows than a block, so features are packed; where no draw allows the features, every label is as likely."""
+    rng = np.random.default_rng(8)
+    made = []
+    for _ in range(30):
+        tables = {
+            "y": rng.dirichlet(np.ones(3)),
+            "a": rng.dirichlet(np.ones(2), 3).T,
+            "b": rng.dirichlet(np.ones(3), 3).T,
+        }
+        tables["b"][2] = 0
+        tables["b"] /= tables["b"].sum(axis=0)
+        made.append(dg.Probabilities(NETWORK, tables))
+    codes = {"a": rng.integers(0, 2, 3000), "b": rng.integers(0, 3, 3000)}
+    joint = np.mean([d.table("y") * d.table("a")[codes["a"]] * d.table("b")[codes["b"]] for d in made], axis=0)
+    possible = codes["b"] < 2
+    model = NaiveBayesEnsemble("y", tuple(made))
+    answer = model.predict_proba(codes)
+    expected = joint[possible] / joint[possible].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(answer[possible], expected)
+    np.testing.assert_allclose(answer[~possible], 1 / 3)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(model.predict_log_joint(codes), np.log(joint), rtol=1e-9)
