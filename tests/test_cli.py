@@ -253,7 +253,7 @@ def test_a_fitted_model_is_a_network_to_query_and_sample():
 def test_a_missing_feature_file_or_another_model_cannot_predict():
     release()
     model()
-    assert "not a naive Bayes model" in run("predict", "m.json", "rows.csv", "--out", "p.csv", code=1).stderr
+    assert "m.json predicts nothing row by row" in run("predict", "m.json", "rows.csv", "--out", "p.csv", code=1).stderr
     assert "cannot be read" in run("predict", "none.json", "rows.csv", "--out", "p.csv", code=1).stderr
     run("fit", "naive-bayes", "rows.csv", "--domain", "n.toml", "--target", "sex", "--epsilon", "1", "--out", "nb.json")
     assert "no file none.csv" in run("predict", "nb.json", "none.csv", "--out", "p.csv", code=1).stderr

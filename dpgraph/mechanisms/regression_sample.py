@@ -16,7 +16,7 @@ from dpgraph.mechanisms.truncated_gaussian import draw_ball_gaussian
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.statistics.moments import Moments
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.sampled_weights import SampledWeights, check_positive, largest_row
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
@@ -123,7 +123,7 @@ class RegressionSample:
         design = statistics.description
         assert isinstance(design, LinearDesign)
         temperature, norm = self.temperature(design, unit), math.sqrt(largest_row(design))
-        sums = statistics.sensitive_sums.astype(np.float64) * np.array(design.steps)
+        sums = statistics.sensitive_sums / RESOLUTION**2
         products = design.matrix(sums, statistics.sensitive_rows)
         gram, linear = products[:-1, :-1] / norm**2 / temperature, products[:-1, -1] / norm / temperature
         drawn = draw_ball_gaussian(noise, gram, self.precision, linear, self.radius, self.draws)

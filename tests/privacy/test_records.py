@@ -41,7 +41,16 @@ NOT_EPSILONS = [
     "0",
     "-0.1",
 ]
-NOT_EPSILONS += ["1/0", np.nan, np.bool_(True), "1e999", "1e-999", [1], object(), "1" * 200]
+NOT_EPSILONS += [
+    "1/0",
+    np.nan,
+    np.bool_(True),
+    "1e999",
+    "1e-999",
+    [1],
+    pytest.param(object(), id="object()"),
+    "1" * 200,
+]
 
 
 @pytest.mark.parametrize("value", NOT_EPSILONS, ids=repr)

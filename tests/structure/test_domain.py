@@ -147,12 +147,12 @@ def test_the_code_of_a_public_value_is_its_position(variable, data):
         assert variable.code(value) == (known[0] if known else None)
 
 
-@pytest.mark.parametrize("value", [None, NAN, True, [1], object()], ids=repr)
+@pytest.mark.parametrize("value", [None, NAN, True, [1], pytest.param(object(), id="object()")], ids=repr)
 def test_what_is_neither_a_number_nor_a_bin_has_no_code(value):
     assert dg.Bins([0, 1]).code(value) is None
 
 
-@pytest.mark.parametrize("value", [None, [1], object(), b"a"], ids=repr)
+@pytest.mark.parametrize("value", [None, [1], pytest.param(object(), id="object()"), b"a"], ids=repr)
 def test_what_is_no_level_has_no_code(value):
     assert dg.Categories(["a"]).code(value) is None
 

@@ -169,8 +169,10 @@ def test_a_cycle_is_named_along_its_arcs(arcs, cycle, as_graph):
         ({1: []}, "1 is in the graph but not in the domain"),
         ([("a", "b")], "a mapping or an nx.DiGraph; got list"),
         (None, "a mapping or an nx.DiGraph; got NoneType"),
-        (nx.Graph([("a", "b")]), "a mapping or an nx.DiGraph; got Graph"),
-        (nx.DiGraph([("a", "z")]), "'z' is in the graph but not in the domain"),
+        pytest.param(nx.Graph([("a", "b")]), "a mapping or an nx.DiGraph; got Graph", id="a graph without directions"),
+        pytest.param(
+            nx.DiGraph([("a", "z")]), "'z' is in the graph but not in the domain", id="a graph of another domain"
+        ),
     ],
     ids=repr,
 )
