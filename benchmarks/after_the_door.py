@@ -54,7 +54,8 @@ def naive_bayes(rows: int, repeat: int) -> None:
     domain = dg.Domain.of({"label": [0, 1], **{f"x{k}": range(4) for k in range(20)}})
     network = dg.naive_bayes_network(domain, "label")
     tables: Any = {f"x{k}": np.exp(log.T) for k, log in enumerate(theirs.feature_log_prob_)}
-    learned = dg.Probabilities(network, {"label": np.exp(theirs.class_log_prior_), **tables})
+    tables["label"] = np.exp(theirs.class_log_prior_)
+    learned = dg.Probabilities(network, tables)
     mine, ensemble = dg.NaiveBayes("label", learned), dg.NaiveBayesEnsemble("label", (learned,) * 100)
     codes = {f"x{k}": np.ascontiguousarray(matrix[:, k]) for k in range(20)}
     integers = pd.DataFrame(codes)
