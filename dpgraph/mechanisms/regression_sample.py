@@ -86,14 +86,14 @@ class RegressionSample:
         if not isinstance(self.idealized_numerics, bool):
             raise ReleaseError(f"idealized_numerics must be True or False; got {self.idealized_numerics!r}")
 
-    def event(self, design: Any, unit: PrivacyUnit) -> Event:
+    def event(self, network: Any, unit: PrivacyUnit) -> Event:
         """What a release would do: ``draws`` selections that share epsilon.
 
         Raises:
             ReleaseError: If the statistics are not the moments of a regression, there are too many columns, epsilon is
                 too small to be useful, or ``idealized_numerics`` was not asked for.
         """
-        self.temperature(design, unit)
+        self.temperature(network, unit)
         if not self.idealized_numerics:
             raise ReleaseError(
                 "draws of real weights are private for real numbers only, not proved for floating point; ask for that "
