@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpgraph.mechanisms.lattice import check_temperature
 from dpgraph.mechanisms.truncated_gaussian import draw_ball_gaussian
 from dpgraph.privacy.noise import Noise
