@@ -30,10 +30,10 @@ rows: $(VENV)/demo.stamp  ## write the data sets of datasets/ to datasets/rows
 	$(BIN)/python datasets/export.py
 
 test: $(VENV)/test.stamp  ## prove it: every test but the slow statistical ones
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: $(VENV)/test.stamp  ## the slow statistical runs
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n auto --dist load
 
 lint: $(VENV)/test.stamp  ## style, types and import contracts
 	$(BIN)/ruff check .
