@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.regression import regression_posterior
+from dpgraph.inference import regression
+from dpgraph.inference.regression import _diagnostics, regression_posterior
 from dpgraph.inference.regression_draws import scaled_columns
 from dpgraph.inference.regression_plug_in import projected
 from dpgraph.structure.design import RESOLUTION, LinearDesign
@@ -128,7 +129,28 @@ def test_it_is_reached_by_its_release_and_repeats():
     assert set(one.diagnostics) == {"r_hat", "effective_size"}
 
 
-def test_chains_that_have_not_mixed_are_warned_of():
+@pytest.mark.parametrize("fault", ["levels apart", "slow", "one weight alone", "the noise variance alone"])
+def test_chains_that_have_not_mixed_are_warned_of(fault):
+    """Chains made up: independent draws pass; moved apart by half a deviation, or held for 25 draws, they do not."""
+    rng = np.random.default_rng(0)
+    weights, variance = rng.standard_normal((16, 100, 3)), np.exp(rng.standard_normal((16, 100)))
+    assert set(_diagnostics(weights, variance)) == {"r_hat", "effective_size"}
+    apart = np.linspace(-1, 1, 16)[:, None]
+    if fault == "levels apart":
+        weights += apart[..., None]
+    elif fault == "slow":
+        weights = np.repeat(weights[:, :4], 25, axis=1)
+    elif fault == "one weight alone":
+        weights[..., 1] += apart
+    else:
+        variance *= np.exp(apart)
+    with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
+        _diagnostics(weights, variance)
+
+
+def test_a_posterior_judges_its_chains(monkeypatch):
+    """Whatever the chains are: two iterations of each are refused by a stricter rule."""
+    monkeypatch.setattr(regression, "WORST_R_HAT", 1.0)
     with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
         solved(released(300.0), draws=64, burn_in=1)
 
