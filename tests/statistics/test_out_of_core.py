@@ -145,6 +145,15 @@ def interrupted(rows, **settings):
     assert budget.events == ()
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C is KeyboardInterrupt, also in a process that was started to ignore it, as a background job is."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("held", ["file", "stream"])
 def test_an_interruption_stops_the_count_and_charges_nothing(held, threads, tmp_path, monkeypatch):
