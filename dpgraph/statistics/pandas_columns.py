@@ -19,8 +19,6 @@ def pandas_array(series: Any) -> pa.Array:
     words = pa.array(values.categories, from_pandas=True)
     words = words.combine_chunks() if isinstance(words, pa.ChunkedArray) else words
     codes = values.codes
-    if codes.max(initial=-1) < 0:  # words that no row has may be of any kind, and a null among them is of that kind
-        return pa.DictionaryArray.from_arrays(pa.nulls(len(codes), pa.int8()), words, ordered=values.ordered)
     if codes.min(initial=0) < 0:  # a null of the dictionary in place of one of the column: no bitmap to make and read
         words = pa.concat_arrays([words, pa.nulls(1, words.type)])
         codes = codes.copy()

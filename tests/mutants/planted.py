@@ -837,8 +837,8 @@ MUTANTS = (
     Mutant(
         "half the movement of a replaced row",
         "structure/movement.py",
-        "return best + alone",
-        "return (best + alone) / 2",
+        "return best + 2 * groups + 2 * groups * signs + groups * (groups - 1)",
+        "return (best + 2 * groups + 2 * groups * signs + groups * (groups - 1)) / 2",
         (DESIGN,),
     ),
     Mutant(
@@ -886,7 +886,7 @@ MUTANTS = (
     Mutant(
         "a target that counts twice moved as if it counted once",
         "structure/design.py",
-        "largest_replacement(intercept, numbers - 1 + self.copies, signs, groups)",
+        "largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra)",
         "largest_replacement(intercept, numbers, signs, groups)",
         (DESIGN,),
     ),
@@ -924,13 +924,6 @@ MUTANTS = (
         '"GaussianMechanism on moments"',
         '"GaussianMechanism"',
         (REGRESSION_NOISE,),
-    ),
-    Mutant(
-        "a table of nulls refused for its unused categories",
-        "statistics/pandas_columns.py",
-        "if codes.max(initial=-1) < 0:",
-        "if False:",
-        ("tests/statistics/test_pandas_columns.py",),
     ),
     Mutant(
         "regions treated as independent",
