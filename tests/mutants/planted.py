@@ -884,6 +884,27 @@ MUTANTS = (
         (DESIGN,),
     ),
     Mutant(
+        "the weight of the target's sum left out of its movement",
+        "structure/design.py",
+        "largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra)",
+        "largest_replacement(intercept, numbers - 1, signs, groups, self.copies)",
+        (DESIGN,),
+    ),
+    Mutant(
+        "a private number of rows decides how finely a sum is released",
+        "mechanisms/regression_allocation.py",
+        "moments.sensitive_rows if unit.n_is_public else None",
+        "moments.sensitive_rows",
+        ("tests/mechanisms/test_regression_allocation.py",),
+    ),
+    Mutant(
+        "raw sums read as if they were weighted",
+        "mechanisms/regression_sample.py",
+        "sums = statistics.sensitive_sums / RESOLUTION**2",
+        "sums = statistics.sensitive_sums * [*design.steps]",
+        (REGRESSION_SAMPLE,),
+    ),
+    Mutant(
         "a target that counts twice moved as if it counted once",
         "structure/design.py",
         "largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra)",
