@@ -322,7 +322,6 @@ def fit_hmm(
     from dpgraph.estimators.hmm import PrivateHMM
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
-    from dpgraph.inference.draws import ConvergenceWarning
     from dpgraph.mechanisms.laplace import LaplaceMechanism
     from dpgraph.models.hmm import hmm_network
 
@@ -335,11 +334,10 @@ def fit_hmm(
     _must_be_writable(out, ".json")
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how).fit(log)
-    for warning in caught:
-        _say(f"warning: {warning.message}")
+    fitted = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how)
+    model, said = _heard(lambda: fitted.fit(log))
+    for words in said:
+        _say(f"warning: {words}")
     save(model, out)
     mixed = {name: f"{model.diagnostics_[name]:.3g}" for name in ("r_hat", "effective_size")}
     _say(f"{model.states_used_:.3g} of {states} states used, R-hat {mixed['r_hat']}, "
