@@ -23,6 +23,7 @@ from dpgraph.models.known_entries import with_known_entries
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, NoisyCounts, Reals
 
@@ -106,23 +107,9 @@ class HiddenMarkovModel:
             if array.shape != shape or array.size == 0 or not np.isfinite(array).all():
                 raise NetworkError(f"the draws of {name} do not fit the others: shape {array.shape}, not {shape}")
             object.__setattr__(self, name, array)
-        self._check_laws(copies, draws, size)
+        laws = checked_laws(self.network, self.fields, self.transition, self.emissions, self.states)
+        object.__setattr__(self, "emissions", laws)
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
-
-    def _check_laws(self, copies: int, draws: int, size: int) -> None:
-        """Emissions of every field and no other; states that exist; probabilities that are."""
-        if set(self.emissions) != set(self.fields):
-            raise NetworkError("every field needs its emissions, and no other")
-        frozen = FrozenMap((name, frozen_array(self.emissions[name], np.float64)) for name in self.fields)
-        object.__setattr__(self, "emissions", frozen)
-        for name, law in frozen.items():
-            if law.shape != (copies, draws, size, self.network.domain.sizes[name]):
-                raise NetworkError(f"the emissions of {name!r} have the wrong shape {law.shape}")
-        for law in (self.transition, *frozen.values()):
-            if (law < 0).any() or not np.allclose(law.sum(axis=3), 1, atol=1e-6):
-                raise NetworkError("transitions and emissions must be non-negative and sum to 1 in each state")
-        if self.states.min() < 0 or self.states.max() >= size:
-            raise NetworkError(f"a state is not one of 0 to {size - 1}")
 
     @property
     def fields(self) -> tuple[str, ...]:

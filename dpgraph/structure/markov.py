@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,36 @@ def check_markov_network(network: Network, chain: str, time: str) -> tuple[str, 
             f"the network is not a hidden Markov network of {chain!r} and {time!r}; make one with hmm_network"
         )
     return fields
+
+
+def checked_laws(
+    network: Network, fields: tuple[str, ...], transition: Reals, emissions: Mapping[str, Reals], states: Integers
+) -> FrozenMap[str, Reals]:
+    """The emissions, frozen, if every field has its own, states exist, and probabilities are probabilities.
+
+    Args:
+        network: Of the model.
+        fields: As ``check_markov_network`` gives them.
+        transition: P(next state | state), shape (..., states, states).
+        emissions: For each field P(level | state), shape (..., states, levels).
+        states: Of any shape.
+
+    Raises:
+        NetworkError: If not.
+    """
+    if set(emissions) != set(fields):
+        raise NetworkError("every field needs its emissions, and no other")
+    frozen = FrozenMap((name, frozen_array(emissions[name], np.float64)) for name in fields)
+    for name, law in frozen.items():
+        if law.shape != (*transition.shape[:-1], network.domain.sizes[name]):
+            raise NetworkError(f"the emissions of {name!r} have the wrong shape {law.shape}")
+    for law in (transition, *frozen.values()):
+        if not (np.isfinite(law).all() and (law >= 0).all() and np.allclose(law.sum(axis=-1), 1, atol=1e-6)):
+            raise NetworkError("transitions and emissions must be non-negative and sum to 1 in each state")
+    size = transition.shape[-1]
+    if states.min() < 0 or states.max() >= size:
+        raise NetworkError(f"a state is not one of 0 to {size - 1}")
+    return frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,22 +88,13 @@ class MarkovSweeps:
         fields = check_markov_network(self.network, self.chain, self.time)
         object.__setattr__(self, "transition", frozen_array(self.transition, np.float64))
         object.__setattr__(self, "states", frozen_array(self.states, np.int64))
-        if set(self.emissions) != set(fields):
-            raise NetworkError("every field needs its emissions, and no other")
-        frozen = FrozenMap((name, frozen_array(self.emissions[name], np.float64)) for name in fields)
-        object.__setattr__(self, "emissions", frozen)
         sweeps, size = self.transition.shape[:2] if self.transition.ndim == 3 else (0, 0)
-        wanted = {name: (sweeps, size, self.network.domain.sizes[name]) for name in fields}
-        fits = all(frozen[name].shape == shape for name, shape in wanted.items())
-        if not (fits and self.transition.shape == (sweeps, size, size) and self.transition.size):
-            raise NetworkError("the transitions and emissions of the sweeps do not fit each other")
+        if self.transition.shape != (sweeps, size, size) or not self.transition.size:
+            raise NetworkError(f"the transitions have the wrong shape {self.transition.shape}")
         if self.states.shape != (sweeps, *self.network.shape((self.chain, self.time))):
             raise NetworkError(f"the states have the wrong shape {self.states.shape}")
-        if self.states.min() < 0 or self.states.max() >= size:
-            raise NetworkError(f"a state is not one of 0 to {size - 1}")
-        for law in (self.transition, *frozen.values()):
-            if not (np.isfinite(law).all() and (law >= 0).all() and np.allclose(law.sum(axis=2), 1, atol=1e-6)):
-                raise NetworkError("transitions and emissions must be non-negative and sum to 1 in each state")
+        frozen = checked_laws(self.network, fields, self.transition, self.emissions, self.states)
+        object.__setattr__(self, "emissions", frozen)
 
     @property
     def sweeps(self) -> int:

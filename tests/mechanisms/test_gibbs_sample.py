@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.files.documents import document
-from dpgraph.mechanisms.gibbs_sample import TRANSITION_FLOOR, GibbsSample
+from dpgraph.mechanisms.gibbs_sample import TRANSITION_FLOOR, GibbsSample, entry_range
 from dpgraph.mechanisms.lattice import UNIT
 from dpgraph.privacy.noise import epsilon_of_rho
 from tests.selection import Recorder, counted, log_law, neighbours, softmax
@@ -138,6 +138,16 @@ def test_the_law_of_states_and_emissions_is_the_tempered_one(still, temperature)
     for state, call in enumerate(script.calls[2:]):
         log = (totals[state, 0] / t - 0.5) * np.log(grid) + (totals[state, 1] / t - 0.5) * np.log(1 - grid)
         assert np.abs(log_law(call) - softmax(log)).max() < 1e-8
+
+
+def test_the_range_of_an_entry_is_that_of_the_worst_of_all_entries():
+    laws = [np.array([[-1, -9], [-7, -2], [-4, -4]]), np.array([[-1, -5, -8], [-6, -2, -3], [-4, -4, -4]])]
+    told = [
+        sum(int(law[one, level] - law[other, level]) for law, level in zip(laws, entry, strict=True))
+        for entry in itertools.product(range(2), range(3))
+        for one, other in itertools.permutations(range(3), 2)
+    ]
+    assert entry_range(laws) == max(told) == 12  # state 1 over state 0 at (1, 2): 7 and 5
 
 
 @settings(max_examples=60, deadline=None)

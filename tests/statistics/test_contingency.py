@@ -66,6 +66,16 @@ def test_packed_histograms_count_what_a_person_would(case, packed, block):
     assert lists(totals) == by_hand(columns, sizes, tables)
 
 
+def test_a_margin_of_a_pack_has_the_order_of_its_own_table():
+    rows = [(0, 2, 1), (1, 0, 0), (1, 1, 1), (1, 1, 0)]
+    columns, sizes = [np.array(column, np.uint8) for column in zip(*rows, strict=True)], (2, 3, 2)
+    tables = ((1, 0, 2), (0, 1), (2, 1), (2, 0, 1))
+    totals = zeros(sizes, tables)
+    assert len(packs(tables, sizes, 12)) == 1
+    histogram_counts(columns, sizes, tables, totals, packed=12)
+    assert lists(totals) == by_hand(columns, sizes, tables)
+
+
 @pytest.mark.parametrize(
     "sizes", [(1, 256), (256, 1), (1, 65_536), (2, 128), (2, 32_768), (257, 255), (1, 1), (1, 70_000)]
 )
