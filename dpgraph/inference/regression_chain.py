@@ -31,6 +31,8 @@ Reals = npt.NDArray[np.float64]
 DISTANCE, STEPS = 1.5, (6, 48)
 #: The share of proposals to accept, and the first step size.
 ACCEPTED, FIRST_STEP = 0.8, 0.1
+#: How many points for each coordinate say as little of the metric as they say much: correlations shrink by it.
+SHRINKING = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,12 @@ class Model:
         prior: What is believed of weights, variance and features.
         centre: The prior mean of the weights, shape (d,).
         scale: Their prior deviation over that of the noise, shape (d,).
-        middle: A rough estimate of the weights, shape (d,); of other problems in each chain, (chains, d).
-        root: Coordinates of the least-squares weights: these are ``middle`` and the root of the residuals' share times
+        middle: A rough estimate of the centred weights, shape (d,); of other problems in each chain, (chains, d).
+        root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
+
+    Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
+    drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
     """
 
     layout: Layout
@@ -59,24 +64,42 @@ class Model:
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
         d = self.layout.d
-        apart = np.exp(flat[:, -1:] / 2) * times(self.root, flat[:, -d - 1 : -1])
-        return Point(flat[:, : -d - 1], self.middle + apart, flat[:, -1])
+        sums = flat[:, : -d - 1]
+        centred = self.middle + np.exp(flat[:, -1:] / 2) * times(self.root, flat[:, -d - 1 : -1])
+        return Point(sums, self.uncentred(sums, centred), flat[:, -1])
 
     def flat(self, point: Point) -> Reals:
         """The inverse of ``point``."""
+        centred = point.fitted.copy()
+        if self.layout.intercept:
+            centred[:, 0] = (self.layout.averages(point.sums) * point.fitted).sum(axis=1)
         u = (
-            np.linalg.solve(self.root, (point.fitted - self.middle)[..., None])[..., 0]
+            np.linalg.solve(self.root, (centred - self.middle)[..., None])[..., 0]
             / np.exp(point.log_residual / 2)[:, None]
         )
         return np.concatenate([point.sums, u, point.log_residual[:, None]], axis=1)
+
+    def uncentred(self, sums: Reals, centred: Reals) -> Reals:
+        """Least-squares weights from centred ones, shape (chains, d)."""
+        if not self.layout.intercept:
+            return centred
+        fitted = centred.copy()
+        fitted[:, 0] -= (self.layout.averages(sums)[:, 1:] * centred[:, 1:]).sum(axis=1)
+        return fitted
 
     def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
         """The log density of vectors and its gradient, given the prior of the weights."""
         point, d = self.point(flat), self.layout.d
         value, slope = log_density(point, self.layout, weights, self.prior.features, self.noise)
-        along = slope.log_residual + (slope.fitted * (point.fitted - self.middle)).sum(axis=1) / 2 + d / 2
-        by_u = np.exp(flat[:, -1:] / 2) * times(np.swapaxes(self.root, -1, -2), slope.fitted)
-        return value + d / 2 * flat[:, -1], np.concatenate([slope.sums, by_u, along[:, None]], axis=1)
+        by_sums, by_centred, apart = slope.sums, slope.fitted, np.exp(flat[:, -1:] / 2) * flat[:, -d - 1 : -1]
+        if self.layout.intercept:
+            averages, along = self.layout.averages(point.sums), slope.fitted[:, :1]
+            by_sums = by_sums + self.layout.by_averages(point.sums, -along * point.fitted)
+            by_centred = np.hstack([along, slope.fitted[:, 1:] - along * averages[:, 1:]])
+        by_apart = times(np.swapaxes(self.root, -1, -2), by_centred)
+        by_log_residual = slope.log_residual + (by_apart * apart).sum(axis=1) / 2 + d / 2
+        by_u = np.exp(flat[:, -1:] / 2) * by_apart
+        return value + d / 2 * flat[:, -1], np.concatenate([by_sums, by_u, by_log_residual[:, None]], axis=1)
 
 
 @dataclass(frozen=True)
@@ -91,29 +114,39 @@ class State:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Step size by dual averaging (Hoffman and Gelman 2014), scales by the spread of recent points of all chains."""
+    """Step size by dual averaging (Hoffman and Gelman 2014), a metric by the spread of recent points of all chains.
 
-    scales: Reals
+    ``root`` is a triangular root of the coordinates' covariance: trajectories move in units of it.
+    """
+
+    root: Reals
     log_step: float = float(np.log(FIRST_STEP))
     averaged: float = float(np.log(FIRST_STEP))
     error: float = 0.0
-    since: int = 0
-    total: Reals | float = 0.0
-    squares: Reals | float = 0.0
+    recent: tuple[Reals, ...] = ()
 
     def learned(self, flat: Reals, chance: float, i: int, burn_in: int) -> Tuning:
-        """After one iteration of burn-in; scales are taken at a quarter, half and three quarters of it."""
-        k, error = self.since + 1, self.error + ACCEPTED - chance
+        """After one iteration of burn-in; the metric is taken at a quarter, half and three quarters of it."""
+        recent = (*self.recent, flat)
+        k, error = len(recent), self.error + ACCEPTED - chance
         log_step = np.log(FIRST_STEP) - np.sqrt(k) / (k + 10) * error / 0.05
         averaged = k**-0.75 * log_step + (1 - k**-0.75) * self.averaged
-        made = Tuning(self.scales, float(log_step), float(averaged), error, k,
-                      self.total + flat.mean(axis=0), self.squares + (flat**2).mean(axis=0))  # fmt: skip
+        made = Tuning(self.root, float(log_step), float(averaged), error, recent)
         if i + 1 == burn_in:
             return replace(made, log_step=made.averaged)
         if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
             return made
-        spread = np.sqrt(np.maximum(made.squares / k - (made.total / k) ** 2, 1e-6 * self.scales**2))
-        return Tuning(spread)
+        return Tuning(_spread(np.concatenate(recent), self.root))
+
+
+def _spread(points: Reals, root: Reals) -> Reals:
+    """A root of the covariance of points, correlations a little shrunk; no variance is far below that of ``root``."""
+    covariance = np.cov(points, rowvar=False)
+    variance = np.maximum(covariance.diagonal(), 1e-6 * (root**2).sum(axis=1))
+    made = len(points) / (len(points) + SHRINKING * len(root)) * covariance
+    made[np.diag_indices(len(root))] = variance
+    found: Any = np.linalg.cholesky(made)
+    return found
 
 
 def run_chains(
@@ -143,7 +176,7 @@ def run_chains(
     chains, d = len(start), model.layout.d
     zero = np.zeros((chains, d))
     state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
-    tuning = Tuning(_first_scales(model))
+    tuning = Tuning(np.diag(_first_scales(model)))
     weights, variance, n = np.empty((chains, draws, d)), np.empty((chains, draws)), np.empty((chains, draws))
     for i in range(burn_in + draws * thin):
         flat, chance = _move(model, state, tuning, rng)
@@ -216,16 +249,16 @@ def _hyperparameters(
 def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, float]:
     """A leapfrog trajectory, accepted or not, and the mean chance that it was."""
     flat, chains = state.flat, len(state.flat)
-    step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, (chains, 1)) * tuning.scales
+    step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, (chains, 1))
     momentum = rng.standard_normal(flat.shape)
     value, push = model.density(flat, state.prior)
     before, place = value - (momentum**2).sum(axis=1) / 2, flat
     with np.errstate(all="ignore"):
         for _ in range(_steps(tuning, rng)):
-            momentum = momentum + step * push / 2
-            place = _held(place + step * momentum, flat)
+            momentum = momentum + step * (push @ tuning.root) / 2
+            place = _held(place + step * (momentum @ tuning.root.T), flat)
             value, push = model.density(place, state.prior)
-            momentum = momentum + step * push / 2
+            momentum = momentum + step * (push @ tuning.root) / 2
         after = value - (momentum**2).sum(axis=1) / 2
     sound = possible(place[:, : -model.layout.d - 1], model.layout) & np.isfinite(after)
     chance = np.where(sound, np.exp(np.clip(np.where(sound, after - before, 0.0), -700, 0.0)), 0.0)

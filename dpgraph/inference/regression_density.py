@@ -72,6 +72,20 @@ class Layout:
         """The number of rows, shape (chains,)."""
         return np.full(len(sums), self.n) if self.n is not None else sums[:, -1] * self.size
 
+    def averages(self, sums: Reals) -> Reals:
+        """The averages of the columns, shape (chains, d), where the first is the intercept; its own is 1."""
+        first = self.fixed[: self.d] + sums @ self.basis[:, : self.d]
+        return first / (self.rows(sums) / self.size)[:, None]
+
+    def by_averages(self, sums: Reals, slope: Reals) -> Reals:
+        """The derivative by the sums of what has derivative ``slope`` by all averages but the first, which is known."""
+        slope = np.hstack([np.zeros((len(slope), 1)), slope[:, 1:]])
+        share = (self.rows(sums) / self.size)[:, None]
+        made = slope / share @ self.basis[:, : self.d].T
+        if self.n is None:
+            made[:, -1:] -= (slope * self.averages(sums)).sum(axis=1, keepdims=True) / share
+        return made
+
 
 def layout_of(design: LinearDesign, n: float | None, size: float) -> Layout:
     """The layout of a design's sums; n is None where it is private."""

@@ -43,7 +43,7 @@ def starts(model: Model, design: LinearDesign, chains: int, rng: np.random.Gener
     gram = layout.matrix(sums)
     square = _square(layout, noise)
     u = rng.standard_normal((chains, layout.d))
-    fitted = model.middle + np.sqrt(square)[..., None] * times(model.root, u)
+    fitted = model.uncentred(sums, model.middle + np.sqrt(square)[..., None] * times(model.root, u))
     explained = (fitted * times(gram, fitted)).sum(axis=1)
     residual = np.maximum(noise.observed[..., layout.target[-1]] - explained, LEAST_RESIDUAL * square)
     log_residual = np.log(residual) + 0.2 * rng.standard_normal(chains)
@@ -96,7 +96,7 @@ def _square(layout: Layout, noise: Noise) -> Reals:
 
 
 def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> tuple[Reals, Reals]:
-    """A rough estimate of the weights, and a root of its covariance over the residuals' share."""
+    """A rough estimate of the centred weights, and a root of its covariance over the residuals' share."""
     share = 1.0 if layout.n is None else layout.n / layout.size
     sums = made_possible(noise.observed[..., layout.features][None] / share, layout, design) * share
     gram = layout.matrix(np.hstack([sums, [[share]]]) if layout.n is None else sums)[0]
@@ -106,7 +106,12 @@ def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearD
     if design.intercept:
         before[0, 0] = 0.0
         before += scale[0] * np.outer(gram[0], gram[0]) / share**2
-    covariance = np.linalg.inv(gram @ gram / (4 * noise.scale[layout.target[0]] ** 2) + before)
+    known = 1 / (4 * noise.scale[layout.target[:-1]] ** 2)
+    covariance = np.linalg.inv(gram @ (known[:, None] * gram) + before)
     right = noise.observed[..., layout.target[:-1]] - gram @ centre
-    middle = centre + covariance @ gram @ right / (4 * noise.scale[layout.target[0]] ** 2)
+    middle = centre + covariance @ gram @ (known * right)
+    if design.intercept:
+        to_centred = np.eye(layout.d)
+        to_centred[0] = gram[0] / share
+        middle, covariance = to_centred @ middle, to_centred @ covariance @ to_centred.T
     return middle, np.linalg.cholesky((covariance + covariance.T) / 2) / np.sqrt(square)

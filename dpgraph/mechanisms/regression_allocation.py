@@ -17,10 +17,10 @@ from dpgraph.statistics.regression import MOST_SUM
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 
 #: The deviation of the noise on the target's mean that is aimed at, in halves of the target's bounds.
-WANTED = 0.025
+WANTED = 0.018
 
 #: The largest weight used, and that where n is private. More hardly lowers the sum's noise: 2 / epsilon is its end.
-LARGEST, WITHOUT_N = 25, 6
+LARGEST, WITHOUT_N = 256, 6
 
 
 def weighted_mean(moments: Moments, epsilon: Number, unit: PrivacyUnit) -> Moments:

@@ -27,7 +27,7 @@ OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
 
 #: The most a sum is multiplied by before noise.
-MOST_WEIGHT = 64
+MOST_WEIGHT = 256
 #: From so many columns on the target counts twice: see ``LinearDesign.copies``.
 MANY_COLUMNS = 6
 #: A design has at most so many columns: products are as many as their square.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpgraph.inference.regression_chain import _hyperparameters
-from dpgraph.inference.regression_density import possible
+from dpgraph.inference.regression_chain import _first_prior, _hyperparameters
+from dpgraph.inference.regression_density import log_density, possible
 from dpgraph.inference.regression_plug_in import plug_in_draws
 from dpgraph.inference.regression_prior import RegressionPrior
 from dpgraph.inference.regression_start import model_of, starts
@@ -94,6 +94,29 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings):
         assert stats.kstest(deviation, stats.halfcauchy(scale=half_cauchy).cdf).pvalue > 1e-6
         assert stats.kstest(deviation * 1.1, stats.halfcauchy(scale=half_cauchy).cdf).pvalue < 1e-6
         assert stats.spearmanr(deviation, np.sqrt(variance)).statistic > 0.2
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("private", [True, False])
+def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(private, intercept):
+    """By finite differences: the log determinant of the Jacobian of (sums, least-squares weights, log residual)."""
+    design, rng = LinearDesign(MIXED | {"b": (0, 1)}, "y", (0, 1), intercept=intercept), np.random.default_rng(4)
+    noisy, _ = simulated(design, RegressionPrior(), 300, 3.0, rng, private=private)
+    model = model_of(noisy, RegressionPrior(), design)
+    flat = starts(model, design, 3, rng)
+    prior, step = _first_prior(model, 3), 1e-6 * np.eye(flat.shape[1])
+    value, slope = model.density(flat, prior)
+    measured = np.stack([(model.density(flat + e, prior)[0] - model.density(flat - e, prior)[0]) / 2e-6 for e in step])
+    assert np.abs(measured.T - slope).max() < 1e-5 * np.abs(slope).max()
+
+    def coordinates(x):
+        point = model.point(x)
+        return np.concatenate([point.sums, point.fitted, point.log_residual[:, None]], axis=1)
+
+    jacobian = np.stack([(coordinates(flat + e) - coordinates(flat - e)) / 2e-6 for e in step], axis=2)
+    by_point, _ = log_density(model.point(flat), model.layout, prior, model.prior.features, model.noise)
+    apart = value - by_point - np.linalg.slogdet(jacobian)[1]
+    assert np.ptp(apart) < 1e-6, "but for a constant"
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
