@@ -114,7 +114,7 @@ class State:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Step size by dual averaging (Hoffman and Gelman 2014), a metric by the spread of recent points of all chains.
+    """Step size by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
 
     ``root`` is a triangular root of the coordinates' covariance: trajectories move in units of it.
     """
@@ -136,14 +136,18 @@ class Tuning:
             return replace(made, log_step=made.averaged)
         if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
             return made
-        return Tuning(_spread(np.concatenate(recent), self.root))
+        return Tuning(_spread(np.stack(recent), self.root))
 
 
 def _spread(points: Reals, root: Reals) -> Reals:
-    """A root of the covariance of points, correlations a little shrunk; no variance is far below that of ``root``."""
-    covariance = np.cov(points, rowvar=False)
+    """A root of the covariance of points about the mean of their chain, correlations a little shrunk.
+
+    Shape (iterations, chains, coordinates); no variance is far below that of ``root``.
+    """
+    apart = (points - points.mean(axis=0)).reshape(-1, len(root))
+    covariance = apart.T @ apart / len(apart)
     variance = np.maximum(covariance.diagonal(), 1e-6 * (root**2).sum(axis=1))
-    made = len(points) / (len(points) + SHRINKING * len(root)) * covariance
+    made = len(apart) / (len(apart) + SHRINKING * len(root)) * covariance
     made[np.diag_indices(len(root))] = variance
     found: Any = np.linalg.cholesky(made)
     return found

@@ -57,7 +57,7 @@ def test_intervals_are_calibrated_and_plug_in_ones_are_not():
 def test_calibration_at_length(features, n, epsilon, settings, how):
     """SBC, 500 regressions: every KS distance within its 5 % critical value, but for one parameter in each case (of
     three to six, half a percent of sound cases have two beyond), and plug-in beyond it for every parameter."""
-    aware, naive = calibration(features, n, epsilon, RegressionPrior(**settings), 500, 1, **how)
+    aware, naive = calibration(features, n, epsilon, RegressionPrior(**settings), 500, 1, length=(400, 60, 10), **how)
     critical = stats.kstwo(500).isf(0.05)
     print(f"{n=} {epsilon=} {settings} {how} KS {aware.round(3)} plug-in {naive.round(3)} critical {critical:.3f}")
     assert (aware > critical).sum() <= 1
