@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpgraph.privacy.accounting import Budget
+    from dpgraph.structure.tables import Probabilities
+
+#: Synthetic rows that are drawn and written at once, and their codes.
+_MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
 
 
 class _Refusing(click.Group):
@@ -44,7 +49,23 @@ _NEIGHBOURS = click.option(
 _ROWS_PER_PERSON = click.option(
     "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
 )
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be spent; touch no rows.")
+
+
+def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Path | None:
+    """A destination, without which only a dry run goes on."""
+    if out is None and not ctx.params["dry_run"]:
+        raise click.MissingParameter(ctx=ctx, param=option)
+    return out
+
+
+# Eager, so that it is known when --out is judged.
+_DRY_RUN = click.option("--dry-run", is_flag=True, is_eager=True, help="Print what would be spent; touch no rows.")
+_OUT_UNLESS_DRY = click.option(
+    "--out",
+    callback=_needed,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write; required without --dry-run.",
+)
 _OUT = click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Where to write.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
@@ -132,7 +153,7 @@ def cost(
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN
-@_OUT
+@_OUT_UNLESS_DRY
 def release(
     rows: str,
     network: str,
@@ -144,7 +165,7 @@ def release(
     neighbours: str,
     rows_per_person: int,
     dry_run: bool,
-    out: Path,
+    out: Path | None,
 ) -> None:
     """Release noisy family counts of ROWS, once, under a budget.
 
@@ -166,7 +187,7 @@ def release(
         chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if _only_priced(dry_run, chosen, graph, budget):
         return
-    _must_be_writable(out, ".json")
+    out = _writable(out, ".json")
     noisy = make_release(count(rows, graph, progress=True), chosen, budget=budget)
     save(noisy, out)
     _say(f"wrote {out}: {noisy.provenance}")
@@ -201,18 +222,16 @@ def posterior(
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.inference.dirichlet import posterior as make_posterior
-    from dpgraph.inference.draws import ConvergenceWarning
     from dpgraph.inference.noise_aware import noise_aware_posterior
 
-    _must_be_writable(out, ".json", ".bif")
+    out = _writable(out, ".json", ".bif")
     released = load(source)
     if noise_aware:
         settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ConvergenceWarning)
-            learned: Any = noise_aware_posterior(released, **settings)
-        for warning in caught:
-            _say(f"warning: {warning.message}")
+        learned: Any
+        learned, said = _heard(lambda: noise_aware_posterior(released, **settings))
+        for words in said:
+            _say(f"warning: {words}")
         shown = {
             name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
         }
@@ -238,7 +257,7 @@ def fit() -> None:
 @_NEIGHBOURS
 @_ROWS_PER_PERSON
 @_DRY_RUN
-@_OUT
+@_OUT_UNLESS_DRY
 def fit_naive_bayes(
     rows: str,
     domain: str,
@@ -249,7 +268,7 @@ def fit_naive_bayes(
     neighbours: str,
     rows_per_person: int,
     dry_run: bool,
-    out: Path,
+    out: Path | None,
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.documents import save
@@ -268,7 +287,7 @@ def fit_naive_bayes(
     mechanism, budget = LaplaceMechanism(epsilon), _budget(epsilon, neighbours, rows_per_person)
     if _only_priced(dry_run, mechanism, graph, budget):
         return
-    _must_be_writable(out, ".json", ".bif")
+    out = _writable(out, ".json", ".bif")
     if out.suffix.lower() == ".bif":
         check_bif_names(graph.domain)
     released = make_release(count(rows, graph, progress=True), mechanism, budget=budget)
@@ -296,7 +315,7 @@ def fit_naive_bayes(
 @click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
 @click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
 @_DRY_RUN
-@_OUT
+@_OUT_UNLESS_DRY
 def fit_hmm(
     log: str,
     domain: str,
@@ -313,7 +332,7 @@ def fit_hmm(
     burn_in: int,
     seed: int | None,
     dry_run: bool,
-    out: Path,
+    out: Path | None,
 ) -> None:
     """Fit a hidden Markov model to the event LOG, one row an entry.
 
@@ -331,10 +350,10 @@ def fit_hmm(
     budget = _budget(epsilon, neighbours or ("add-remove" if private_n else "replace"), rows_per_person)
     if _only_priced(dry_run, LaplaceMechanism(epsilon, tables="maximal"), graph, budget):
         return
-    _must_be_writable(out, ".json")
+    out = _writable(out, ".json")
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
-    fitted = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, **who, **how)
+    fitted = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, progress=True, **who, **how)
     model, said = _heard(lambda: fitted.fit(log))
     for words in said:
         _say(f"warning: {words}")
@@ -365,7 +384,7 @@ def fit_hmm(
 @_ROWS_PER_PERSON
 @_DRY_RUN
 @_JSON
-@_OUT
+@_OUT_UNLESS_DRY
 def fit_regression(
     rows: str,
     domain: str,
@@ -380,7 +399,7 @@ def fit_regression(
     rows_per_person: int,
     dry_run: bool,
     as_json: bool,
-    out: Path,
+    out: Path | None,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
     from dpgraph.files.designs import read_design
@@ -397,11 +416,11 @@ def fit_regression(
     mechanism, budget = LaplaceMechanism(epsilon), _budget(epsilon, neighbours, rows_per_person)
     if _only_priced(dry_run, mechanism, design, budget):
         return
-    _must_be_writable(out, ".json")
+    out = _writable(out, ".json")
     moments = weighted_mean(regression_moments(rows, design), mechanism.epsilon, budget.unit)
     released = make_release(moments, mechanism, budget=budget)
     settings: dict[str, Any] = {"method": inference, "draws": draws, "seed": 0 if seed is None else seed}
-    learned, said = _heard(lambda: noise_aware_posterior(released, prior=prior, **settings))
+    learned, said = _heard(lambda: noise_aware_posterior(released, prior=prior, progress=True, **settings))
     save(learned, out)
     shown = learned.coefficients()
     if as_json:
@@ -434,48 +453,31 @@ def predict(model: str, rows: str, out: Path) -> None:
     """
     import pandas as pd
 
-    from dpgraph.files.documents import load, write_whole
+    from dpgraph.files.documents import load
+    from dpgraph.files.whole import write_whole
     from dpgraph.models.naive_bayes import NaiveBayes
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.records import ReleaseError
     from dpgraph.statistics.codes import encode
+    from dpgraph.statistics.regression import regression_features
 
-    _must_be_writable(out, ".csv")
-    fitted = load(model)
-    if isinstance(fitted, LinearRegressionModel):
-        write_whole(out, fitted.frame(_features(rows, fitted.draws.design)).to_csv(index=False))
-        _say(f"wrote {out}")
-        return
-    if isinstance(fitted, SampledRegressionModel):
-        table = pd.DataFrame({"prediction": fitted.predict(_features(rows, fitted.design))})
-        write_whole(out, table.to_csv(index=False))
-        _say(f"wrote {out}")
-        return
-    if not isinstance(fitted, NaiveBayes):
-        raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
-    domain = fitted.probabilities.network.domain
-    probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
-    levels = domain.levels(fitted.target)
-    table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
-    table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+    out = _writable(out, ".csv")
+    match load(model):
+        case LinearRegressionModel() as fitted:
+            table = fitted.frame(regression_features(rows, fitted.draws.design))
+        case SampledRegressionModel() as fitted:
+            table = pd.DataFrame({"prediction": fitted.predict(regression_features(rows, fitted.design))})
+        case NaiveBayes() as fitted:
+            domain = fitted.probabilities.network.domain
+            probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
+            levels = domain.levels(fitted.target)
+            table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
+            table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+        case _:
+            raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
     write_whole(out, table.to_csv(index=False))
     _say(f"wrote {out}")
-
-
-def _features(rows: str, design: Any) -> dict[str, Any]:
-    """The features of a file's rows; the target need not be there."""
-    import pandas as pd
-
-    from dpgraph.estimators.regression import feature_values
-    from dpgraph.structure.domain import DomainError
-
-    path = Path(rows)
-    try:
-        frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise DomainError(f"{rows} cannot be read ({type(error).__name__})") from None
-    return feature_values(frame, design)
 
 
 @main.command()
@@ -489,16 +491,28 @@ def sample(model: str, n: int, seed: int | None, out: Path) -> None:
     """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""
     import numpy as np
 
-    from dpgraph.files.documents import load, probabilities_of, write_whole
-    from dpgraph.inference.queries import sample_rows
+    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.whole import write_frames
 
-    _must_be_writable(out, ".csv", ".parquet")
-    rows = sample_rows(probabilities_of(load(model)), n, np.random.default_rng(seed))
-    if out.suffix.lower() == ".parquet":
-        rows.to_parquet(out, index=False)
-    else:
-        write_whole(out, rows.to_csv(index=False))
+    out = _writable(out, ".csv", ".parquet")
+    write_frames(out, _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed)))
     _say(f"wrote {out}")
+
+
+def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFrame]:
+    """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
+    from tqdm import tqdm
+
+    from dpgraph.inference.queries import BLOCK, sample_rows
+
+    wanted = _MOST_CODES // len(probabilities.network.domain.names)
+    rows = max(BLOCK, min(_MOST_ROWS, wanted // BLOCK * BLOCK))
+    shown = n > rows and sys.stderr.isatty()
+    with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
+        for start in range(0, max(n, 1), rows):
+            part = min(rows, n - start)
+            yield sample_rows(probabilities, part, rng)
+            bar.update(part)
 
 
 @main.command()
@@ -557,12 +571,14 @@ def _only_priced(dry_run: bool, mechanism: Any, graph: Any, budget: Budget) -> b
     return dry_run
 
 
-def _must_be_writable(out: Path, *suffixes: str) -> None:
-    """Refuses a bad destination before anything is read or charged."""
+def _writable(out: Path | None, *suffixes: str) -> Path:
+    """The destination; a bad one is refused before anything is read or charged."""
+    assert out is not None
     if out.suffix.lower() not in suffixes:
         raise click.BadParameter(f"{out} must end in {' or '.join(suffixes)}", param_hint="--out")
     if not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
+    return out
 
 
 def _plain(frame: pd.DataFrame) -> str:
