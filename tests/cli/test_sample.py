@@ -11,7 +11,7 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.inference import queries
 
-HOME = "dpgraph.cli"
+HOME = "dpgraph.cli.models"
 
 
 @pytest.fixture
