@@ -26,7 +26,7 @@ def test_as_a_module():
 
 @pytest.mark.parametrize("words", [["fit", "hmm"], ["fit", "regression"], ["predict"], ["sample"], ["query"]])
 def test_help_loads_nothing_heavy(words):
-    heavy = ["numpy", "pandas", "pyarrow", "scipy", "sklearn", "tqdm"]
+    heavy = ["pandas", "pyarrow", "scipy", "sklearn", "tqdm"]
     program = (
         "import sys; from dpgraph.cli import main\n"
         f"main({[*words, '--help']}, standalone_mode=False)\n"
