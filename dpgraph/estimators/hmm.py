@@ -66,6 +66,7 @@ class PrivateHMM(BaseEstimator):
         unit: Whom to protect where ``budget`` is None; see above for what None means.
         random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+        progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is counted, then the sweeps.
 
     Attributes:
         release_: The release of noisy counts, or of sweeps, with its event and unit.
@@ -107,6 +108,7 @@ class PrivateHMM(BaseEstimator):
         unit: PrivacyUnit | None = None,
         random_state: int | np.random.RandomState | None = None,
         noise: Noise | None = None,
+        progress: bool = False,
     ) -> None:
         self.n_states = n_states
         self.domain = domain
@@ -126,6 +128,7 @@ class PrivateHMM(BaseEstimator):
         self.unit = unit
         self.random_state = random_state
         self.noise = noise
+        self.progress = progress
 
     def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and samples the model given them.
@@ -153,10 +156,11 @@ class PrivateHMM(BaseEstimator):
             )
         budget = self._budget(mechanism)
         rows = log if self.person is None else cap_rows(log, network.domain, self.person, self.rows_per_person)
-        counts = count(rows, network)
+        counts = count(rows, network, progress=self.progress)
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
         choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "seed": self._seed()}
+        choices["progress"] = self.progress
         self.model_: HiddenMarkovModel = self._model(numbers | choices)
         self.transition_ = self.model_.transition_frame()
         self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}

@@ -8,8 +8,6 @@ values (rows, codes, counts) have no saver.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, pro
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import plain_release, release_of
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_regression_of
+from dpgraph.files.whole import write_whole
 from dpgraph.inference.dirichlet import DirichletPosterior
 from dpgraph.inference.draws import PosteriorDraws
 from dpgraph.inference.regression_draws import RegressionDraws
@@ -149,35 +148,6 @@ def value_of(plain: Any) -> Any:
     if plain["network"] is None and kind not in _WITHOUT_NETWORK:
         raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
     return _READERS[kind](plain, None if plain["network"] is None else network_of(plain["network"]))
-
-
-def write_whole(target: Path, text: str) -> None:
-    """Writes a file under a temporary name and moves it into place.
-
-    Raises:
-        ReleaseError: If the file or its folder cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=True)
-    except OSError as error:
-        raise ReleaseError(f"{target} cannot be written ({type(error).__name__})") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except OSError as error:
-        os.unlink(name)
-        raise ReleaseError(f"{target} cannot be written ({type(error).__name__})") from None
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _head(kind: str, network: Network | None, provenance: Provenance | None, body: dict[str, Any]) -> dict[str, Any]:

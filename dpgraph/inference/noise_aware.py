@@ -21,7 +21,8 @@ from dpgraph.inference.evidence import Evidence, concentration_tables, evidence,
 from dpgraph.inference.exponential_family import ParameterDraws, moments_posterior
 from dpgraph.inference.normal import draw_by_normal
 from dpgraph.inference.per_table import draw_by_tables
-from dpgraph.inference.regression import regression_posterior
+from dpgraph.inference.progress import progress_bar
+from dpgraph.inference.regression import chain_iterations, regression_posterior
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.privacy.records import Release, ReleaseError, released_value
 from dpgraph.structure.design import LinearDesign
@@ -69,7 +70,7 @@ def noise_aware_posterior(
 
     Noisy moments of an exponential family have methods of their own; see ``exponential_family.moments_posterior``, and
     those of a regression's design others; see ``regression.regression_posterior``. Of the settings they take ``prior``,
-    ``method``, ``draws`` and ``seed``.
+    ``method``, ``draws`` and ``seed``, a regression ``progress`` as well.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
@@ -83,7 +84,7 @@ def noise_aware_posterior(
         passes: For records: coupled moves of each row of a table in a sweep; 0 mixes badly where epsilon is small.
         thin: For records: sweeps for each draw.
         shrink: For normal: learn the sizes of interactions from the release, so that those within their noise vanish.
-        progress: For records: a bar on a terminal.
+        progress: For records, and for the chains of a regression: a bar on a terminal.
 
     Returns:
         ``PosteriorDraws``, or for moments ``ParameterDraws``, of a regression ``RegressionDraws``.
@@ -109,7 +110,9 @@ def noise_aware_posterior(
     if isinstance(value, NoisyMoments) and isinstance(value.description, LinearDesign):
         believed = None if isinstance(prior, float) and prior == 1.0 else prior
         settings = {"method": "noise-aware" if method == "auto" else method, "draws": draws, "rng": rng}
-        return regression_posterior(noisy, believed, **settings)  # type: ignore[arg-type]
+        shown, total = progress and settings["method"] == "noise-aware", chain_iterations(draws)
+        with progress_bar(shown, total, "iterations of each chain") as tick:
+            return regression_posterior(noisy, believed, progress=tick, **settings)  # type: ignore[arg-type]
     if isinstance(value, NoisyMoments):
         return moments_posterior(noisy, prior, method=method, draws=draws, rng=rng)  # type: ignore[arg-type]
     if method not in get_args(Method):

@@ -31,6 +31,8 @@ Method = Literal["noise-aware", "plug-in"]
 
 #: Chains, which together cost little more than one, and the least draws of each: fewer say nothing of mixing.
 CHAINS, LEAST_DRAWS = 16, 60
+#: Iterations of each chain before its first draw.
+BURN_IN = 300
 #: Beyond this R-hat, or below this effective size, a warning.
 WORST_R_HAT, LEAST_SIZE = 1.1, 100.0
 
@@ -42,7 +44,7 @@ def regression_posterior(
     method: str = "noise-aware",
     draws: int = 2000,
     rng: np.random.Generator,
-    burn_in: int = 300,
+    burn_in: int = BURN_IN,
     thin: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> RegressionDraws:
@@ -79,13 +81,23 @@ def regression_posterior(
         weights, variance = plug_in_draws(value, prior, design, draws, rng)
         return RegressionDraws(design, weights, variance, "plug-in", provenance=provenance)
     model = model_of(value, prior, design)
-    length = max(LEAST_DRAWS, -(-draws // CHAINS))
+    length = _length(draws)
     begin = starts(model, design, CHAINS, rng)
     weights, variance, _ = run_chains(model, begin, length, burn_in=burn_in, thin=thin, rng=rng, progress=progress)
     found = _diagnostics(weights, variance)
     kept = np.linspace(0, CHAINS * length - 1, draws).round().astype(np.intp)
     flat = weights.swapaxes(0, 1).reshape(-1, weights.shape[2])[kept]
     return RegressionDraws(design, flat, variance.T.ravel()[kept], "noise-aware", FrozenMap(found), provenance)
+
+
+def chain_iterations(draws: int, burn_in: int = BURN_IN, thin: int = 1) -> int:
+    """How many iterations ``regression_posterior`` runs its chains for."""
+    return burn_in + _length(draws) * thin
+
+
+def _length(draws: int) -> int:
+    """Draws of each chain."""
+    return max(LEAST_DRAWS, -(-draws // CHAINS))
 
 
 def _checked(value: Any, prior: Any, method: Any, draws: Any, burn_in: Any, thin: Any) -> LinearDesign:

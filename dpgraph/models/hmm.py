@@ -18,7 +18,8 @@ import numpy.typing as npt
 from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import mixing, renamed
-from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
+from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
+from dpgraph.inference.progress import progress_bar
 from dpgraph.models.known_entries import with_known_entries
 from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
 from dpgraph.structure.domain import Domain, NetworkError
@@ -270,6 +271,7 @@ def hidden_markov_model(
     entries: npt.ArrayLike | None = None,
     seed: int | np.random.Generator | None = None,
     fast: bool | None = None,
+    progress: bool = False,
 ) -> HiddenMarkovModel:
     """Fits a hidden Markov model to released counts; free.
 
@@ -289,6 +291,7 @@ def hidden_markov_model(
             the noisy tables of the fields, which all sum to it.
         seed: For the draws; what was released is public, so a seed is fine here.
         fast: Compiled loops; None uses them where numba is installed.
+        progress: Whether to show a bar on a terminal.
 
     Raises:
         ReleaseError: If the release is of another kind or a setting is out of range.
@@ -307,9 +310,11 @@ def hidden_markov_model(
             raise ReleaseError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
         given = given.without(np.asarray(held_out, bool))
     settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains, "fast": fast}
-    drawn = draw_markov(
-        given, states, rng=np.random.default_rng(seed), iterations=iterations, burn_in=burn_in, **settings
-    )
+    numbers = {"iterations": iterations, "burn_in": burn_in}
+    check_settings(states, sampler, inference, {"chains": chains, **numbers})
+    with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
+        rng = np.random.default_rng(seed)
+        drawn = draw_markov(given, states, rng=rng, progress=tick, **numbers, **settings)
     named = renamed(drawn, given.fields)
     names = field_names(value.network, chain, time)
     model = HiddenMarkovModel(

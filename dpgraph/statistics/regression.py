@@ -23,7 +23,7 @@ from dpgraph.statistics.arrow import Batch, batches
 from dpgraph.statistics.codes import encode_column
 from dpgraph.statistics.levels import NULL_WORDS
 from dpgraph.statistics.moments import Moments
-from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
+from dpgraph.structure.design import RESOLUTION, Bounded, Column, Feature, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, DomainError
 
 pc: Any = pyarrow.compute
@@ -76,6 +76,33 @@ def regression_moments(rows: Any, design: LinearDesign) -> Moments:
             raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
     first, second = np.array(design.pairs).T
     return Moments(design, gram[first, second], many)
+
+
+def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
+    """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
+
+    Args:
+        rows: As for ``regression_moments``, but for a pair of arrays.
+        design: The features and their public bounds or levels.
+
+    Returns:
+        For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
+        number that has no declared meaning is NaN.
+
+    Raises:
+        DomainError: If a column is missing or of the wrong type, or holds a level that is not declared.
+
+    >>> import pandas as pd
+    >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
+    >>> read = regression_features(pd.DataFrame({"age": [20, None], "sex": ["M", "F"]}), design)
+    >>> {name: values.tolist() for name, values in read.items()}
+    {'age': [20.0, nan], 'sex': [1, 0]}
+    """
+    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in design.features}
+    for batch, is_text in batches(rows, _Names(tuple(parts))):  # type: ignore[arg-type] # only their names are read
+        for name, declared in design.features.items():
+            parts[name].append(_feature(batch[name], declared, name, is_text))
+    return {name: np.concatenate(found) if found else np.zeros(0) for name, found in parts.items()}
 
 
 def _in_threads(found: Iterator[tuple[Batch, bool]], design: LinearDesign) -> Iterator[tuple[Integers, int]]:
@@ -188,6 +215,14 @@ def _column(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kep
     codes, others = (encode_column(array, one, name, is_text) for one in ends)
     _strike(codes != others, name, drop, kept)
     return codes
+
+
+def _feature(array: pa.Array, declared: Feature, name: str, is_text: bool) -> npt.NDArray[Any]:
+    """One variable of rows to predict, none of them dropped."""
+    if not isinstance(declared, Bounded):
+        return encode_column(array, declared, name, is_text)
+    values = _numbers(array, name, is_text)
+    return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)
 
 
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:

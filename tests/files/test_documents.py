@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.files import documents
 from dpgraph.files.documents import document, probabilities_of, value_of
 from dpgraph.files.networks import parse_json
 from dpgraph.inference.dirichlet import DirichletPosterior
@@ -235,7 +234,7 @@ def test_a_save_that_fails_leaves_the_old_file_whole(failure, tmp_path, monkeypa
     def fail(*args):
         raise failure
 
-    monkeypatch.setattr(documents.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(dg.ReleaseError if failure is OSError else failure):
         dg.save(POSTERIOR, path)
     assert path.read_bytes() == before

@@ -200,7 +200,7 @@ def test_noise_is_drawn_through_its_one_home():
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
         "estimators/regression.py": {"np.random.RandomState"},
-        "cli.py": {"np.random.default_rng"},
+        "cli/models.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/noise_aware.py": makes,

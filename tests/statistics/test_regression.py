@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -255,3 +256,92 @@ def test_the_sums_are_sensitive():
             leave(moments)
     with pytest.raises(dg.ReleaseError, match="not saved"):
         dg.save(moments, "never.json")
+
+
+WORDS = dg.LinearDesign(
+    {
+        "area": dg.Categories(["N", "NA", "none"], missing="NA"),
+        "age": dg.Bounded(18, 90, missing=30),
+        "flag": [False, True],
+        "hours": dg.Bins([0, 20, 40], missing=True),
+    },
+    "wage",
+    (0, 10),
+)
+WORDS_CSV = """area,unread,age,flag,hours,wage
+NA,x,20,true,0,1
+none,x,n/a,False,NaN,2
+,x, NaN ,TRUE,20-40,3
+N,x,,false,,4
+N,x,1e2,True,39.5,5
+"""
+WORDS_TABLE = {
+    "area": ["NA", "none", None, "N", "N"],
+    "unread": ["x"] * 5,
+    "age": [20.0, None, math.nan, None, 100.0],
+    "flag": [True, False, True, False, True],
+    "hours": [0.0, math.nan, 20.0, None, 39.5],
+    "wage": [1.0, 2.0, 3.0, 4.0, 5.0],
+}
+WORDS_READ = {"area": [1, 2, 1, 0, 0], "age": [20, 30, 30, 30, 100], "flag": [1, 0, 1, 0, 1], "hours": [0, 2, 1, 2, 1]}
+
+
+def words_as(kind, path):
+    """The same rows as a file, or as a table."""
+    table = pa.table(WORDS_TABLE)
+    match kind:
+        case "csv":
+            (path / "rows.csv").write_text(WORDS_CSV)
+        case "parquet":
+            pa.parquet.write_table(table, path / "rows.parquet", row_group_size=2)
+        case "folder":
+            (path / "rows.folder").mkdir()
+            for at in range(5):
+                pa.parquet.write_table(table.slice(at, 1), path / "rows.folder" / f"{at}.parquet")
+        case _:
+            return table if kind == "arrow" else table.to_pandas()
+    return path / f"rows.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder", "arrow", "pandas"])
+def test_rows_to_predict_are_read_as_rows_to_fit_are(kind, tmp_path):
+    """A level NA is a level, the words for nothing and NaN are what was declared; fitting sums those very values."""
+    rows = words_as(kind, tmp_path)
+    read = regression.regression_features(rows, WORDS)
+    assert {name: values.tolist() for name, values in read.items()} == WORDS_READ
+    plain = {"area": [WORDS.features["area"].levels[code] for code in WORDS_READ["area"]], "age": WORDS_READ["age"]}
+    plain |= {"flag": WORDS_TABLE["flag"], "hours": [[0.0, 20.0, None][code] for code in WORDS_READ["hours"]]}
+    plain |= {"wage": WORDS_TABLE["wage"]}
+    assert content(regression.regression_moments(rows, WORDS)) == content(
+        regression.regression_moments(pa.table(plain), WORDS)
+    )
+
+
+@given(ROWS)
+@settings(max_examples=50, deadline=None)
+def test_predicted_rows_are_those_whose_products_are_summed(rows):
+    """What prediction reads, written out as rows again, has the very sums that fitting makes of the rows."""
+    read = regression.regression_features(frame(rows), DESIGN)
+    levels = {"sex": "FM", "area": "NES", "hours": (0, 20, 40)}
+    named = {name: [levels[name][code] for code in codes] for name, codes in read.items() if name in levels}
+    again = frame(rows).assign(age=read["age"], **named)
+    assert content(regression.regression_moments(again, DESIGN)) == content(
+        regression.regression_moments(frame(rows), DESIGN)
+    )
+
+
+def test_rows_to_predict_need_no_target_and_none_is_dropped(tmp_path):
+    """A null that fitting drops the row for is NaN, in its place; one among levels is refused."""
+    design = dg.LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "wage", (0, 10), on_missing="drop")
+    (tmp_path / "rows.csv").write_text("sex,age\nM,20\nF,\nF,90\n")
+    read = regression.regression_features(tmp_path / "rows.csv", design)
+    assert read["sex"].tolist() == [1, 0, 0]
+    assert np.array_equal(read["age"], [20, math.nan, 90], equal_nan=True)
+    (tmp_path / "rows.csv").write_text("sex,age\n,20\n")
+    with pytest.raises(DomainError, match="column 'sex' holds nulls"):
+        regression.regression_features(tmp_path / "rows.csv", design)
+    (tmp_path / "rows.csv").write_text("sex,age\n")
+    assert [len(values) for values in regression.regression_features(tmp_path / "rows.csv", design).values()] == [0, 0]
+    (tmp_path / "rows.csv").write_text("sex,wage\nF,1\n")
+    with pytest.raises(DomainError, match="column 'age' is not in"):
+        regression.regression_features(tmp_path / "rows.csv", design)

@@ -6,6 +6,7 @@ With ``"noise-aware"`` inference the true cells are sampled too, so the posterio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -85,6 +86,7 @@ def draw_markov(
     iterations: int = 200,
     burn_in: int = 100,
     fast: bool | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> MarkovDraws:
     """Draws states, transitions and emissions given a release; several sampler chains side by side.
 
@@ -100,6 +102,7 @@ def draw_markov(
         iterations: Draws of each after burn-in.
         burn_in: Sweeps before the first draw, while the sizes of moves adapt.
         fast: Compiled loops; None uses them where numba is installed.
+        progress: Called with the number of each sweep.
 
     Raises:
         ReleaseError: If a setting is out of range.
@@ -120,6 +123,8 @@ def draw_markov(
             kept["states"].append(state.states.astype(np.int16))
             kept["log_joint"].append(run.log_joint(state))
             entries += state.counts[..., given.fields[0]].sum(axis=3)
+        if progress is not None:
+            progress(sweep)
     stacked = {name: np.stack(values, axis=1) for name, values in kept.items()}
     tally = {} if state.latent is None else state.latent.tally
     shares = {name: float(done / max(tried, 1)) for name, (done, tried) in tally.items()}

@@ -1,0 +1,128 @@
+"""Commands that use a model that is public already: predict, sample, query."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgraph.cli.options import JSON, OUT, writable
+from dpgraph.cli.output import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpgraph.structure.tables import Probabilities
+
+#: Synthetic rows that are drawn and written at once, and their codes.
+_MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
+
+
+@click.command()
+@click.argument("model")
+@click.argument("rows")
+@OUT
+def predict(model: str, rows: str, out: Path) -> None:
+    """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
+    prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction alone).
+    """
+    import pandas as pd
+
+    from dpgraph.files.documents import load
+    from dpgraph.files.whole import write_whole
+    from dpgraph.models.naive_bayes import NaiveBayes
+    from dpgraph.models.regression import LinearRegressionModel
+    from dpgraph.models.sampled_regression import SampledRegressionModel
+    from dpgraph.privacy.records import ReleaseError
+    from dpgraph.statistics.codes import encode
+    from dpgraph.statistics.regression import regression_features
+
+    out = writable(out, ".csv")
+    match load(model):
+        case LinearRegressionModel() as fitted:
+            table = fitted.frame(regression_features(rows, fitted.draws.design))
+        case SampledRegressionModel() as fitted:
+            table = pd.DataFrame({"prediction": fitted.predict(regression_features(rows, fitted.design))})
+        case NaiveBayes() as fitted:
+            domain = fitted.probabilities.network.domain
+            probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
+            levels = domain.levels(fitted.target)
+            table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
+            table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+        case _:
+            raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
+    write_whole(out, table.to_csv(index=False))
+    say(f"wrote {out}")
+
+
+@click.command()
+@click.argument("model")
+@click.option("-n", "n", type=int, required=True, help="How many rows.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=None, help="A seed for the draw; the model is public already."
+)
+@OUT
+def sample(model: str, n: int, seed: int | None, out: Path) -> None:
+    """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""
+    import numpy as np
+
+    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.whole import write_frames
+
+    out = writable(out, ".csv", ".parquet")
+    write_frames(out, _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed)))
+    say(f"wrote {out}")
+
+
+def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFrame]:
+    """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
+    from tqdm import tqdm
+
+    from dpgraph.inference.queries import BLOCK, sample_rows
+
+    wanted = _MOST_CODES // len(probabilities.network.domain.names)
+    rows = max(BLOCK, min(_MOST_ROWS, wanted // BLOCK * BLOCK))
+    shown = n > rows and sys.stderr.isatty()
+    with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
+        for start in range(0, max(n, 1), rows):
+            part = min(rows, n - start)
+            yield sample_rows(probabilities, part, rng)
+            bar.update(part)
+
+
+@click.command()
+@click.argument("model")
+@click.option("--target", required=True, help="The variable asked about.")
+@click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more.")
+@JSON
+def query(model: str, target: str, given: tuple[str, ...], as_json: bool) -> None:
+    """Print P(target | given) from MODEL; free."""
+    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.pgmpy import query as make_query
+
+    probabilities = probabilities_of(load(model))
+    evidence = dict(_evidence(pair, probabilities.network.domain) for pair in given)
+    answer = make_query(probabilities, target, evidence)
+    if as_json:
+        pairs = [{"level": level, "probability": float(value)} for level, value in answer.items()]
+        click.echo(json.dumps({"target": target, "given": evidence, "answer": pairs}))
+    else:
+        click.echo(answer.map("{:.4f}".format).to_string())
+
+
+def _evidence(pair: str, domain: Any) -> tuple[str, Any]:
+    """A NAME=LEVEL pair, the level matched to the declared levels as they print."""
+    name, equals, text = pair.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint="--given")
+    level = next((level for level in domain.levels(name) if str(level) == text), None)
+    if level is None:
+        try:
+            level = float(text)
+        except ValueError:
+            level = text
+    return name, domain.levels(name)[domain.code(name, level)]

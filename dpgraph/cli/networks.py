@@ -1,0 +1,187 @@
+"""Commands about a network: what privacy costs on it, a release of its counts, and the posterior from that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpgraph.cli.options import (
+    DELTA,
+    DRY_RUN,
+    EPSILON,
+    JSON,
+    NEIGHBOURS,
+    OUT,
+    OUT_UNLESS_DRY,
+    ROWS_PER_PERSON,
+    budget_of,
+    only_priced,
+    unit_of,
+    writable,
+)
+from dpgraph.cli.output import heard, plain, records, say
+
+
+@click.command()
+@click.argument("network")
+@EPSILON
+@DELTA
+@click.option("--n", type=int, default=None, help="A public or supposed number of rows, for relative errors.")
+@click.option(
+    "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
+)
+@NEIGHBOURS
+@ROWS_PER_PERSON
+@JSON
+def cost(
+    network: str,
+    epsilon: str,
+    delta: str,
+    n: int | None,
+    own: bool,
+    neighbours: str,
+    rows_per_person: int,
+    as_json: bool,
+) -> None:
+    """Say what privacy costs on NETWORK and which mechanism to use, before any data."""
+    from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.files.networks import read_network, read_probabilities
+    from dpgraph.privacy.records import PrivacyCost
+
+    subject = read_probabilities(network) if own else read_network(network)
+    unit = unit_of(neighbours, rows_per_person)
+    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit)
+    spent = PrivacyCost(report.epsilon, report.delta)
+    if as_json:
+        settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
+        promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
+        advice = {"recommended": repr(report.recommended), "reason": report.reason}
+        facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
+        tables = {name: records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs", "bounds")}
+        click.echo(json.dumps(settings | promise | advice | facts | tables, indent=1))
+        return
+    listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    click.echo(
+        f"{network}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
+        f"{report.facts['cells']} cells\n{listed}\n"
+        f"{spent}, protecting {unit}\n\n{plain(report.mechanisms)}\n\n"
+        f"recommended: {report.recommended}\n{report.reason}\n\n"
+        f"by family, under the recommended mechanism:\n{plain(report.nodes)}\n\n"
+        f"the dearest arcs:\n{plain(report.arcs.head(10))}\n\n"
+        f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bounds)}\n\n"
+        "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
+        "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
+        "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
+        "released counts." + ("" if n else "\nGive --n for tv and kl.")
+    )
+
+
+@click.command()
+@click.argument("rows")
+@click.option("--network", required=True, help="The DAG over its declared domain.")
+@EPSILON
+@DELTA
+@click.option(
+    "--mechanism",
+    type=click.Choice(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
+    default="auto",
+    show_default=True,
+    help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
+)
+@click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), help="What laplace measures.")
+@click.option(
+    "--allocation", type=click.Choice(["optimal", "closed-form", "uniform"]), help="How laplace shares epsilon."
+)
+@NEIGHBOURS
+@ROWS_PER_PERSON
+@DRY_RUN
+@OUT_UNLESS_DRY
+def release(
+    rows: str,
+    network: str,
+    epsilon: str,
+    delta: str,
+    mechanism: str,
+    tables: Any,
+    allocation: Any,
+    neighbours: str,
+    rows_per_person: int,
+    dry_run: bool,
+    out: Path | None,
+) -> None:
+    """Release noisy family counts of ROWS, once, under a budget.
+
+    Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
+    """
+    from dpgraph.analysis.cost import mechanism_named
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_network
+    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.privacy.release import release as make_release
+    from dpgraph.statistics.counts import count
+
+    graph, budget = read_network(network), budget_of(epsilon, neighbours, rows_per_person, delta)
+    if tables or allocation:
+        if mechanism not in ("auto", "laplace"):
+            raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
+        chosen: Any = LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
+    else:
+        chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
+    if only_priced(dry_run, chosen, graph, budget):
+        return
+    out = writable(out, ".json")
+    noisy = make_release(count(rows, graph, progress=True), chosen, budget=budget)
+    save(noisy, out)
+    say(f"wrote {out}: {noisy.provenance}")
+
+
+@click.command()
+@click.argument("source", metavar="RELEASE")
+@click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@click.option(
+    "--counts",
+    type=click.Choice(["nearest", "expected", "clipped"]),
+    default="nearest",
+    show_default=True,
+    help="What is plugged in for the true counts; expected is better for classification.",
+)
+@click.option("--noise-aware", is_flag=True, help="Account for the noise: draws from the posterior given the release.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "tables", "records", "normal"]),
+    default="auto",
+    show_default=True,
+    help="For --noise-aware; auto says which it chose and why.",
+)
+@click.option("--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="For --noise-aware.")
+@click.option(
+    "--seed", type=int, default=None, help="For --noise-aware: makes the draws repeat; it is not the noise's."
+)
+@OUT
+def posterior(
+    source: str, prior: float, counts: Any, noise_aware: bool, method: Any, draws: int, seed: int | None, out: Path
+) -> None:
+    """Learn the posterior of every probability table from a RELEASE; free."""
+    from dpgraph.files.documents import load, save
+    from dpgraph.inference.dirichlet import posterior as make_posterior
+    from dpgraph.inference.noise_aware import noise_aware_posterior
+
+    out = writable(out, ".json", ".bif")
+    released = load(source)
+    if noise_aware:
+        settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
+        learned: Any
+        learned, said = heard(lambda: noise_aware_posterior(released, **settings))
+        for words in said:
+            say(f"warning: {words}")
+        shown = {
+            name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
+        }
+        say(", ".join(f"{name} {value}" for name, value in shown.items()))
+    else:
+        learned = make_posterior(released, prior=prior, counts=counts)
+    save(learned, out)
+    say(f"wrote {out}: {learned.provenance}")

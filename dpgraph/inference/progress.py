@@ -1,0 +1,29 @@
+"""A bar for chains that run for a while: on stderr, where that is a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(wanted: bool, total: int, what: str) -> Iterator[Callable[[int], None] | None]:
+    """What a chain calls with the number of each iteration; None where no bar is wanted or nobody would see it.
+
+    Args:
+        wanted: Whether to show one on a terminal.
+        total: The number of iterations, of which none says anything of the rows.
+        what: What the iterations are of.
+    """
+    if not wanted or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=what) as bar:
+
+        def advance(iteration: int) -> None:
+            bar.update(iteration + 1 - bar.n)
+
+        yield advance
