@@ -45,7 +45,7 @@ class RegressionPrior:
     0.5
     """
 
-    intercept: float = 0.15
+    intercept: float = 0.3
     explained: float = 0.1
     degrees: float = 5.0
     shape: float = 2.0
