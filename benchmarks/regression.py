@@ -1,4 +1,4 @@
-"""Test error and coverage of private linear regression on four tables, beside ordinary least squares.
+"""Test error and coverage of private linear regression on four tables, beside least squares and a mean alone.
 
     python benchmarks/regression.py [--sets cps,pums,housing,rand] [--splits 20] [--epsilons .01,.1,1,10]
 
@@ -122,6 +122,16 @@ def least_squares(design: Any, train: pd.DataFrame, test: pd.DataFrame) -> tuple
     return design.bounds.middle + design.bounds.half * fitted, design.bounds.half * deviation
 
 
+def mean_alone(table: Table, train: pd.DataFrame, epsilon: str | None, seed: int) -> float:
+    """The average of the clipped target, or what it is with all of epsilon spent on it: what no features would do."""
+    y = np.clip(train[table.target].to_numpy(float), *table.bounds)
+    if epsilon is None:
+        return y.mean()
+    unit = table.unit or dg.PrivacyUnit()
+    scale = unit.rows_per_person * (table.bounds[1] - table.bounds[0]) / (len(y) * float(epsilon))
+    return np.clip(y.mean() + np.random.default_rng(seed).laplace(scale=scale), *table.bounds)
+
+
 def full_coefficients(design: Any, rows: pd.DataFrame) -> np.ndarray:
     """Least squares on all rows, in their units: what intervals are asked to hold."""
     columns = scaled_columns(design, feature_values(rows, design))
@@ -147,6 +157,9 @@ def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int) -> l
     test, train = rows.iloc[order[: len(rows) // 5]], rows.iloc[order[len(rows) // 5 :]]
     y, found = test[table.target].to_numpy(float), []
     exact, wide = None, 0.0
+    for epsilon in (None, *epsilons):
+        error = np.mean((y - mean_alone(table, train, epsilon, seed)) ** 2)
+        found.append({"method": "mean alone", "epsilon": epsilon or "", "of var(y)": error / y.var()})
     for epsilon in epsilons:
         for inference in ("noise-aware", "plug-in"):
             start = time.perf_counter()
