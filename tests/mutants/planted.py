@@ -67,6 +67,7 @@ AUGMENTATION = "tests/inference/test_augmentation.py"
 ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
 PERSONS, MARKOV = "tests/statistics/test_persons.py", "tests/inference/markov/test_latent.py"
 MARKOV_MODEL = "tests/models/test_hmm.py"
+LABEL_SCORES = "tests/models/test_label_scores.py"
 HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
 GIBBS, GIBBS_COSTS = "tests/mechanisms/test_gibbs_sample.py", "tests/mechanisms/test_private_gibbs.py"
@@ -584,6 +585,34 @@ MUTANTS = (
         'if found["r_hat"] > MOST_R_HAT:',
         'if found["r_hat"] > 1e9:',
         (MARKOV_MODEL,),
+    ),
+    Mutant(
+        "labels scored without their own probabilities",
+        "models/label_scores.py",
+        "part[:] = start[:, None]",
+        "part[:] = 0.0",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "a joint table with its last feature slowest",
+        "models/label_scores.py",
+        "(joint[:, :, None] + table.T[:, None, :])",
+        "(joint[:, None, :] + table.T[:, :, None])",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "every block scored by the codes of the first",
+        "models/label_scores.py",
+        "columns[name][block] for name in sizes",
+        "columns[name][: block.stop - block.start] for name in sizes",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "positions of a wide feature that wrap",
+        "models/label_scores.py",
+        "return first.astype(np.intp)",
+        "return first.astype(np.uint16).astype(np.intp)",
+        (f"{LABEL_SCORES}::test_hundreds_of_one_level_features_and_a_wide_one_are_packed_within_their_types",),
     ),
     Mutant(
         "random_state seeds the noise",
