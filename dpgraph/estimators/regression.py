@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
 from dpgraph.inference.noise_aware import noise_aware_posterior
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.inference.regression_prior import RegressionPrior
@@ -133,11 +133,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         design = self._design(frame, target)
         prior = RegressionPrior() if self.prior is None else self.prior
         prior.centre(design)
-        budget = self.budget
-        if budget is None:
-            budget = Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=self.unit)
-        elif self.unit is not None and self.unit != budget.unit:
-            raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        budget = fit_budget(mechanism, self.budget, self.unit)
         moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
         if isinstance(budget, Budget) and not isinstance(mechanism, RegressionSample):
             moments = weighted_mean(moments, mechanism.epsilon, budget.unit)
@@ -160,7 +156,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _keep_posterior(self, prior: RegressionPrior) -> None:
         """Weights and variance learned from noisy sums."""
-        settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
+        settings = {"method": self.inference, "draws": self.draws, "seed": inference_seed(self.random_state)}
         learned = noise_aware_posterior(self.release_, prior=prior, **settings)
         assert isinstance(learned, RegressionDraws)
         self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
@@ -204,9 +200,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         return self.model_
 
-    def _seed(self) -> int:
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
-
     def _checked(self) -> Any:
         """The mechanism; refuses settings that are none before any row is read."""
         if self.inference not in ("noise-aware", "plug-in"):
@@ -242,11 +235,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             values = self._public_target(y)
         if values.ndim != 1 or len(values) != len(frame):
             raise DomainError("y must be one column, a number for each row of X")
-        name = getattr(y, "name", None)
-        name = name if isinstance(name, str) and name and name not in frame.columns else "target"
-        while name in frame.columns:
-            name += "_"
-        return frame, (name, values)
+        return frame, (target_name(getattr(y, "name", None), frame.columns), values)
 
     @staticmethod
     def _word(bounds: Any) -> str | None:
@@ -296,31 +285,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
         """X as a DataFrame whose columns are the features' names."""
-        import pandas as pd
-
-        if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
-            frame: Any = X
-            if not isinstance(X, pd.DataFrame):
-                names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-                frame = pd.DataFrame({str(name): X[name].to_numpy() for name in names})
-            validate_data(self, frame, reset=reset, skip_check_array=True)
-            frame = frame.rename(columns=str)
-            if reset:
-                self._check_count(frame.shape[1])
-            return frame
-        array: Any = self._array(X, reset=reset)
-        names = self._names(array.shape[1]) if reset else list(self.design_.features)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
-
-    def _array(self, X: Any, *, reset: bool) -> Any:
-        """X as a two-dimensional array; where bounds are declared, a refusal repeats no row."""
-        if self._word(self.bounds_X) is not None:
-            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        try:
-            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
-        except (ValueError, TypeError) as error:
-            failure = type(error).__name__
-        raise DomainError(f"X must be a table or a two-dimensional array of the declared features ({failure})")
+        names = self._names if reset else lambda _: list(self.design_.features)
+        frame = feature_frame(self, X, names, reset=reset, public=self._word(self.bounds_X) is not None)
+        if reset:
+            self._check_count(frame.shape[1])
+        return frame
 
     def _names(self, features: int) -> list[str]:
         """Names for the columns of an array."""

@@ -202,8 +202,8 @@ MUTANTS = (
     Mutant(
         "hidden states that see the log",
         "estimators/hmm.py",
-        '"held_out": hidden, "seed": self._seed()}',
-        '"held_out": hidden, "seed": self._seed() + int(counts.sensitive_margin((self.chain,))[0])}',
+        "        seed = inference_seed(self.random_state)\n",
+        "        seed = int(counts.sensitive_margin((self.chain,))[0])\n",
         ("tests/privacy/test_replay_models.py",),
     ),
     Mutant(

@@ -197,6 +197,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/seeded_noise.py": makes,
         "mechanisms/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
+        "estimators/fitting.py": {"np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
         "estimators/regression.py": {"np.random.RandomState"},
