@@ -15,7 +15,8 @@ from dpgraph.estimators.fitting import fit_budget, inference_seed
 from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.gibbs_sample import GibbsSample
 from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
+from dpgraph.models.markov_counts import hidden_markov_model
 from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise

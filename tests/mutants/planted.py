@@ -581,7 +581,7 @@ MUTANTS = (
     ),
     Mutant(
         "unmixed chains go unsaid",
-        "models/hmm.py",
+        "models/markov_counts.py",
         'if found["r_hat"] > MOST_R_HAT:',
         'if found["r_hat"] > 1e9:',
         (MARKOV_MODEL,),
@@ -1019,7 +1019,7 @@ MUTANTS = (
     ),
     Mutant(
         "counts drawn without the noise's likelihood of the first cell",
-        "inference/dirichlet_multinomial.py",
+        "inference/integer_sums.py",
         "rng.random(waiting.size) * most < rest.at(totals[waiting] - tries)",
         "rest.at(totals[waiting] - tries) > 0",
         (COUNT_DRAWS,),

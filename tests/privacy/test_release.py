@@ -162,6 +162,7 @@ GIVEN_A_GENERATOR = (
     "dirichlet_multinomial",
     "draws",
     "exponential_family",
+    "integer_sums",
     "markov/_kernels",
     "markov/latent",
     "markov/loops",
@@ -205,7 +206,7 @@ def test_noise_is_drawn_through_its_one_home():
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/noise_aware.py": makes,
-        "models/hmm.py": makes,
+        "models/markov_counts.py": makes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):
