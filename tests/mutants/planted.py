@@ -124,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "states charged for one field of an entry",
-        "mechanisms/gibbs_sample.py",
+        "mechanisms/cell_scores.py",
         "        apart = apart + (law",
         "        apart = np.maximum(apart, 0) * 0 + (law",
         (f"{GIBBS}::test_the_range_of_an_entry_is_that_of_the_worst_of_all_entries",),
