@@ -584,7 +584,7 @@ MUTANTS = (
         "models/markov_counts.py",
         'if found["r_hat"] > MOST_R_HAT:',
         'if found["r_hat"] > 1e9:',
-        (MARKOV_MODEL,),
+        (f"{MARKOV_MODEL}::test_chains_that_have_not_mixed_are_told_of",),
     ),
     Mutant(
         "labels scored without their own probabilities",
