@@ -78,7 +78,7 @@ _HOMES = {
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
     "HiddenMarkovModel": "models.hmm",
-    "hidden_markov_model": "models.hmm",
+    "hidden_markov_model": "models.markov_counts",
     "sampled_markov_model": "models.markov_sweeps",
     "query": "files.pgmpy",
     "sample_rows": "inference.queries",
@@ -199,7 +199,8 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.quantile import PrivateQuantile
     from dpgraph.mechanisms.regression_sample import RegressionSample
-    from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+    from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
+    from dpgraph.models.markov_counts import hidden_markov_model
     from dpgraph.models.markov_sweeps import sampled_markov_model
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
     from dpgraph.models.regression import LinearRegressionModel

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dpgraph.estimators.fitting import fit_budget, inference_seed
 from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.gibbs_sample import GibbsSample
 from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, hidden_markov_model, hmm_network
+from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
+from dpgraph.models.markov_counts import hidden_markov_model
 from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -159,9 +160,9 @@ class PrivateHMM(BaseEstimator):
         counts = count(rows, network, progress=self.progress)
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
-        choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "seed": self._seed()}
-        choices["progress"] = self.progress
-        self.model_: HiddenMarkovModel = self._model(numbers | choices)
+        choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "progress": self.progress}
+        seed = inference_seed(self.random_state)
+        self.model_: HiddenMarkovModel = self._model(numbers | choices | {"seed": seed})
         self.transition_ = self.model_.transition_frame()
         self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}
         self.states_ = self.model_.state_probabilities
@@ -219,25 +220,21 @@ class PrivateHMM(BaseEstimator):
             return sampled_markov_model(self.release_)
         return hidden_markov_model(self.release_, self.n_states, chain=self.chain, time=self.time, **settings)
 
-    def _seed(self) -> int:
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
-
     def _budget(self, mechanism: LaplaceMechanism | GibbsSample) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
-        default = "replace" if self.person is None or self.rows_per_person == 1 else "add-remove"
         unit = self.unit
-        if self.budget is not None:
-            if unit is not None and unit != self.budget.unit:
-                raise ReleaseError(f"unit ({unit}) differs from the budget's ({self.budget.unit}); leave unit out")
-            unit = self.budget.unit
-        unit = PrivacyUnit(default, self.rows_per_person) if unit is None else unit
+        if self.budget is None and unit is None:
+            replaced = self.person is None or self.rows_per_person == 1
+            unit = PrivacyUnit("replace" if replaced else "add-remove", self.rows_per_person)
+        budget = fit_budget(mechanism, self.budget, unit)
+        unit = budget.unit
         if unit.rows_per_person != self.rows_per_person:
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
         if self.person is not None and self.rows_per_person > 1 and unit.n_is_public:
             raise ReleaseError(
                 'persons have different numbers of rows, so the number of rows is private: use neighbours="add-remove"'
             )
-        return Budget(mechanism.epsilon, unit=unit) if self.budget is None else self.budget
+        return budget
 
     def _domain(self, log: Any) -> Domain:
         """The declared domain, or by name the one of the log."""

@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.analysis.cost import mechanism_named
+from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
 from dpgraph.inference.dirichlet import check_prior, posterior
 from dpgraph.inference.noise_aware import classifier_draws
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
@@ -110,11 +111,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         network = naive_bayes_network(domain, target)
         mechanism = self._mechanism(network)
         counts = count(frame.assign(**{target: np.asarray(labels)}), network)
-        budget = self.budget
-        if budget is None:
-            budget = Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=self.unit)
-        elif self.unit is not None and self.unit != budget.unit:
-            raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        budget = fit_budget(mechanism, self.budget, self.unit)
         self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
         self.posterior_ = self._posterior()
@@ -123,11 +120,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         return self
 
     def _posterior(self) -> Any:
-        """What is learned from the release; without a random state a fixed seed, so that nothing else decides it."""
+        """What is learned from the release."""
         if self.inference == "plug-in":
             return posterior(self.release_, prior=self.prior, counts="expected")
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
-        return classifier_draws(self.release_, prior=self.prior, seed=seed)
+        return classifier_draws(self.release_, prior=self.prior, seed=inference_seed(self.random_state))
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""
@@ -190,28 +186,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _features(self, X: Any, *, reset: bool) -> Any:
         """X as a DataFrame whose columns are the features' names."""
-        import pandas as pd
-
-        if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
-            names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-            frame: Any = X
-            if not isinstance(X, pd.DataFrame):
-                frame = pd.DataFrame({str(name): X[name].to_numpy() for name in names})
-            validate_data(self, frame, reset=reset, skip_check_array=True)
-            return frame.rename(columns=str)
-        array: Any = self._array(X, reset=reset)
-        names = self._names(array.shape[1]) if reset else list(self.model_.features)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
-
-    def _array(self, X: Any, *, reset: bool) -> Any:
-        """X as a two-dimensional array; where the domain is declared, a refusal repeats no row."""
-        if isinstance(self.domain, str):
-            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        try:
-            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
-        except (ValueError, TypeError) as error:
-            failure = type(error).__name__
-        raise DomainError(f"X must be a table or a two-dimensional array of the declared features ({failure})")
+        names = self._names if reset else lambda _: list(self.model_.features)
+        return feature_frame(self, X, names, reset=reset, public=isinstance(self.domain, str))
 
     def _names(self, features: int) -> list[str]:
         """Names for the columns of an array: the declared variables in order, the last one being the target."""
@@ -243,9 +219,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=4,
         )
-        target = labels.name if isinstance(labels.name, str) and labels.name not in frame.columns else "target"
-        while target in frame.columns:
-            target += "_"
+        target = target_name(labels.name, frame.columns)
         variables = dict(domain_of_rows(frame).variables)
         variables |= {target: list(np.unique(np.asarray(labels)))}
         return Domain.of(variables), target

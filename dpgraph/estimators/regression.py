@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from dpgraph.estimators.declared_bounds import DeclaredBounds
+from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
 from dpgraph.inference.noise_aware import noise_aware_posterior
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.inference.regression_prior import RegressionPrior
@@ -23,12 +23,12 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.codes import encode
 from dpgraph.statistics.regression import regression_moments
 from dpgraph.structure.design import Bounded, LinearDesign
-from dpgraph.structure.domain import Domain, DomainError, NetworkError
+from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
@@ -129,15 +129,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
         mechanism = self._checked()
-        frame, target = self._rows(X, y)
-        design = self._design(frame, target)
+        declared = DeclaredBounds(self.bounds_X, self.bounds_y)
+        frame, target = self._rows(X, y, declared)
+        design = declared.design(frame, target, bool(self.fit_intercept))
         prior = RegressionPrior() if self.prior is None else self.prior
         prior.centre(design)
-        budget = self.budget
-        if budget is None:
-            budget = Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=self.unit)
-        elif self.unit is not None and self.unit != budget.unit:
-            raise ReleaseError(f"unit ({self.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        budget = fit_budget(mechanism, self.budget, self.unit)
         moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
         if isinstance(budget, Budget) and not isinstance(mechanism, RegressionSample):
             moments = weighted_mean(moments, mechanism.epsilon, budget.unit)
@@ -160,7 +157,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _keep_posterior(self, prior: RegressionPrior) -> None:
         """Weights and variance learned from noisy sums."""
-        settings = {"method": self.inference, "draws": self.draws, "seed": self._seed()}
+        settings = {"method": self.inference, "draws": self.draws, "seed": inference_seed(self.random_state)}
         learned = noise_aware_posterior(self.release_, prior=prior, **settings)
         assert isinstance(learned, RegressionDraws)
         self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
@@ -204,9 +201,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         return self.model_
 
-    def _seed(self) -> int:
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
-
     def _checked(self) -> Any:
         """The mechanism; refuses settings that are none before any row is read."""
         if self.inference not in ("noise-aware", "plug-in"):
@@ -215,9 +209,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
-        if self.mechanism == "laplace":
+        if self._named("laplace"):
             return LaplaceMechanism(exact(self.epsilon))
-        sampler = isinstance(self.mechanism, RegressionSample) or self._word(self.mechanism) == "sampler"
+        sampler = isinstance(self.mechanism, RegressionSample) or self._named("sampler")
         if sampler and self.prior is not None:
             raise ReleaseError("prior is for noisy sums; that of sampled weights is RegressionSample(precision=...)")
         if callable(getattr(self.mechanism, "randomise", None)):
@@ -226,126 +220,36 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             return RegressionSample(exact(self.epsilon), idealized_numerics=True)
         raise ReleaseError(f'mechanism must be "laplace", "sampler" or a mechanism value; got {self.mechanism!r}')
 
-    def _rows(self, X: Any, y: Any) -> tuple[Any, tuple[str, Any]]:
+    def _named(self, word: str) -> bool:
+        return isinstance(self.mechanism, str) and self.mechanism == word
+
+    def _rows(self, X: Any, y: Any, declared: DeclaredBounds) -> tuple[pd.DataFrame, tuple[str, npt.NDArray[Any]]]:
         """The features as a frame, the target's name and its values."""
-        for name in ("bounds_X", "bounds_y"):
-            if getattr(self, name) is None:
-                raise DomainError(
-                    f"PrivateLinearRegression needs {name}=..., public bounds or levels; they are never read off the "
-                    f'rows, unless {name}="infer" says so by name, which leaks'
-                )
-        frame = self._frame(X, reset=True)
+        frame = feature_frame(self, X, declared.names, reset=True, public=isinstance(self.bounds_X, str))
+        declared.check_count(frame.shape[1])
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        values = np.asarray(y)
-        if "infer" in (self._word(self.bounds_X), self._word(self.bounds_y)):
-            values = self._public_target(y)
+        values = _public_target(y) if declared.infer else np.asarray(y)
         if values.ndim != 1 or len(values) != len(frame):
             raise DomainError("y must be one column, a number for each row of X")
-        name = getattr(y, "name", None)
-        name = name if isinstance(name, str) and name and name not in frame.columns else "target"
-        while name in frame.columns:
-            name += "_"
-        return frame, (name, values)
-
-    @staticmethod
-    def _word(bounds: Any) -> str | None:
-        return bounds if isinstance(bounds, str) else None
-
-    def _public_target(self, y: Any) -> npt.NDArray[Any]:
-        """y judged by scikit-learn, which speaks of its values: for public rows only."""
-        from sklearn.utils import assert_all_finite, column_or_1d
-
-        values = column_or_1d(y, warn=True)
-        assert_all_finite(values, input_name="y")
-        return values.astype(np.float64)
-
-    def _design(self, frame: Any, target: tuple[str, Any]) -> LinearDesign:
-        """The declared columns, or by name those of the rows."""
-        features, bounds = self._features(frame), self.bounds_y
-        if self._word(bounds) is not None:
-            bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
-        try:
-            return LinearDesign(features, target[0], bounds, intercept=bool(self.fit_intercept))
-        except NetworkError as error:
-            raise DomainError(str(error)) from None
-
-    def _features(self, frame: Any) -> dict[str, Any]:
-        """The features' bounds or levels by name, in the order of the declaration."""
-        declared = self.bounds_X
-        if self._word(declared) is not None:
-            return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
-        if isinstance(declared, Mapping):
-            absent = [name for name in declared if name not in frame.columns]
-            if absent:
-                raise DomainError(f"X has no column {', '.join(map(repr, absent))}, which bounds_X declares")
-            return dict(declared)
-        return dict(zip(frame.columns, declared, strict=True))
-
-    def _read_off(self, columns: Mapping[str, Any], name: str) -> dict[str, tuple[float, float]]:
-        """The least and the largest value of each column; a leak, asked for by name."""
-        if getattr(self, name) != "infer":
-            raise DomainError(f'{name} must hold bounds or levels, or be "infer" by name; got {getattr(self, name)!r}')
-        warnings.warn(
-            f'{name}="infer" reads bounds off the rows: the result is not differentially private',
-            PrivacyLeakWarning,
-            stacklevel=5,
-        )
-        ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
-        return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}
-
-    def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
-        """X as a DataFrame whose columns are the features' names."""
-        import pandas as pd
-
-        if hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__"):
-            frame: Any = X
-            if not isinstance(X, pd.DataFrame):
-                names = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-                frame = pd.DataFrame({str(name): X[name].to_numpy() for name in names})
-            validate_data(self, frame, reset=reset, skip_check_array=True)
-            frame = frame.rename(columns=str)
-            if reset:
-                self._check_count(frame.shape[1])
-            return frame
-        array: Any = self._array(X, reset=reset)
-        names = self._names(array.shape[1]) if reset else list(self.design_.features)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names)}).infer_objects()
-
-    def _array(self, X: Any, *, reset: bool) -> Any:
-        """X as a two-dimensional array; where bounds are declared, a refusal repeats no row."""
-        if self._word(self.bounds_X) is not None:
-            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        try:
-            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
-        except (ValueError, TypeError) as error:
-            failure = type(error).__name__
-        raise DomainError(f"X must be a table or a two-dimensional array of the declared features ({failure})")
-
-    def _names(self, features: int) -> list[str]:
-        """Names for the columns of an array."""
-        self._check_count(features, arrays=True)
-        return list(self.bounds_X) if isinstance(self.bounds_X, Mapping) else [f"x{i}" for i in range(features)]
-
-    def _check_count(self, features: int, *, arrays: bool = False) -> None:
-        """Refuses another number of columns than a list declares."""
-        if isinstance(self.bounds_X, str) or (isinstance(self.bounds_X, Mapping) and not arrays):
-            return
-        try:
-            declared = len(self.bounds_X)
-        except TypeError:
-            raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
-        if declared != features:
-            raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
+        return frame, (target_name(getattr(y, "name", None), frame.columns), values)
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
-        return feature_values(self._frame(X, reset=False), self.design_)
+        names, public = list(self.design_.features), isinstance(self.bounds_X, str)
+        return feature_values(feature_frame(self, X, lambda _: names, reset=False, public=public), self.design_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _public_target(y: Any) -> Reals:
+    """y judged by scikit-learn, which speaks of its values: for public rows only."""
+    values = column_or_1d(y, warn=True)
+    assert_all_finite(values, input_name="y")
+    return values.astype(np.float64)
 
 
 def feature_values(frame: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:

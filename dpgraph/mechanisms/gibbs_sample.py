@@ -5,15 +5,16 @@ The alternative to noise on the statistics (``LaplaceMechanism``), which is bett
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.mechanisms.cell_scores import entry_range, state_scores
 from dpgraph.mechanisms.lattice import (
     UNIT,
     check_grid,
@@ -39,7 +40,7 @@ from dpgraph.privacy.records import (
 from dpgraph.statistics.counts import Counts
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.markov import MarkovSweeps, check_markov_network
+from dpgraph.structure.markov import MarkovSweeps, check_markov_network, transition_counts
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
 
@@ -166,14 +167,14 @@ class GibbsSample:
         counts = {name: self._learned(statistics, name, shape) for name in plan.ranges}
         nothing = {name: np.zeros((self.states, c.shape[2]), np.int64) for name, c in counts.items()}
         emissions = self._emissions(nothing, plan, noise)
-        transition = self._transition(np.zeros((self.states, self.states)), noise)
+        transition = self._transition(np.zeros((self.states, self.states), np.int64), noise)
         done: list[tuple[Reals, dict[str, Reals], Integers]] = []
         for _ in range(self.sweeps):
             states = self._states(counts, emissions, transition, plan, noise)
             members = np.arange(self.states)[:, None] == states.ravel()
             totals = {name: members.astype(np.int64) @ c.reshape(states.size, -1) for name, c in counts.items()}
             emissions = self._emissions(totals, plan, noise)
-            transition = self._transition(followers(states, self.states), noise)
+            transition = self._transition(transition_counts(states[None], self.states)[0], noise)
             done.append((transition, emissions, states))
         transitions, laws, paths = zip(*done, strict=True)
         return MarkovSweeps(
@@ -219,7 +220,7 @@ class GibbsSample:
         scores = state_scores(counts, logs)
         return np.stack([noise.choose_path(chain, scale, start, transition) for chain in scores])
 
-    def _transition(self, followed: Reals, noise: Noise) -> Reals:
+    def _transition(self, followed: Integers, noise: Noise) -> Reals:
         """Transitions given states, which are public: any law would do for privacy."""
         rows = (followed + self.transition_prior)[:, None]
         return np.concatenate([draw_truncated_dirichlet(noise, row, TRANSITION_FLOOR, 1) for (row,) in rows])
@@ -279,29 +280,3 @@ def _flags(mechanism: GibbsSample, network: Network, shape: tuple[int, ...]) -> 
     for chain, time in mechanism.held_out:
         flags[network.domain.code(mechanism.chain, chain), network.domain.code(mechanism.time, time)] = True
     return flags
-
-
-def state_scores(counts: Mapping[str, Integers], logs: Mapping[str, Integers]) -> npt.NDArray[Any]:
-    """sum_f sum_v counts ln phi in units for each cell and state, exact, shape (chains, steps, states).
-
-    Args:
-        counts: For each field, shape (chains, steps, levels).
-        logs: For each field whole log probabilities, shape (states, levels).
-    """
-    most = sum(int(c.sum()) * int(np.abs(logs[name]).max()) for name, c in counts.items())
-    kind: Any = np.int64 if most < 2**61 else object
-    return sum((c.astype(kind) @ logs[name].astype(kind).T for name, c in counts.items()), start=np.zeros((), kind))
-
-
-def entry_range(logs: Iterable[Integers]) -> int:
-    """The largest difference between two states of ln P(entry | state), over all entries there could be, in units."""
-    apart: Any = 0
-    for law in logs:
-        apart = apart + (law[:, None, :] - law[None, :, :]).max(axis=2)
-    return int(np.max(apart))
-
-
-def followers(states: Integers, size: int) -> Reals:
-    """How often each state follows each, shape (states, states)."""
-    index = states[:, :-1] * size + states[:, 1:]
-    return np.bincount(index.ravel(), minlength=size * size).reshape(size, size).astype(np.float64)

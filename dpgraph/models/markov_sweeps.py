@@ -10,11 +10,10 @@ import numpy as np
 
 from dpgraph.inference.markov.labels import renamed
 from dpgraph.inference.markov.sampler import MarkovDraws
-from dpgraph.inference.markov.states import transition_counts
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.records import Release, ReleaseError, released_value
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.markov import MarkovSweeps
+from dpgraph.structure.markov import MarkovSweeps, transition_counts
 
 #: What ``HiddenMarkovModel.inference`` says of such a model.
 INFERENCE = "private-gibbs"

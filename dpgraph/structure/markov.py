@@ -59,6 +59,18 @@ def checked_laws(
     return frozen
 
 
+def transition_counts(states: Integers, size: int) -> Integers:
+    """How often each state follows each, shape (copies, states, states).
+
+    Args:
+        states: Shape (copies, chains, steps).
+        size: The number of states.
+    """
+    copies = len(states)
+    index = (np.arange(copies)[:, None, None] * size + states[:, :, :-1]) * size + states[:, :, 1:]
+    return np.bincount(index.ravel(), minlength=copies * size * size).reshape(copies, size, size)
+
+
 @dataclass(frozen=True, eq=False)
 class MarkovSweeps:
     """The states, emissions and transitions of every sweep; labels mean the same from one sweep to the next, mostly.

@@ -16,9 +16,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dpgraph as dg
+from tests.estimators.sklearn_checks import checks_of
 
 DOMAIN = dg.Domain.of({"f": ["x", "y", "z"], "g": dg.Bins([0, 1, 2, 3]), "t": ["no", "yes"]})
 
@@ -33,20 +33,10 @@ def rows(n=240, seed=0):
 
 X, Y = rows()
 
-#: The checks that need an optional environment of scikit-learn's own skip themselves.
-SKIPPED = {"check_array_api_input"}
 
-
-def checks():
-    estimator = dg.PrivateNaiveBayes(domain="infer", noise=dg.SeededNoise(0))
-    return [
-        pytest.param(instance, check, id=check.func.__name__)
-        for instance, check in estimator_checks_generator(estimator)
-        if check.func.__name__ not in SKIPPED
-    ]
-
-
-@pytest.mark.parametrize(("estimator", "check"), checks())
+@pytest.mark.parametrize(
+    ("estimator", "check"), checks_of(dg.PrivateNaiveBayes(domain="infer", noise=dg.SeededNoise(0)))
+)
 def test_scikit_learns_own_check(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PrivacyLeakWarning)

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from tests.estimators.sklearn_checks import checks_of
 from tests.privacy import test_replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
@@ -32,18 +32,10 @@ def rows(n=800, seed=0):
 X, Y = rows()
 PLAIN = {"bounds_X": BOUNDS, "bounds_y": (0, 100), "inference": "plug-in", "draws": 50}
 
-#: The checks that need an optional environment of scikit-learn's own skip themselves.
-SKIPPED = {"check_array_api_input"}
-
 
 def checks():
     settings = {"bounds_X": "infer", "bounds_y": "infer", "inference": "plug-in", "draws": 50}
-    estimator = dg.PrivateLinearRegression(**settings, noise=dg.SeededNoise(0))
-    return [
-        pytest.param(instance, check, id=check.func.__name__)
-        for instance, check in estimator_checks_generator(estimator)
-        if check.func.__name__ not in SKIPPED
-    ]
+    return checks_of(dg.PrivateLinearRegression(**settings, noise=dg.SeededNoise(0)))
 
 
 @pytest.mark.parametrize(("estimator", "check"), checks())

@@ -94,9 +94,9 @@ def test_the_command_fits_and_saves(folder):
 
 
 def test_chains_that_have_not_mixed_are_told_of_beside_the_output(folder, monkeypatch):
-    from dpgraph.models import hmm
+    from dpgraph.models import markov_counts
 
-    monkeypatch.setattr(hmm, "MOST_R_HAT", 0.0)
+    monkeypatch.setattr(markov_counts, "MOST_R_HAT", 0.0)
     done = folder(*BASE, *SHORT)
     assert done.exit_code == 0, done.output
     assert "warning: the sampler's chains have not mixed: R-hat" in done.stderr

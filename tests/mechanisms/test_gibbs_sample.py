@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.files.documents import document
-from dpgraph.mechanisms.gibbs_sample import TRANSITION_FLOOR, GibbsSample, entry_range
+from dpgraph.mechanisms.cell_scores import entry_range
+from dpgraph.mechanisms.gibbs_sample import TRANSITION_FLOOR, GibbsSample
 from dpgraph.mechanisms.lattice import UNIT
 from dpgraph.privacy.noise import epsilon_of_rho
 from tests.selection import Recorder, counted, log_law, neighbours, softmax

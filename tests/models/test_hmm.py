@@ -144,7 +144,7 @@ def test_held_out_cells_must_fit(released):
 def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeypatch):
     """The draws of both chains are the same law, but for what is added to the log joint of one of them."""
     from dpgraph.inference.markov.sampler import MarkovDraws
-    from dpgraph.models import hmm
+    from dpgraph.models import markov_counts
 
     def drawn(given, states, **settings):
         rng = np.random.default_rng(0)
@@ -154,10 +154,10 @@ def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeyp
         transition = np.full((2, 200, states, states), 1 / states)
         return MarkovDraws(transition, np.concatenate(laws, axis=3), where, np.ones((2, *given.shape)), log_joint, {})
 
-    monkeypatch.setattr(hmm, "draw_markov", drawn)
+    monkeypatch.setattr(markov_counts, "draw_markov", drawn)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = dg.hidden_markov_model(released, 2, chain="region", time="month")
     assert [issubclass(one.category, dg.ConvergenceWarning) for one in caught] == [True] * warned
-    assert (made.diagnostics["r_hat"] > hmm.MOST_R_HAT) == warned
+    assert (made.diagnostics["r_hat"] > markov_counts.MOST_R_HAT) == warned
     assert all(f"{made.diagnostics['r_hat']:.3f}" in str(one.message) for one in caught)

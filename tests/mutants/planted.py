@@ -67,6 +67,7 @@ AUGMENTATION = "tests/inference/test_augmentation.py"
 ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
 PERSONS, MARKOV = "tests/statistics/test_persons.py", "tests/inference/markov/test_latent.py"
 MARKOV_MODEL = "tests/models/test_hmm.py"
+LABEL_SCORES = "tests/models/test_label_scores.py"
 HMM = "tests/files/test_markov.py::test_refusals_write_nothing"
 
 GIBBS, GIBBS_COSTS = "tests/mechanisms/test_gibbs_sample.py", "tests/mechanisms/test_private_gibbs.py"
@@ -123,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "states charged for one field of an entry",
-        "mechanisms/gibbs_sample.py",
+        "mechanisms/cell_scores.py",
         "        apart = apart + (law",
         "        apart = np.maximum(apart, 0) * 0 + (law",
         (f"{GIBBS}::test_the_range_of_an_entry_is_that_of_the_worst_of_all_entries",),
@@ -201,8 +202,8 @@ MUTANTS = (
     Mutant(
         "hidden states that see the log",
         "estimators/hmm.py",
-        '"held_out": hidden, "seed": self._seed()}',
-        '"held_out": hidden, "seed": self._seed() + int(counts.sensitive_margin((self.chain,))[0])}',
+        "        seed = inference_seed(self.random_state)\n",
+        "        seed = int(counts.sensitive_margin((self.chain,))[0])\n",
         ("tests/privacy/test_replay_models.py",),
     ),
     Mutant(
@@ -580,10 +581,38 @@ MUTANTS = (
     ),
     Mutant(
         "unmixed chains go unsaid",
-        "models/hmm.py",
+        "models/markov_counts.py",
         'if found["r_hat"] > MOST_R_HAT:',
         'if found["r_hat"] > 1e9:',
-        (MARKOV_MODEL,),
+        (f"{MARKOV_MODEL}::test_chains_that_have_not_mixed_are_told_of",),
+    ),
+    Mutant(
+        "labels scored without their own probabilities",
+        "models/label_scores.py",
+        "part[:] = start[:, None]",
+        "part[:] = 0.0",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "a joint table with its last feature slowest",
+        "models/label_scores.py",
+        "(joint[:, :, None] + table.T[:, None, :])",
+        "(joint[:, None, :] + table.T[:, :, None])",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "every block scored by the codes of the first",
+        "models/label_scores.py",
+        "columns[name][block] for name in sizes",
+        "columns[name][: block.stop - block.start] for name in sizes",
+        (f"{LABEL_SCORES}::test_blocks_and_groups_change_nothing",),
+    ),
+    Mutant(
+        "positions of a wide feature that wrap",
+        "models/label_scores.py",
+        "return first.astype(np.intp)",
+        "return first.astype(np.uint16).astype(np.intp)",
+        (f"{LABEL_SCORES}::test_hundreds_of_one_level_features_and_a_wide_one_are_packed_within_their_types",),
     ),
     Mutant(
         "random_state seeds the noise",
@@ -990,7 +1019,7 @@ MUTANTS = (
     ),
     Mutant(
         "counts drawn without the noise's likelihood of the first cell",
-        "inference/dirichlet_multinomial.py",
+        "inference/integer_sums.py",
         "rng.random(waiting.size) * most < rest.at(totals[waiting] - tries)",
         "rest.at(totals[waiting] - tries) > 0",
         (COUNT_DRAWS,),

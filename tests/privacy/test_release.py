@@ -162,6 +162,7 @@ GIVEN_A_GENERATOR = (
     "dirichlet_multinomial",
     "draws",
     "exponential_family",
+    "integer_sums",
     "markov/_kernels",
     "markov/latent",
     "markov/loops",
@@ -197,6 +198,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/seeded_noise.py": makes,
         "mechanisms/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
+        "estimators/fitting.py": {"np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
         "estimators/regression.py": {"np.random.RandomState"},
@@ -204,7 +206,7 @@ def test_noise_is_drawn_through_its_one_home():
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/noise_aware.py": makes,
-        "models/hmm.py": makes,
+        "models/markov_counts.py": makes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):

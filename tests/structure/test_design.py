@@ -115,9 +115,9 @@ def test_a_weighted_sum_of_the_target_moves_as_far_as_declared(name, many, weigh
     assert (added**2).sum(axis=1).max() == design.squared_sensitivity(ADD)
 
 
-@pytest.mark.parametrize("weight", [0, 1, 65, 2.0, True])
+@pytest.mark.parametrize("weight", [0, 1, 257, 2.0, True])
 def test_a_weight_of_the_mean_out_of_range_is_refused(weight):
-    with pytest.raises(NetworkError, match="mean_weight must be a whole number from 2 to 64"):
+    with pytest.raises(NetworkError, match="mean_weight must be a whole number from 2 to 256"):
         made(6, mean_weight=weight)
     with pytest.raises(NetworkError, match="with an intercept"):
         made(2, intercept=False, mean_weight=5)

@@ -1,10 +1,12 @@
 """Sweeps of a private sampler fit their network, cannot be changed, and show no numbers they should not."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.structure.markov import check_markov_network
+from dpgraph.structure.markov import check_markov_network, transition_counts
 
 DOMAIN = dg.Domain.of({"month": [1, 2, 3], "kind": ["a", "b"], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")
@@ -16,6 +18,17 @@ PARTS = {
     "emissions": {"kind": np.full((4, 2, 2), 0.5)},
     "states": np.zeros((4, 2, 3), np.int64),
 }
+
+
+def test_transitions_are_counted_within_each_chain_of_each_copy():
+    states = np.array([[[0, 1, 1], [2, 0, 1]], [[2, 2, 2], [0, 0, 0]], [[1, 0, 2], [1, 0, 2]]])
+    wanted = np.zeros((3, 3, 3), int)
+    for copy, chains in enumerate(states.tolist()):
+        for chain in chains:
+            for pair in pairwise(chain):
+                wanted[copy][pair] += 1
+    assert transition_counts(states, 3).tolist() == wanted.tolist()
+    assert transition_counts(states[:, :, :1], 3).tolist() == np.zeros((3, 3, 3)).tolist()
 
 
 def test_sweeps_are_frozen_copies_in_the_networks_order():

@@ -24,9 +24,9 @@ from dpgraph.inference.markov.states import (
     draw_rows,
     engine,
     relative,
-    transition_counts,
 )
 from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 
 #: How often a sweep switches states and shifts emissions together with the tables: the slowest to mix.

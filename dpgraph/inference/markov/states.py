@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.markov import _kernels
 from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 
 Engine = Literal["compiled", "numpy"]
@@ -94,13 +95,6 @@ def draw_collapsed(
     for c in range(len(new)):
         kernel(likelihood[c], concentration, uniforms[c], new[c], moves[c])
     return new
-
-
-def transition_counts(states: Integers, size: int) -> Integers:
-    """How often each state follows each, shape (copies, states, states)."""
-    copies = len(states)
-    index = (np.arange(copies)[:, None, None] * size + states[:, :, :-1]) * size + states[:, :, 1:]
-    return np.bincount(index.ravel(), minlength=copies * size * size).reshape(copies, size, size)
 
 
 def draw_rows(concentration: npt.NDArray[Any], rng: np.random.Generator) -> Reals:

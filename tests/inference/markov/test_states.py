@@ -13,8 +13,8 @@ from dpgraph.inference.markov.states import (
     engine,
     filter_backward,
     relative,
-    transition_counts,
 )
+from dpgraph.structure.markov import transition_counts
 
 CHAINS, STEPS, SIZE = 2, 3, 2
 ENGINES = ["numpy", "compiled"]

@@ -1,0 +1,107 @@
+"""What a regression is told of its features and its target: public bounds and levels, or by name to read them off."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import PrivacyLeakWarning
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import DomainError, NetworkError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class DeclaredBounds:
+    """``bounds_X`` and ``bounds_y`` as an estimator was given them.
+
+    Args:
+        bounds_X: Bounds or levels of each feature, a mapping by name or a list in the order of the columns, or
+            ``"infer"``.
+        bounds_y: The target's bounds, or ``"infer"``.
+
+    Raises:
+        DomainError: If one is missing.
+    """
+
+    bounds_X: Any
+    bounds_y: Any
+
+    def __post_init__(self) -> None:
+        for name in ("bounds_X", "bounds_y"):
+            if getattr(self, name) is None:
+                raise DomainError(
+                    f"PrivateLinearRegression needs {name}=..., public bounds or levels; they are never read off the "
+                    f'rows, unless {name}="infer" says so by name, which leaks'
+                )
+
+    @property
+    def infer(self) -> bool:
+        """Whether something is read off the rows, which are public then."""
+        return any(isinstance(bounds, str) and bounds == "infer" for bounds in (self.bounds_X, self.bounds_y))
+
+    def names(self, features: int) -> list[str]:
+        """Names for the columns of an array."""
+        self.check_count(features, arrays=True)
+        return list(self.bounds_X) if isinstance(self.bounds_X, Mapping) else [f"x{i}" for i in range(features)]
+
+    def check_count(self, features: int, *, arrays: bool = False) -> None:
+        """Refuses another number of columns than a list declares, or of an array's than a mapping does."""
+        if isinstance(self.bounds_X, str) or (isinstance(self.bounds_X, Mapping) and not arrays):
+            return
+        try:
+            declared = len(self.bounds_X)
+        except TypeError:
+            raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
+        if declared != features:
+            raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
+
+    def design(self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool) -> LinearDesign:
+        """The design of what is declared.
+
+        Args:
+            frame: The features.
+            target: Its name and values.
+            intercept: Whether there is one.
+
+        Raises:
+            DomainError: If a declared column is missing, or the bounds are no bounds.
+        """
+        features, bounds = self._features(frame), self.bounds_y
+        if isinstance(bounds, str):
+            bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
+        try:
+            return LinearDesign(features, target[0], bounds, intercept=intercept)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
+
+    def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
+        """The features' bounds or levels by name, in the order of the declaration."""
+        declared = self.bounds_X
+        if isinstance(declared, str):
+            return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
+        if isinstance(declared, Mapping):
+            absent = [name for name in declared if name not in frame.columns]
+            if absent:
+                raise DomainError(f"X has no column {', '.join(map(repr, absent))}, which bounds_X declares")
+            return dict(declared)
+        return dict(zip(frame.columns, declared, strict=True))
+
+    def _read_off(self, columns: Mapping[str, npt.NDArray[Any]], name: str) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of each column; a leak, asked for by name."""
+        if getattr(self, name) != "infer":
+            raise DomainError(f'{name} must hold bounds or levels, or be "infer" by name; got {getattr(self, name)!r}')
+        warnings.warn(
+            f'{name}="infer" reads bounds off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=5,
+        )
+        ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
+        return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}

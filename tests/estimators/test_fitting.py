@@ -1,0 +1,76 @@
+"""What the fits have in common, by itself."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import BaseEstimator
+
+import dpgraph as dg
+from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
+
+FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+
+
+def named(columns):
+    return [f"x{i}" for i in range(columns)]
+
+
+@pytest.mark.parametrize("hold", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("public", [True, False])
+def test_tables_keep_their_names_and_arrays_are_given_some(hold, public):
+    made = feature_frame(BaseEstimator(), hold(FRAME), named, reset=True, public=public)
+    assert made.to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
+    numbers = feature_frame(BaseEstimator(), np.array([[1, 2], [3, 4]]), named, reset=True, public=public)
+    assert numbers.to_dict("list") == {"x0": [1, 3], "x1": [2, 4]}
+    estimator = BaseEstimator()
+    feature_frame(estimator, hold(FRAME), named, reset=True, public=public)
+    with pytest.raises(ValueError, match="feature names should match"):
+        feature_frame(estimator, hold(FRAME[["b", "a"]]), named, reset=False, public=public)
+
+
+@pytest.mark.parametrize("bad", [np.array(["secret"]), [["secret", 1], ["secret"]], None])
+def test_a_refusal_of_private_rows_repeats_none(bad):
+    with pytest.raises(dg.DomainError, match="X must be a table or a two-dimensional array") as refusal:
+        feature_frame(BaseEstimator(), bad, named, reset=True, public=False)
+    assert "secret" not in str(refusal.value)
+    assert refusal.value.__cause__ is refusal.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "target"),
+    [
+        ("pay", ["age"], "pay"),
+        ("age", ["age"], "target"),
+        (None, ["age"], "target"),
+        (0, ["age"], "target"),
+        ("", ["age"], "target"),
+        (None, ["target", "target_"], "target__"),
+    ],
+)
+def test_a_target_has_a_name_that_no_feature_has(name, features, target):
+    assert target_name(name, features) == target
+
+
+def test_a_fit_without_a_budget_has_one_of_exactly_its_cost():
+    made = fit_budget(dg.GaussianMechanism("0.5", "1e-6"), None, dg.PrivacyUnit("add-remove", 2))
+    assert (made.epsilon, made.delta) == (dg.Budget("0.5", "1e-6").epsilon, dg.Budget("0.5", "1e-6").delta)
+    assert made.unit == dg.PrivacyUnit("add-remove", 2)
+    pure = fit_budget(dg.LaplaceMechanism("0.1"), None, None)
+    assert (pure.epsilon, pure.delta, pure.unit) == (dg.Budget("0.1").epsilon, 0, dg.Budget(1).unit)
+
+
+def test_a_budget_given_is_the_one_charged_and_protects_whom_it_says():
+    budget = dg.Budget(3, unit=dg.PrivacyUnit("add-remove"))
+    for unit in (None, dg.PrivacyUnit("add-remove")):
+        assert fit_budget(dg.LaplaceMechanism(1), budget, unit) is budget
+    with pytest.raises(dg.ReleaseError, match="differs from the budget's"):
+        fit_budget(dg.LaplaceMechanism(1), budget, dg.PrivacyUnit("replace"))
+    assert budget.events == ()
+
+
+def test_equal_states_give_equal_seeds_and_none_a_fixed_one():
+    assert inference_seed(None) == inference_seed(None)
+    assert inference_seed(3) == inference_seed(3) == inference_seed(np.random.RandomState(3))
+    assert inference_seed(3) != inference_seed(4)
