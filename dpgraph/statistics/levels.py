@@ -50,9 +50,7 @@ def narrow_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> 
         empty = isinstance(variable, Categories) and "" in variable.levels
         return _looked_up(words.indices, table, variable, variable.levels.index("") if empty else None)
     if pa.types.is_dictionary(array.type):
-        table = level_codes(array.dictionary, variable).copy()
-        table[pc.is_null(array.dictionary).to_numpy(zero_copy_only=False)] = NULL  # whatever the type of the words
-        return _looked_up(array.indices, table, variable)
+        return _looked_up(array.indices, _word_codes(array.dictionary, variable), variable)
     if pa.types.is_boolean(array.type):
         return _looked_up(array.cast(pa.uint8()), level_codes(pa.array([False, True]), variable), variable)
     codes, worst = np.empty(len(array), code_dtype(variable.size)), 0
@@ -63,6 +61,16 @@ def narrow_codes(array: pa.Array, variable: Variable, is_text: bool = False) -> 
         worst = min(worst, _settle(code, variable))
         codes[start : start + BLOCK] = code
     return (codes, 0) if worst == 0 else (codes[:0], worst)
+
+
+def _word_codes(words: pa.Array, variable: Variable) -> Signed:
+    """The codes of a dictionary's words."""
+    plain = isinstance(variable, Categories) and variable.kind == "text" and _is_string(words.type)
+    if plain and len(words) == variable.size <= FEW and tuple(words.to_pylist()) == variable.levels:
+        return np.arange(len(words), dtype=np.int32)  # a tenth of the time, which a table of many columns feels
+    table = level_codes(words, variable).copy()
+    table[pc.is_null(words).to_numpy(zero_copy_only=False)] = NULL  # whatever the type of the words
+    return table
 
 
 def level_codes(array: pa.Array, variable: Variable) -> Signed:

@@ -33,9 +33,9 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
-BLOCK = 1 << 20
+BLOCK = 1 << 21
 #: Rows that one thread takes at a time, and how many threads.
-BATCH = 1 << 16
+BATCH = 1 << 17
 THREADS = min(4, os.cpu_count() or 1)
 #: What a sum times its weight stays below, with room for noise.
 MOST_SUM = 1 << 62
