@@ -52,7 +52,7 @@ def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n
 
     >>> design = LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
     >>> [advised_weight(design, Fraction(1, 10), PrivacyUnit(), n) for n in (1_000, 10_000, 100_000)]
-    [25, 4, 2]
+    [256, 5, 2]
     """
     if n is None:
         return max(design.copies, WITHOUT_N)
