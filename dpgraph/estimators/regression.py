@@ -16,6 +16,7 @@ from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed
 from dpgraph.inference.noise_aware import noise_aware_posterior
 from dpgraph.inference.regression_draws import RegressionDraws
 from dpgraph.inference.regression_prior import RegressionPrior
+from dpgraph.mechanisms.gaussian import GaussianMechanism
 from dpgraph.mechanisms.laplace import LaplaceMechanism
 from dpgraph.mechanisms.regression_allocation import weighted_mean
 from dpgraph.mechanisms.regression_sample import RegressionSample
@@ -137,7 +138,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         budget = fit_budget(mechanism, self.budget, self.unit)
         moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
         if isinstance(budget, Budget) and not isinstance(mechanism, RegressionSample):
-            moments = weighted_mean(moments, mechanism.epsilon, budget.unit)
+            gaussian = isinstance(mechanism, GaussianMechanism)
+            moments = weighted_mean(moments, mechanism.epsilon, budget.unit, gaussian=gaussian)
         self.release_ = release(moments, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
         self.privacy_cost_ = cost(self.release_)
         if isinstance(mechanism, RegressionSample):

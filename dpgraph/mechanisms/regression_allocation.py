@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.regression import MOST_SUM
@@ -21,28 +22,32 @@ WANTED = 0.018
 
 #: The largest weight used, and that where n is private. More hardly lowers the sum's noise: 2 / epsilon is its end.
 LARGEST, WITHOUT_N = 256, 6
+#: The largest where noise is Gaussian: movement adds in squares, so the weighted sum's soon is nearly all of it.
+LARGEST_GAUSSIAN = 25
 
 
-def weighted_mean(moments: Moments, epsilon: Number, unit: PrivacyUnit) -> Moments:
+def weighted_mean(moments: Moments, epsilon: Number, unit: PrivacyUnit, *, gaussian: bool = False) -> Moments:
     """The same sums, the target's to be released as finely as n and epsilon ask for.
 
     Args:
         moments: Of a ``LinearDesign``; one with a ``mean_weight`` of its own, or without an intercept, stays as it is.
         epsilon: What the release will cost.
         unit: Whom it protects; under replace n is public and is used.
+        gaussian: Whether the noise will be Gaussian; epsilon then stands for what the price comes to.
     """
     design = moments.description
     if not isinstance(design, LinearDesign) or not design.intercept or design.mean_weight is not None:
         return moments
     n = moments.sensitive_rows if unit.n_is_public else None
-    return replace(moments, description=design.with_mean_weight(advised_weight(design, exact(epsilon), unit, n)))
+    weight = advised_weight(design, exact(epsilon), unit, n)
+    return replace(moments, description=design.with_mean_weight(min(weight, LARGEST_GAUSSIAN) if gaussian else weight))
 
 
 def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
     """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
 
     With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
-    sums at the weight c they have anyway.
+    sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
 
     Args:
         design: The columns.
@@ -59,4 +64,6 @@ def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n
     movement = design.sensitivity(unit) / RESOLUTION**2 / unit.rows_per_person
     room = WANTED * float(epsilon) * n / math.sqrt(2) / unit.rows_per_person - 2
     needed = LARGEST if room <= 0 else math.ceil((movement - 2 * design.copies) / room)
-    return max(design.copies, min(LARGEST, needed, MOST_SUM // (RESOLUTION**2 * max(1, n))))
+    quiet = MAX_SCALE_IN_STEPS * float(epsilon) / RESOLUTION**2 / unit.rows_per_person - movement
+    allowed = design.copies + math.ceil(quiet / 2) - 1
+    return max(design.copies, min(LARGEST, needed, allowed, MOST_SUM // (RESOLUTION**2 * max(1, n))))

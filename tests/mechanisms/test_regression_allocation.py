@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.regression_allocation import LARGEST, WANTED, WITHOUT_N, advised_weight, weighted_mean
+from dpgraph.mechanisms.regression_allocation import (
+    LARGEST,
+    LARGEST_GAUSSIAN,
+    WANTED,
+    WITHOUT_N,
+    advised_weight,
+    weighted_mean,
+)
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS
 from dpgraph.structure.design import RESOLUTION
 
 DESIGN = dg.LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
@@ -69,3 +77,30 @@ def test_rows_of_one_person_count():
     assert advised_weight(DESIGN, Fraction("0.3"), three, 10_000) == advised_weight(
         DESIGN, Fraction("0.1"), dg.PrivacyUnit(), 10_000
     )
+
+
+@pytest.mark.parametrize("features", [2, 7, 20])
+@pytest.mark.parametrize("rows_per_person", [1, 5])
+def test_a_weight_is_no_reason_to_refuse_a_small_epsilon(features, rows_per_person):
+    """Wherever the sums could be released as they are, they can be with the advised weight."""
+    unit = dg.PrivacyUnit("replace", rows_per_person)
+    design = dg.LinearDesign({f"x{i}": (-1, 1) for i in range(features)}, "y", (-1, 1))
+    seen = set()
+    for epsilon in (Fraction(1, 2**k) for k in range(4, 20)):
+        chosen = design.with_mean_weight(advised_weight(design, epsilon, unit, 100))
+        fits = [one.sensitivity(unit) / epsilon <= MAX_SCALE_IN_STEPS for one in (design, chosen)]
+        assert fits[0] == fits[1]
+        seen.add(fits[0])
+    assert seen == {True, False}
+
+
+def test_gaussian_noise_has_a_smaller_largest_weight():
+    """At 25 the noise on the mean is within 5 % of what any weight gives, from the squared movement as declared."""
+    weighted = weighted_mean(sums_of(1_000), "0.1", dg.PrivacyUnit(), gaussian=True)
+    assert weighted.description.mean_weight == LARGEST_GAUSSIAN
+
+    def noise_of_the_mean(weight):
+        return float(DESIGN.with_mean_weight(weight).squared_sensitivity(dg.PrivacyUnit())) ** 0.5 / weight
+
+    last, most = noise_of_the_mean(LARGEST_GAUSSIAN), noise_of_the_mean(LARGEST)
+    assert last < 1.05 * most
