@@ -8,10 +8,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import dpgraph as dg
-from dpgraph.cli import main
+from tests.cli.commands import run
 
 TOML = """
 [variables]
@@ -42,18 +41,6 @@ def _desk(tmp_path, monkeypatch):
     (tmp_path / "n.toml").write_text(TOML)
     (tmp_path / "rows.csv").write_text(CSV)
     (tmp_path / "strict.toml").write_text(STRICT)
-
-
-def run(*words, code=0):
-    """Runs a command; a refusal must come as an exit code, never as an exception."""
-    before = {name: os.stat(name).st_mtime_ns for name in os.listdir()}
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code == code, result.output
-    if code:
-        assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
-        assert result.stdout == ""
-    return result
 
 
 def release(out="r.json", *more):

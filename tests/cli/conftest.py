@@ -1,15 +1,14 @@
 """A desk of its own for every test: a folder with networks, rows and what the commands are told."""
 
 import io
-import os
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from dpgraph.cli import main
+from tests.cli.commands import run
 
 NETWORK = """
 [variables]
@@ -50,20 +49,10 @@ def desk(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def run():
-    """Runs a command; a refusal comes as an exit code, never as an exception, and changes no file."""
-
-    def made(*words, code=0):
-        before = {name: os.stat(name).st_mtime_ns for name in os.listdir()}
-        result = CliRunner().invoke(main, [str(word) for word in words])
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        assert result.exit_code == code, result.output
-        if code:
-            assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
-        return result
-
-    return made
+@pytest.fixture(name="run")
+def _run():
+    """Runs a command; see ``tests.cli.commands``."""
+    return run
 
 
 class Terminal(io.StringIO):
