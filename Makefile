@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench rows clean
+.PHONY: demo test test-all test-planted test-long test-fast search lint bench rows clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -29,11 +29,24 @@ demo: $(VENV)/demo.stamp  ## a private naive Bayes classifier of a real survey, 
 rows: $(VENV)/demo.stamp  ## write the data sets of datasets/ to datasets/rows
 	$(BIN)/python datasets/export.py
 
-test: $(VENV)/test.stamp  ## prove it: every test but the slow statistical ones
+test: $(VENV)/test.stamp  ## prove it: laws, contracts, oracles, doctests, README; minutes
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-test-slow: $(VENV)/test.stamp  ## the slow statistical runs
-	$(BIN)/python -m pytest -m slow -n auto --dist load
+test-planted: $(VENV)/test.stamp  ## the planted faults: each must be noticed
+	$(BIN)/python -m pytest -m planted -n auto --dist load tests
+
+test-long: $(VENV)/test.stamp  ## the rest of the proof: planted faults and the long statistical runs
+	$(BIN)/python -m pytest -m 'slow or planted' -n auto --dist load tests
+
+test-all:  ## test and test-long, both to their ends
+	@failed=0; for part in test test-long; do $(MAKE) $$part || failed=1; done; exit $$failed
+
+FOLDER ?= privacy
+test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make test-fast FOLDER=privacy
+	$(BIN)/python -m pytest -n auto $(wildcard tests/$(FOLDER) dpgraph/$(FOLDER))
+
+search: $(VENV)/test.stamp  ## property tests on new random examples, ten times as many
+	$(BIN)/python -m pytest --hypothesis-profile=search -n auto --dist loadfile tests
 
 lint: $(VENV)/test.stamp  ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
-from dpgraph.inference.queries import log_likelihood, sample_codes
+from dpgraph.inference.network.queries import log_likelihood, sample_codes
 from dpgraph.structure.basis import contrast_transform, residual_transform, walsh_transform
 
 PACKAGES = ("numpy", "pandas", "pgmpy", "scikit-learn")

@@ -24,9 +24,9 @@ from scipy import stats
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.conjugate import draw_conjugate, projected
-from dpgraph.inference.exponential_family import moments_posterior, problems_of
-from dpgraph.inference.moment_chain import Form, run_chains
+from dpgraph.inference.expfam.chain import Form, run_chains
+from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
+from dpgraph.inference.expfam.posterior import as_problems
 from dpgraph.structure.moments import NoisyMoments
 
 Reals = np.ndarray[Any, np.dtype[np.float64]]
@@ -104,12 +104,14 @@ def studied(
     noisy = [released(name, x, epsilon, noise) for _, x in simulations]
     exact = np.array([family.statistic(x).sum(axis=0) for _, x in simulations])
     if name == "exponential":
-        kept, _ = run_chains(problems_of(noisy, prior), DRAWS, burn_in=1500, thin=8, rng=rng)
+        kept, _ = run_chains(as_problems(noisy, prior), DRAWS, burn_in=1500, thin=8, rng=rng)
         ours = kept[:, :, 0].T
         seen = exact + np.array([noise.add(np.zeros(1, np.int64), one.law) * one.steps for one in noisy])
     else:
         first = family.parameters[0]
-        ours = np.stack([moments_posterior(one, prior, draws=DRAWS, rng=rng).parameters[first] for one in noisy])
+        ours = np.stack(
+            [dg.noise_aware_posterior(one, prior=prior, draws=DRAWS, seed=rng).parameters[first] for one in noisy]
+        )
         seen = np.stack([one.values for one in noisy])
     methods = {"ours": ours, "plug-in": conjugate(name, seen, n, rng), "not private": conjugate(name, exact, n, rng)}
     return methods, np.array([theta[0] for theta, _ in simulations])
@@ -120,7 +122,9 @@ def conjugate(name: str, sums: Reals, n: int, rng: np.random.Generator) -> Reals
     family, prior, _ = FAMILIES[name]
     repeated = np.repeat(sums, DRAWS, axis=0)
     many = np.full(len(repeated), float(n))
-    return draw_conjugate(family, prior, projected(family, repeated, many), many, rng)[:, 0].reshape(-1, DRAWS)
+    return draw_conjugate(family, prior, nearest_possible_sums(family, repeated, many), many, rng)[:, 0].reshape(
+        -1, DRAWS
+    )
 
 
 def forms(trials: int, seed: int) -> pd.DataFrame:
@@ -133,7 +137,7 @@ def forms(trials: int, seed: int) -> pd.DataFrame:
         noisy = [released("exponential", x, epsilon, noise) for _, x in simulations]
         truth = np.array([theta[0] for theta, _ in simulations])
         for label, form in FORMS.items():
-            kept, _ = run_chains(problems_of(noisy, RATES), FEW, burn_in=1500, thin=20, rng=rng, form=form)
+            kept, _ = run_chains(as_problems(noisy, RATES), FEW, burn_in=1500, thin=20, rng=rng, form=form)
             values = kept[:, :, 0].T
             ks = stats.kstest(uniform_ranks(values, truth, rng), "uniform").statistic
             rows.append((epsilon, label, ks, coverage(values, truth), width(values)))

@@ -20,7 +20,7 @@ import pandas as pd
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.consistency import consistent_variance
+from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.merging import weights
 from dpgraph.structure.tables import NoisyCoefficients

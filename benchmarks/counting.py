@@ -1,7 +1,7 @@
 """Codes to counts, tables to codes, and both beside peers: ratios from one run, for docs/performance.md.
 
 The yardstick is memcpy, np.copyto of the codes. Each line is the best of several runs, the median in brackets. A peer
-that is not installed is skipped with a line; polars, duckdb and numba are no dependencies of dpgraph.
+that is not installed is skipped with a line; polars and duckdb are no dependencies of dpgraph.
 
     python benchmarks/counting.py [--rows 10000000] [--repeat 5] [--figures]
 
@@ -29,9 +29,10 @@ import pandas as pd
 import pyarrow as pa
 
 import dpgraph as dg
-from dpgraph.statistics.codes import Codes, encoded_batches
-from dpgraph.statistics.contingency import add_tables, processors
+from dpgraph.statistics.contingency.tables import add_tables, processors
+from dpgraph.statistics.rows.codes import Codes, encoded_batches
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.merging import measured_families
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "polars", "duckdb", "pgmpy", "scikit-learn")
@@ -69,8 +70,7 @@ def codes_to_counts(name: str, rows: int, repeat: int, peers: bool = False) -> N
             np.copyto(copy, column)
 
     ways: dict[str, Callable[[], Any]] = {"memcpy": memcpy, "numpy": lambda: counted(codes, network, fast=False)}
-    if _version("numba"):
-        ways["numba, in threads"] = lambda: counted(codes, network, fast=True)
+    ways["numba, in threads"] = lambda: counted(codes, network, fast=True)
     if peers:
         ways |= peers_of(network, codes)
     print(f"\n{name}, {rows} rows, {len(columns)} variables, {network.cell_count} cells: x memcpy, best (median)")
@@ -119,8 +119,7 @@ def frame_to_counts(rows: int, repeat: int) -> None:
     network = probabilities.network
     frame = dg.sample_rows(probabilities, rows, np.random.default_rng(1))
     ways: dict[str, Callable[[], Any]] = {"numpy": lambda: counted(frame, network, fast=False)}
-    if _version("numba"):
-        ways["numba, in threads"] = lambda: counted(frame, network, fast=True)
+    ways["numba, in threads"] = lambda: counted(frame, network, fast=True)
     model = DiscreteBayesianNetwork(network.to_networkx().edges)
     ways["pgmpy DiscreteMLE.fit"] = lambda: DiscreteMLE().fit(model, frame)
     print(f"\nalarm, {rows} rows, categorical DataFrame to counts: best (median) in seconds")
@@ -140,8 +139,7 @@ def naive_bayes(rows: int, repeat: int) -> None:
     columns = {"class": target, **{f"x{k}": np.ascontiguousarray(matrix[:, k]) for k in range(20)}}
     codes = dg.encode(pd.DataFrame(columns), domain)
     ways: dict[str, Callable[[], Any]] = {"numpy": lambda: counted(codes, network, fast=False)}
-    if _version("numba"):
-        ways["numba, in threads"] = lambda: counted(codes, network, fast=True)
+    ways["numba, in threads"] = lambda: counted(codes, network, fast=True)
     ways["CategoricalNB.fit"] = lambda: CategoricalNB().fit(matrix, target)
     print(f"\nnaive Bayes, {rows} rows, 20 features of 4 levels: best (median) in seconds")
     ratios(report(ways, repeat), "CategoricalNB.fit")
@@ -154,7 +152,7 @@ def growth(rows: int, repeat: int) -> None:
     for name, n in [*cases, *((name, rows // 10) for name in ("asia", "child", "hailfinder", "pigs"))]:
         network, codes = sampled(name, n)
         times = []
-        for fast in (False, True) if _version("numba") else (False,):
+        for fast in (False, True):
             times.append(best(partial(counted, codes, network, fast), repeat)[0] / n * 1e9)
         shown = " / ".join(f"{ns:.1f}" for ns in times)
         print(f"  {name:11s} {n:9d} rows, {len(codes.columns):4d} variables, {network.cell_count:6d} cells: {shown}")
@@ -172,7 +170,7 @@ def growth_figures(rows: int, repeat: int) -> None:
         ],
         f"cells ({rows // 10} rows, one family)": [(2**k, one_family(k), rows // 10) for k in range(1, 22, 2)],
     }
-    ways = {"numpy": False, "numba": True} if _version("numba") else {"numpy": False}
+    ways = {"numpy": False, "numba": True}
     time_figure, memory_figure = Figure(figsize=(11, 3.4)), Figure(figsize=(11, 3.4))
     for panel, (label, networks) in enumerate(cases.items()):
         found = {way: [growth_of(network, n, fast, repeat) for _, network, n in networks] for way, fast in ways.items()}
@@ -264,8 +262,8 @@ def sampled(name: str, rows: int) -> tuple[dg.Network, Codes]:
 
 def counted(rows: Any, network: dg.Network, fast: bool) -> None:
     """What ``dg.count`` does, by one way of counting."""
-    tables = tuple(tuple(network.position[name] for name in table) for table in network.measured_families)
-    totals = [np.zeros(network.cells(table), np.int64) for table in network.measured_families]
+    tables = tuple(tuple(network.position[name] for name in table) for table in measured_families(network))
+    totals = [np.zeros(network.cells(table), np.int64) for table in measured_families(network)]
     sizes = tuple(network.domain.sizes.values())
     for codes in encoded_batches(rows, network.domain):
         add_tables([codes.columns[name] for name in network.domain.names], sizes, tables, totals, fast)

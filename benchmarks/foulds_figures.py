@@ -23,9 +23,11 @@ from scipy.stats import beta, binom
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.markov.states import draw_blocked, draw_rows, engine, transition_counts
-from dpgraph.statistics.codes import Codes
+from dpgraph.inference.markov import _kernels
+from dpgraph.inference.markov.sampler import dirichlet_rows, relative_likelihood
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.markov import transition_counts
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
@@ -212,9 +214,11 @@ def sampled_states(log, held, epsilon, seed, sweeps):
     for _ in range(sweeps):
         total = (states.reshape(1, -1) == np.arange(3)[:, None]).astype(float) @ counts
         laws = [above_floor(total[:, a:b] + 1.0, rng) for a, b in pairwise(edges)]
-        transition = draw_rows(transition_counts(states, 3) + 1.0, rng)
+        transition = dirichlet_rows(transition_counts(states, 3) + 1.0, rng)
         score = (counts @ np.log(np.concatenate(laws, axis=1)).T).reshape(1, *held.shape, 3)
-        states = draw_blocked(score, transition, rng, engine(None))
+        _kernels.compiled().blocked(
+            relative_likelihood(score)[0], transition[0], rng.random(states.shape[1:]), states[0]
+        )
     model = dg.HiddenMarkovModel(
         dg.hmm_network(DOMAIN, "region", "month"), "region", "month", transition[:, None],
         FrozenMap((name, law[None, None]) for name, law in zip(FIELDS, laws, strict=True)), states[:, None],
@@ -226,9 +230,9 @@ def sampled_states(log, held, epsilon, seed, sweeps):
 
 def above_floor(concentration, rng):
     """Dirichlet draws of each row, drawn again until every probability is at least the floor."""
-    drawn = draw_rows(concentration, rng)
+    drawn = dirichlet_rows(concentration, rng)
     while (low := (drawn < FLOOR).any(axis=1)).any():
-        drawn[low] = draw_rows(concentration[low], rng)
+        drawn[low] = dirichlet_rows(concentration[low], rng)
     return drawn
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -20,7 +19,8 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
-from dpgraph.inference.markov import states as draws
+from dpgraph.inference.markov.sampler import dirichlet_rows, relative_likelihood
+from dpgraph.structure.markov import transition_counts
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
 COLUMNS = ("city", "month", "attack_type", "target", "time_of_day", "weekend")
@@ -80,44 +80,21 @@ def sweeps(chains, steps, size, levels):
     rng = np.random.default_rng(0)
     counts = rng.poisson(4.0, (chains * steps, sum(levels))).astype(float)
     fields = [int(edge) for edge in np.cumsum([0, *levels])]
-    edges = np.array(fields)
-    gibbs = None if draws.engine(None) == "numpy" else _kernels.compiled_gibbs()
+    edges, gibbs = np.array(fields), _kernels.compiled().gibbs
 
-    def sweep(loops, sampler, copies=1):
-        state = np.zeros((copies, chains, steps), np.int64)
-        law = np.full((copies, size, size), 1 / size)
-        emissions = np.stack([np.concatenate([rng.dirichlet(np.ones(v), size) for v in levels], axis=1)] * copies)
+    def sweep(single_states):
+        state, law = np.zeros((chains, steps), np.int64), np.full((size, size), 1 / size)
+        emissions = np.concatenate([rng.dirichlet(np.ones(v), size) for v in levels], axis=1)
 
         def once():
-            nonlocal state, law, emissions
-            log = (counts @ np.swapaxes(np.log(emissions), 1, 2)).reshape(copies, chains, steps, size)
-            if loops == "compiled" and sampler == "blocked":
-                likelihood = draws.relative(log)
-                for c in range(copies):
-                    gibbs(rng, likelihood[c], counts, edges, state[c], law[c], emissions[c], (1.0, 1.0))
-                return
-            if sampler == "blocked":
-                state = draws.draw_blocked(log, law, rng, loops)
-            else:
-                state = draws.draw_collapsed(log, state, 1.0, rng, loops)
-            law = draws.draw_rows(draws.transition_counts(state, size) + 1.0, rng)
-            total = (state.reshape(copies, 1, -1) == np.arange(size)[:, None]).astype(float) @ counts
-            emissions = np.concatenate(
-                [draws.draw_rows(total[..., a:b] + 1.0, rng) for a, b in pairwise(fields)], axis=2
-            )
+            log = (counts @ np.log(emissions).T).reshape(chains, steps, size)
+            gibbs(rng, relative_likelihood(log), counts, edges, state, law, emissions, (1.0, 1.0), single_states)
 
         return once
 
     print(f"\n{chains} chains x {steps} steps, {size} states, fields of {levels} levels; sweeps per second of a chain:")
-    for name, loops, sampler, copies in (
-        ("numpy, one sampler chain", "numpy", "blocked", 1),
-        ("numpy, 16 sampler chains", "numpy", "blocked", 16),
-        ("compiled, blocked", "compiled", "blocked", 1),
-        ("compiled, collapsed", "compiled", "collapsed", 1),
-    ):
-        if loops == "compiled" and draws.engine(None) == "numpy":
-            continue
-        print(f"  {name:26} {copies * per_second(sweep(loops, sampler, copies)):10.0f}")
+    for name, single_states in (("blocked", False), ("collapsed", True)):
+        print(f"  {name:26} {per_second(sweep(single_states)):10.0f}")
     reference(counts, chains, steps, size, levels)
 
 
@@ -135,20 +112,18 @@ def reference(counts, chains, steps, size, levels):
 
 def observations(number=100_000, size=8, symbols=32):
     """One symbol a time step, in a hundred chains: compiled sweeps per EM iteration of hmmlearn."""
-    if draws.engine(None) == "numpy":
-        return
     rng = np.random.default_rng(1)
     symbol = rng.integers(0, symbols, (100, number // 100))
-    state, law = np.zeros((1, *symbol.shape), np.int64), np.full((1, size, size), 1 / size)
+    state, law = np.zeros(symbol.shape, np.int64), np.full((size, size), 1 / size)
     emissions = rng.dirichlet(np.ones(symbols), size)
 
     def once():
-        nonlocal state, law, emissions
-        likelihood = draws.relative(np.log(emissions).T)[symbol][None]
-        state = draws.draw_filtered(likelihood, law, rng, "compiled")
-        law = draws.draw_rows(draws.transition_counts(state, size) + 1.0, rng)
+        nonlocal law, emissions
+        likelihood = relative_likelihood(np.log(emissions).T)[symbol]
+        _kernels.compiled().blocked(likelihood, law, rng.random(symbol.shape), state)
+        law = dirichlet_rows(transition_counts(state[None], size)[0] + 1.0, rng)
         total = np.bincount(state.ravel() * symbols + symbol.ravel(), minlength=size * symbols)
-        emissions = draws.draw_rows(total.reshape(size, symbols) + 1.0, rng)
+        emissions = dirichlet_rows(total.reshape(size, symbols) + 1.0, rng)
 
     print(f"\n{number} observations, {size} states, {symbols} symbols; per second:")
     print(f"  {'compiled, blocked':26} {per_second(once):10.2f}")

@@ -41,7 +41,7 @@ def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> N
         for n, epsilon, neighbours in itertools.product(sizes, epsilons, ("replace", "add-remove")):
             for method in methods.split(","):
                 start = time.perf_counter()
-                settings = {"burn_in": 300, "thin": 5} if method == "records" else {}
+                asked = dg.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", dg.ConvergenceWarning)  # 100 draws of one chain are asked for
                     found = dg.audit.calibration(
@@ -50,9 +50,8 @@ def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> N
                         n=n,
                         trials=trials,
                         unit=dg.PrivacyUnit(neighbours),
-                        method=method,
+                        method=asked,
                         workers=workers,
-                        **settings,
                     )
                 frame, spent = found.parameters, time.perf_counter() - start
                 print(

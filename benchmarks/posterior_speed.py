@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
-from dpgraph.inference.dirichlet_multinomial import sample_counts
-from dpgraph.inference.moment_chain import run_chains
-from dpgraph.inference.noisy_sums import Problems
+from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
+from dpgraph.inference.expfam.chain import run_chains
+from dpgraph.inference.expfam.noisy_sums import Problems
 from dpgraph.privacy.records import DiscreteLaplace
 
 MANY, ITERATIONS = 256, 400

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
-from dpgraph.estimators.regression import feature_values
-from dpgraph.inference.regression_draws import scaled_columns
+from dpgraph.inference.regression.draws import scaled_columns
+from dpgraph.statistics.regression import regression_features
 
 HERE = Path(__file__).parents[1]
 SHARED = HERE.parent / "shared/data"
@@ -114,11 +114,11 @@ TABLES = {
 
 def least_squares(design: Any, train: pd.DataFrame, test: pd.DataFrame) -> tuple[np.ndarray, float]:
     """Predictions of ordinary least squares on clipped columns, in the target's units, and the residual deviation."""
-    columns = scaled_columns(design, feature_values(train, design))
+    columns = scaled_columns(design, regression_features(train, design))
     y = design.bounds.scaled(train[design.target].to_numpy(float))
     weights = np.linalg.lstsq(columns, y, rcond=None)[0]
     deviation = np.sqrt(((y - columns @ weights) ** 2).sum() / (len(y) - len(weights)))
-    fitted = scaled_columns(design, feature_values(test, design)) @ weights
+    fitted = scaled_columns(design, regression_features(test, design)) @ weights
     return design.bounds.middle + design.bounds.half * fitted, design.bounds.half * deviation
 
 
@@ -134,7 +134,7 @@ def mean_alone(table: Table, train: pd.DataFrame, epsilon: str | None, seed: int
 
 def full_coefficients(design: Any, rows: pd.DataFrame) -> np.ndarray:
     """Least squares on all rows, in their units: what intervals are asked to hold."""
-    columns = scaled_columns(design, feature_values(rows, design))
+    columns = scaled_columns(design, regression_features(rows, design))
     y = design.bounds.scaled(rows[design.target].to_numpy(float))
     weights = np.linalg.lstsq(columns, y, rcond=None)[0]
     return dg.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]

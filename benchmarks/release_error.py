@@ -18,8 +18,8 @@ import pandas as pd
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.queries import sample_codes
-from dpgraph.statistics.codes import Codes
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
 N, EPSILON, UNIT = 10_000, 1, dg.PrivacyUnit("add-remove")

@@ -21,11 +21,11 @@ import pandas as pd
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.augmentation import draw_by_records
-from dpgraph.inference.draws import PosteriorDraws
-from dpgraph.inference.evidence import Evidence, concentration_tables, evidence
-from dpgraph.inference.queries import sample_codes
-from dpgraph.statistics.codes import Codes
+from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
 REPORTED = 3500

@@ -19,8 +19,8 @@ import pandas as pd
 from tqdm import tqdm
 
 import dpgraph as dg
-from dpgraph.inference.queries import sample_codes
-from dpgraph.statistics.codes import Codes
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
 FEATURES, ROWS, TRAIN = 16, 1000, 50

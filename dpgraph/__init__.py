@@ -28,20 +28,21 @@ _HOMES = {
     "read_network": "files.networks",
     "read_domain": "files.networks",
     "read_design": "files.designs",
-    "infer_domain": "statistics.infer",
+    "infer_domain": "statistics.rows.infer",
     "expfam": "structure.expfam",
     "Bounded": "structure.design",
     "LinearDesign": "structure.design",
     # sensitive statistics
-    "encode": "statistics.codes",
-    "write_codes": "statistics.cache",
-    "read_codes": "statistics.cache",
+    "encode": "statistics.rows.codes",
+    "write_codes": "statistics.rows.cache",
+    "read_codes": "statistics.rows.cache",
     "count": "statistics.counts",
     "sufficient_statistics": "statistics.moments",
     "regression_moments": "statistics.regression",
     # the door
     "PrivacyUnit": "privacy.records",
     "PrivacyCost": "privacy.records",
+    "Event": "privacy.records",
     "PrivacyLeakWarning": "privacy.records",
     "Release": "privacy.records",
     "ReleaseError": "privacy.records",
@@ -50,15 +51,16 @@ _HOMES = {
     "cost": "privacy.accounting",
     "release": "privacy.release",
     "SeededNoise": "privacy.seeded_noise",
-    "LaplaceMechanism": "mechanisms.laplace",
-    "GaussianMechanism": "mechanisms.gaussian",
-    "FourierMechanism": "mechanisms.fourier",
-    "UnprovedGuaranteeWarning": "mechanisms.fourier",
-    "PosteriorSample": "mechanisms.posterior_sample",
-    "GibbsSample": "mechanisms.gibbs_sample",
-    "RegressionSample": "mechanisms.regression_sample",
-    "MapEstimate": "mechanisms.map_estimate",
-    "PrivateQuantile": "mechanisms.quantile",
+    "RecordingNoise": "privacy.recording_noise",
+    "LaplaceMechanism": "mechanisms.additive.laplace",
+    "GaussianMechanism": "mechanisms.additive.gaussian",
+    "FourierMechanism": "mechanisms.additive.fourier",
+    "UnprovedGuaranteeWarning": "mechanisms.additive.fourier",
+    "PosteriorSample": "mechanisms.selection.posterior_sample",
+    "GibbsSample": "mechanisms.selection.gibbs_sample",
+    "RegressionSample": "mechanisms.selection.regression_sample",
+    "MapEstimate": "mechanisms.selection.map_estimate",
+    "PrivateQuantile": "mechanisms.selection.quantile",
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
@@ -66,13 +68,22 @@ _HOMES = {
     "MarkovSweeps": "structure.markov",
     "SampledWeights": "structure.sampled_weights",
     "Probabilities": "structure.tables",
-    "consistent": "inference.consistency",
-    "posterior": "inference.dirichlet",
-    "noise_aware_posterior": "inference.noise_aware",
-    "PosteriorDraws": "inference.draws",
+    "consistent": "inference.network.consistency",
+    "posterior": "inference.network.plug_in",
+    "noise_aware_posterior": "inference.posterior",
+    "Records": "inference.methods",
+    "Tables": "inference.methods",
+    "Normal": "inference.methods",
+    "Exact": "inference.methods",
+    "Quadrature": "inference.methods",
+    "Gibbs": "inference.methods",
+    "Hamiltonian": "inference.methods",
+    "PlugIn": "inference.methods",
+    "PosteriorDraws": "inference.network.draws",
     "ConvergenceWarning": "inference.draws",
-    "RegressionPrior": "inference.regression_prior",
-    "RegressionDraws": "inference.regression_draws",
+    "ParameterDraws": "inference.expfam.draws",
+    "RegressionPrior": "inference.regression.prior",
+    "RegressionDraws": "inference.regression.draws",
     "LinearRegressionModel": "models.regression",
     "SampledRegressionModel": "models.sampled_regression",
     "NaiveBayes": "models.naive_bayes",
@@ -81,7 +92,7 @@ _HOMES = {
     "hidden_markov_model": "models.markov_counts",
     "sampled_markov_model": "models.markov_sweeps",
     "query": "files.pgmpy",
-    "sample_rows": "inference.queries",
+    "sample_rows": "inference.network.queries",
     "save": "files.documents",
     "load": "files.documents",
     "to_pgmpy": "files.pgmpy",
@@ -89,12 +100,23 @@ _HOMES = {
     "to_datatree": "files.arviz",
     # what privacy costs
     "privacy_cost": "analysis.cost",
+    "PrivacyReport": "analysis.cost",
     "regression_cost": "analysis.regression_cost",
     "audit": "audit",
+    # families and mechanisms from outside
+    "extension": "extension",
     # estimators
+    "evaluate": "estimators.evaluation",
+    "Evaluation": "models.evaluation",
     "PrivateNaiveBayes": "estimators.naive_bayes",
     "PrivateHMM": "estimators.hmm",
     "PrivateLinearRegression": "estimators.regression",
+    "cross_validate": "estimators.cross_validation",
+    "CrossValidation": "estimators.cross_validation",
+    "SplitWarning": "estimators.splits",
+    # the papers' mechanisms and formulas; noise for tests
+    "papers": "papers",
+    "testing": "testing",
 }
 
 __all__ = [
@@ -104,12 +126,18 @@ __all__ = [
     "BudgetExceededError",
     "Categories",
     "ConvergenceWarning",
+    "CrossValidation",
     "Domain",
     "DomainError",
     "DomainWarning",
+    "Evaluation",
+    "Event",
+    "Exact",
     "FourierMechanism",
     "GaussianMechanism",
+    "Gibbs",
     "GibbsSample",
+    "Hamiltonian",
     "HiddenMarkovModel",
     "LaplaceMechanism",
     "LinearDesign",
@@ -123,16 +151,23 @@ __all__ = [
     "NoisyCoefficients",
     "NoisyCounts",
     "NoisyMoments",
+    "Normal",
+    "ParameterDraws",
+    "PlugIn",
     "PosteriorDraws",
     "PosteriorSample",
     "PrivacyCost",
     "PrivacyLeakWarning",
+    "PrivacyReport",
     "PrivacyUnit",
     "PrivateHMM",
     "PrivateLinearRegression",
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
+    "Quadrature",
+    "RecordingNoise",
+    "Records",
     "RegressionDraws",
     "RegressionPrior",
     "RegressionSample",
@@ -141,13 +176,18 @@ __all__ = [
     "SampledRegressionModel",
     "SampledWeights",
     "SeededNoise",
+    "SplitWarning",
+    "Tables",
     "UnprovedGuaranteeWarning",
     "audit",
     "consistent",
     "cost",
     "count",
+    "cross_validate",
     "encode",
+    "evaluate",
     "expfam",
+    "extension",
     "from_pgmpy",
     "hidden_markov_model",
     "hmm_network",
@@ -155,6 +195,7 @@ __all__ = [
     "load",
     "naive_bayes_network",
     "noise_aware_posterior",
+    "papers",
     "posterior",
     "privacy_cost",
     "query",
@@ -169,36 +210,44 @@ __all__ = [
     "sampled_markov_model",
     "save",
     "sufficient_statistics",
+    "testing",
     "to_datatree",
     "to_pgmpy",
     "write_codes",
 ]
 
 if TYPE_CHECKING:
-    from dpgraph import audit
-    from dpgraph.analysis.cost import privacy_cost
+    from dpgraph import audit, extension, papers, testing
+    from dpgraph.analysis.cost import PrivacyReport, privacy_cost
     from dpgraph.analysis.regression_cost import regression_cost
     from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
+    from dpgraph.estimators.cross_validation import CrossValidation, cross_validate
+    from dpgraph.estimators.evaluation import evaluate
+    from dpgraph.estimators.splits import SplitWarning
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
-    from dpgraph.inference.consistency import consistent
-    from dpgraph.inference.dirichlet import posterior
-    from dpgraph.inference.draws import ConvergenceWarning, PosteriorDraws
-    from dpgraph.inference.noise_aware import noise_aware_posterior
-    from dpgraph.inference.queries import sample_rows
-    from dpgraph.inference.regression_draws import RegressionDraws
-    from dpgraph.inference.regression_prior import RegressionPrior
-    from dpgraph.mechanisms.fourier import FourierMechanism, UnprovedGuaranteeWarning
-    from dpgraph.mechanisms.gaussian import GaussianMechanism
-    from dpgraph.mechanisms.gibbs_sample import GibbsSample
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
-    from dpgraph.mechanisms.map_estimate import MapEstimate
-    from dpgraph.mechanisms.posterior_sample import PosteriorSample
-    from dpgraph.mechanisms.quantile import PrivateQuantile
-    from dpgraph.mechanisms.regression_sample import RegressionSample
+    from dpgraph.inference.draws import ConvergenceWarning
+    from dpgraph.inference.expfam.draws import ParameterDraws
+    from dpgraph.inference.methods import Exact, Gibbs, Hamiltonian, Normal, PlugIn, Quadrature, Records, Tables
+    from dpgraph.inference.network.consistency import consistent
+    from dpgraph.inference.network.draws import PosteriorDraws
+    from dpgraph.inference.network.plug_in import posterior
+    from dpgraph.inference.network.queries import sample_rows
+    from dpgraph.inference.posterior import noise_aware_posterior
+    from dpgraph.inference.regression.draws import RegressionDraws
+    from dpgraph.inference.regression.prior import RegressionPrior
+    from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning
+    from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+    from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
+    from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+    from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+    from dpgraph.mechanisms.selection.quantile import PrivateQuantile
+    from dpgraph.mechanisms.selection.regression_sample import RegressionSample
+    from dpgraph.models.evaluation import Evaluation
     from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
     from dpgraph.models.markov_counts import hidden_markov_model
     from dpgraph.models.markov_sweeps import sampled_markov_model
@@ -206,8 +255,10 @@ if TYPE_CHECKING:
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.accounting import Budget, cost
+    from dpgraph.privacy.recording_noise import RecordingNoise
     from dpgraph.privacy.records import (
         BudgetExceededError,
+        Event,
         PrivacyCost,
         PrivacyLeakWarning,
         PrivacyUnit,
@@ -216,12 +267,12 @@ if TYPE_CHECKING:
     )
     from dpgraph.privacy.release import release
     from dpgraph.privacy.seeded_noise import SeededNoise
-    from dpgraph.statistics.cache import read_codes, write_codes
-    from dpgraph.statistics.codes import encode
     from dpgraph.statistics.counts import count
-    from dpgraph.statistics.infer import infer_domain
     from dpgraph.statistics.moments import sufficient_statistics
     from dpgraph.statistics.regression import regression_moments
+    from dpgraph.statistics.rows.cache import read_codes, write_codes
+    from dpgraph.statistics.rows.codes import encode
+    from dpgraph.statistics.rows.infer import infer_domain
     from dpgraph.structure import expfam
     from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
@@ -236,7 +287,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dpgraph' has no attribute {name!r}")
     home = importlib.import_module(f"dpgraph.{_HOMES[name]}")
-    value = vars(home).get(name, home)  # expfam and audit are themselves modules
+    value = vars(home).get(name, home)  # audit, expfam, extension, papers and testing are themselves modules
     globals()[name] = value
     return value
 

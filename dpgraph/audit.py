@@ -1,17 +1,17 @@
-"""Checks that a user can run on their own network: is a posterior calibrated?
+"""Checks to run on your own network and mechanism: is a posterior calibrated, is a privacy claim true?
 
 Simulation-based calibration: tables are drawn from the prior, rows from the tables, a release from the rows, and a
 posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
 uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
 
 Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
+``privacy_loss`` is about privacy: the exact loss of any mechanism between two data sets.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,28 +19,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.inference.dirichlet import DirichletPosterior, check_prior, posterior
 from dpgraph.inference.draws import ConvergenceWarning
-from dpgraph.inference.noise_aware import noise_aware_posterior
-from dpgraph.inference.queries import sample_codes
+from dpgraph.inference.methods import Automatic, Records, method_name
+from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, posterior
+from dpgraph.inference.network.posterior import METHODS
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.exact_loss import PrivacyLoss, privacy_loss
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
-from dpgraph.statistics.codes import Codes
 from dpgraph.statistics.counts import count
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.structure.tables import Probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Calibration", "PrivacyLoss", "calibration", "discrepancy", "privacy_loss"]
+
 #: Methods that can be audited besides those of ``noise_aware_posterior``, for comparison.
 COMPARISONS = ("plug-in", "exact-counts")
 
-#: Sweeps for each draw of a chain: ranks among correlated draws are not uniform.
-THIN = 5
+#: Chains where a method is named: one, of few correlated draws, as ranks among correlated draws are not uniform.
+ONE_CHAIN = {
+    "records": Records(chains=1, thin=5),
+    "auto": Automatic(records=Records(chains=1, thin=5)),
+}
 
 #: Kolmogorov's critical values over sqrt(trials), with Stephens' correction for a finite number.
 _CRITICAL = {0.05: 1.358, 0.01: 1.628}
@@ -48,7 +58,7 @@ _CRITICAL = {0.05: 1.358, 0.01: 1.628}
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What simulation-based calibration found.
+    """The results of simulation-based calibration.
 
     Attributes:
         parameters: A row for each free parameter: Kolmogorov-Smirnov distance of its ranks from uniform, coverage of
@@ -87,7 +97,7 @@ class Calibration:
         return float(np.sqrt(np.mean(np.square(self.parameters["rmse"]))))
 
     def critical(self, level: float = 0.05) -> float:
-        """The distance that one parameter's ranks exceed with probability ``level`` though all is well."""
+        """The distance that the ranks of one parameter exceed with probability ``level`` if the posterior is right."""
         if level not in _CRITICAL:
             raise ReleaseError(f"level must be 0.05 or 0.01; got {level!r}")
         root = np.sqrt(self.trials)
@@ -113,12 +123,11 @@ def calibration(
     n: int = 1000,
     trials: int = 200,
     unit: PrivacyUnit | None = None,
-    method: str = "auto",
+    method: Any = "auto",
     draws: int = 100,
     seed: int = 0,
     workers: int = 1,
     progress: bool = False,
-    **settings: Any,
 ) -> Calibration:
     """Simulation-based calibration of a posterior on a network.
 
@@ -129,18 +138,18 @@ def calibration(
         n: Rows of each simulated data set.
         trials: Simulated data sets.
         unit: Whom the release protects; one replaced row by default.
-        method: A method of ``noise_aware_posterior``; ``"plug-in"``, which takes noisy counts as exact; or
-            ``"exact-counts"``, the posterior without privacy, to compare with.
+        method: A method of ``noise_aware_posterior``, its chains by name one chain thinned by five;
+            ``"plug-in"``, which takes noisy counts as exact; or ``"exact-counts"``, the posterior without privacy,
+            to compare with.
         draws: Posterior draws in each trial; the ranks have as many steps.
         seed: The study repeats with the same seed.
         workers: Threads that share the trials.
         progress: A bar on a terminal.
-        **settings: Handed to ``noise_aware_posterior``.
 
     Raises:
         ReleaseError: If a setting is out of range.
 
-    >>> from dpgraph.mechanisms.laplace import LaplaceMechanism
+    >>> from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     >>> coin = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
     >>> calibration(coin, LaplaceMechanism(0.1), n=100, trials=100, method="tables").calibrated
     True
@@ -149,14 +158,13 @@ def calibration(
     """
     check_prior(prior)
     for name, value, least in (("n", n, 0), ("trials", trials, 2), ("draws", draws, 2), ("workers", workers, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ReleaseError(f"{name} must be a whole number, at least {least}; got {value!r}")
-    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws, settings)
+        check_whole(name, value, least)
+    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws)
     study.mechanism.event(network, study.unit)
     seeds = np.random.SeedSequence(seed).spawn(trials)
     from tqdm import tqdm
 
-    bar = tqdm(total=trials, desc=f"calibration, {method}", disable=not (progress and sys.stderr.isatty()))
+    bar = tqdm(total=trials, desc=f"calibration, {study.name}", disable=not (progress and sys.stderr.isatty()))
     with ThreadPoolExecutor(workers) as pool, warnings.catch_warnings(), bar:
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
         outcomes = []
@@ -188,9 +196,13 @@ class _Study:
     prior: float
     n: int
     unit: PrivacyUnit
-    method: str
+    method: Any
     draws: int
-    settings: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+        return self.method if isinstance(self.method, str) else method_name(self.method, METHODS)
 
     def trial(self, seed: np.random.SeedSequence) -> _Outcome:
         """Simulates a data set and ranks the truth among posterior draws."""
@@ -229,9 +241,9 @@ class _Study:
         if self.method == "plug-in":
             made = posterior(noisy, prior=self.prior, counts="clipped").sample(rng, self.draws)
             return np.stack([self._free(one) for one in made])
-        settings = {"draws": self.draws, "chains": 1, "thin": THIN, "seed": rng} | dict(self.settings)
-        found = noise_aware_posterior(noisy, prior=self.prior, method=self.method, **settings)
-        tables = [np.moveaxis(found.flat(name)[:, :-1], 1, -1) for name in self.network.domain.names]  # type: ignore[union-attr]
+        method = ONE_CHAIN.get(self.method, self.method) if isinstance(self.method, str) else self.method
+        found: Any = noise_aware_posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
+        tables = [np.moveaxis(found.flat(name)[:, :-1], 1, -1) for name in self.network.domain.names]
         return np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
 
     def _free(self, tables: Probabilities) -> Reals:
@@ -252,7 +264,7 @@ class _Study:
         frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))
         frame["width"] = gathered("width").mean(axis=0)
         mmd = discrepancy(gathered("draw"), gathered("reference"))
-        return Calibration(frame, ranks, self.draws, self.method, mmd)
+        return Calibration(frame, ranks, self.draws, self.name, mmd)
 
     def _names(self) -> list[tuple[str, Any, str]]:
         """The variable, the level and the parents' levels of each free parameter."""
@@ -272,7 +284,7 @@ def _uniform_distance(ranks: Reals) -> Reals:
 
 
 def discrepancy(one: Reals, other: Reals) -> float:
-    """The unbiased squared maximum mean discrepancy of two paired samples, with a Gaussian kernel (MATHS 8).
+    """The unbiased squared maximum mean discrepancy of two paired samples, with a Gaussian kernel (proofs.md P64).
 
     The kernel's width is the median distance between points of the two samples (Gretton et al. 2012).
 

@@ -1,6 +1,6 @@
-"""Pictures of values: each function takes a value and matplotlib axes or none, and returns the axes.
+"""Plots: each function takes a value and optionally matplotlib axes, and returns the axes.
 
-Needs the extra ``dpgraph[plot]``. Nothing here is private: every value has left through a release, or is simulated.
+Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgraph.analysis.cost import PrivacyReport
 from dpgraph.audit import Calibration
-from dpgraph.inference.draws import PosteriorDraws
+from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.structure.domain import DomainError, NetworkError
 
@@ -26,9 +26,9 @@ MOST_NAMES = 12
 
 
 def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None) -> Axes:
-    """The ranks of the truth among posterior draws, sorted, against uniform ones: on the diagonal where all is well.
+    """The sorted ranks of the truth among posterior draws against uniform quantiles; the diagonal is calibrated.
 
-    An S lying on its side, steep at both ends, is overconfidence. The band holds 95 % of perfect posteriors of one
+    A curve that is steep at both ends shows overconfidence. The band contains 95 % of calibrated posteriors of one
     parameter.
 
     Args:
@@ -97,9 +97,9 @@ def privacy_cost(report: PrivacyReport, axes: Any = None) -> Axes:
 
 
 def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
-    """A ribbon for each chain over time: the colour is the most probable state, its opacity that probability.
+    """The most probable state of each chain over time, as a colour whose opacity is its probability.
 
-    A pale stretch is one that the release leaves open; white would be probability 0.
+    Pale cells are uncertain; white would be probability 0.
 
     Args:
         model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
@@ -127,7 +127,7 @@ def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
 
 
 def hmm_emissions(model: HiddenMarkovModel | Any, field: str, probability: float = 0.9, axes: Any = None) -> Axes:
-    """What each state emits in one field: a bar for each level and state, with credible intervals.
+    """Emission probabilities of one field: a bar for each level and state, with credible intervals.
 
     Args:
         model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.

@@ -1,4 +1,4 @@
-"""The same release read twice: by a posterior that takes noisy counts as true, and by one that knows of the noise."""
+"""Two posteriors from one release: one takes noisy counts as true, the other accounts for the noise."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def main() -> None:
     print("\nOne draw of latent rows gives whole, non-negative tables of one possible data set, at no cost:")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.ConvergenceWarning)  # two dozen sweeps are for show
-        stealth = dg.noise_aware_posterior(noisy, method="records", draws=12, burn_in=12, chains=1, seed=1)
+        stealth = dg.noise_aware_posterior(noisy, method=dg.Records(chains=1, burn_in=12), draws=12, seed=1)
     print(stealth.latent_tables().margin("lung", "smoke").astype(int))
 
-    print("\nWhich of the two is right is no matter of taste. Calibration on this network, by simulation:")
+    print("\nWhich of the two is calibrated can be checked by simulation on this network:")
     for method in ("plug-in", "tables"):
         print(f"  {dg.audit.calibration(NETWORK, dg.LaplaceMechanism('0.5'), n=500, trials=60, method=method)}")
-    print("Shown: intervals that hold what they promise; an interval of a plug-in promises what it does not hold.")
+    print("Shown: intervals with the coverage they state; those of a plug-in posterior contain the truth too seldom.")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpgraph.statistics.counts import Counts
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.merging import measured_families
 
 
 @cache
@@ -104,7 +105,7 @@ def recorded_laws(mechanism, network, rows, unit):
 def counted(network, rows):
     """Exact counts of rows given as a mapping from codes to how often."""
     tables = {}
-    for table in network.measured_families:
+    for table in measured_families(network):
         at = [network.domain.names.index(name) for name in table]
         tables[table] = np.zeros(network.shape(table), np.int64)
         for row, times in rows.items():

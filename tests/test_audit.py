@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.audit import Calibration, _uniform_distance, calibration, discrepancy
+from dpgraph.inference.methods import Automatic
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})
 LAPLACE = dg.LaplaceMechanism(0.1)
@@ -51,16 +52,17 @@ def test_the_posterior_of_exact_counts_is_the_reference():
 
 @pytest.mark.parametrize("method", ["records", "normal", "auto"])
 def test_other_methods_run_and_nothing_warns_of_short_chains(method):
+    asked = {"records": dg.Records(1, 100, thin=5), "auto": Automatic(records=dg.Records(1, 100, thin=5))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = study(method, trials=20, burn_in=100)
+        found = study(asked.get(method, method), trials=20)
     assert found.ranks.shape == (20, 5)
     assert found.method == method
 
 
 def test_records_are_calibrated():
     """120 trials of chains; the distance of no parameter exceeds its 1e-6 / 5 critical value (0.25)."""
-    found = study("records", trials=120, n=40, burn_in=300)
+    found = study(dg.Records(chains=1, burn_in=300, thin=5), trials=120, n=40)
     assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 5, 120)
     assert found.rmse < study("plug-in", trials=120, n=40).rmse
 
@@ -179,8 +181,8 @@ def test_an_empty_data_set_gives_the_prior_back(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_asia_is_calibrated(neighbours):
-    """n = 500, epsilon 0.5, 300 trials (MATHS 8): mean distance within the 5 % critical value, coverage within 2 points
-    of the posterior of the exact counts, and the plug-in far outside."""
+    """n = 500, epsilon 0.5, 300 trials (proofs.md P64): mean distance within the 5 % critical value, coverage within 2
+    points of the posterior of the exact counts, and the plug-in far outside."""
     asia, unit = dg.read_network("example:asia"), dg.PrivacyUnit(neighbours)
     settings = {"n": 500, "trials": 300, "unit": unit}
     exact = calibration(asia, dg.LaplaceMechanism(0.5), method="exact-counts", **settings)

@@ -47,7 +47,7 @@ def test_the_mean_from_noisy_counts_is_as_inefficient_as_enumeration_says(sum_ze
 
 
 def test_first_order_theory_of_the_noisy_mean_holds_for_many_rows():
-    """MATHS 6 with the exact variance of the noise; 100 000 repeats, level 1e-6, and 0.005 for higher orders."""
+    """proofs.md P45 with the exact variance of the noise; 100 000 repeats, level 1e-6, and 0.005 for higher orders."""
     mean, draw = study.laplace_estimates(2_000, 100_000, False, np.random.default_rng(2))
     for estimates, theory in ((mean, study.laplace_theory(2_000)), (draw, 1 + study.laplace_theory(2_000))):
         found, error = study.efficiency(estimates, 2_000)

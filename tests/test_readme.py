@@ -32,10 +32,11 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "survey.toml").write_text(blocks("toml")[0])
     lines = ["sex,age,work", "Female,30,Private", "Male,70,Public", "Male,20,", "Female,45,Elsewhere"]
-    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    for name in ("rows.csv", "held_out.csv"):
+        (tmp_path / name).write_text("\n".join(lines))
     (tmp_path / "new.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines))
     commands = [line.split("#")[0].split() for line in blocks("sh")[1].splitlines() if line.startswith("dpgraph")]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         result = CliRunner().invoke(main, command[1:])
         assert result.exit_code == 0, (command, result.output)
@@ -45,4 +46,5 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch):
 
 def test_the_make_targets_it_names_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert {"demo", "test", "lint", "bench", "test-slow"} <= targets
+    named = set(re.findall(r"\bmake ([a-z-]+)", README + (ROOT / "CONTRIBUTING.md").read_text()))
+    assert {"demo", "test", "test-all", "test-fast", "lint", "bench"} <= named <= targets

@@ -1,7 +1,7 @@
-"""What each arc of a graph costs: take it out and compare.
+"""The cost of each arc of a graph: how much less noise the network would need without it.
 
 The comparison is the total squared error of all family counts under Laplace noise on maximal tables with optimal
-budgets, 2 (sum_m W_m^(1/3))^3 / epsilon^2 (MATHS 3.4), so it needs no budget and no data. Taking an arc out changes one
+budgets, 2 (sum_m W_m^(1/3))^3 / epsilon^2 (proofs.md P28), so it needs no budget or data. Taking an arc out changes one
 family, and only the tables that hold it; each arc is priced from those alone.
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def arc_costs(network: Network) -> pd.DataFrame:
-    """Prices every arc.
+    """A table of arcs and their costs.
 
     Returns:
-        A frame with ``parent``, ``child``, ``cells`` (what the child's table loses without the arc) and ``cost``: by
-        what factor the arc multiplies the standard error of the released counts, dearest first. A cost of 1 is
-        free: the arc's table is measured anyway.
+        A frame with ``parent``, ``child``, ``cells`` (how many fewer the child's table has without the arc) and
+        ``cost``: the factor by which the arc multiplies the standard error of the released counts, the most expensive
+        arcs first. A cost of 1 is free: the arc's table is measured anyway.
 
     >>> network = Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1, 2]}, {"b": ["a"], "c": ["a"]})
     >>> arc_costs(network)[["parent", "child"]].values.tolist()
@@ -50,7 +50,7 @@ def arc_costs(network: Network) -> pd.DataFrame:
 
 
 class _Plan:
-    """The maximal tables of a network and what each serves."""
+    """The maximal tables of a network, and the families that are read from each."""
 
     def __init__(self, network: Network, tables: tuple[Family, ...]) -> None:
         self.network = network
@@ -65,26 +65,26 @@ class _Plan:
         self.whole = sum(self.root(table, len(families)) for table, families in self.served.items())
 
     def root(self, table: Family, served: int) -> float:
-        """W^(1/3) of a table that serves some families."""
+        """W^(1/3) of a table from which some families are read."""
         return (self.network.cells(table) * served) ** (1 / 3)
 
     def without(self, parent: str, child: str) -> float:
-        """Sum of W^(1/3) after taking one arc out."""
+        """The sum of W^(1/3) without one arc."""
         family = self.network.family(child)
         smaller, table = tuple(name for name in family if name != parent), self.holder[family]
         moving = [smaller if other == family else other for other in self.served[table]]
         rank = partial(self.rank, child=child, smaller=smaller)
         stays = any(set(other) == set(table) for other in moving)
         homes = [[kept for kept in self.tables_over(other) if stays or kept != table] for other in moving]
-        homeless = [other for other, held in zip(moving, homes, strict=True) if not held]
-        fresh = [
-            one for i, one in enumerate(homeless) if not any(_covers(two, j, one, i) for j, two in enumerate(homeless))
+        unserved = [other for other, held in zip(moving, homes, strict=True) if not held]
+        new_tables = [
+            one for i, one in enumerate(unserved) if not any(_covers(two, j, one, i) for j, two in enumerate(unserved))
         ]
-        count = {table: 0} | dict.fromkeys(fresh, 0)
+        count = {table: 0} | dict.fromkeys(new_tables, 0)
         for other, held in zip(moving, homes, strict=True):
-            best = min([*held, *(top for top in fresh if set(other) <= set(top))], key=rank)
+            best = min([*held, *(top for top in new_tables if set(other) <= set(top))], key=rank)
             count[best] = count.get(best, len(self.served.get(best, ()))) + 1
-        for other, top in self.drawn_to(fresh, moving, rank).items():
+        for other, top in self.better_served(new_tables, moving, rank).items():
             old = self.holder[other]
             count[old] = count.get(old, len(self.served[old])) - 1
             count[top] += 1
@@ -96,20 +96,20 @@ class _Plan:
         """The maximal tables that contain a family."""
         return [table for table in self.by_name[family[0]] if set(family) <= set(table)]
 
-    def drawn_to(
-        self, fresh: list[Family], moving: list[Family], rank: Callable[[Family], tuple[int, int]]
+    def better_served(
+        self, new_tables: list[Family], moving: list[Family], rank: Callable[[Family], tuple[int, int]]
     ) -> dict[Family, Family]:
-        """Families of other tables that a fresh, smaller table would serve better."""
-        drawn: dict[Family, Family] = {}
-        for top in sorted(fresh, key=rank):
+        """Families of other tables that are better read from a new, smaller table."""
+        moved: dict[Family, Family] = {}
+        for top in sorted(new_tables, key=rank):
             for other in map(self.network.family, top):
-                known = other in drawn or other in moving or other not in self.holder
+                known = other in moved or other in moving or other not in self.holder
                 if not known and set(other) <= set(top) and rank(top) < rank(self.holder[other]):
-                    drawn[other] = top
-        return drawn
+                    moved[other] = top
+        return moved
 
     def rank(self, table: Family, child: str, smaller: Family) -> tuple[int, int]:
-        """The order ``holders`` prefers tables in, once a child's family is smaller: cells, then whose family it is."""
+        """The order of preference of ``holders`` once a child's family is smaller: cells, then whose family it is."""
         families = ((name, smaller if name == child else self.network.family(name)) for name in table)
         owners = [self.network.position[name] for name, family in families if set(family) == set(table)]
         return (self.network.cells(table), min(owners))

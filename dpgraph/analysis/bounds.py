@@ -1,4 +1,4 @@
-"""The paper's utility statements beside the exact values they bound (Zhang et al. 2016, Section 3.1).
+"""Error bounds of Zhang et al. 2016, section 3.1, and the exact values they bound.
 
 All are about Algorithm 1: discrete Laplace noise of one scale on every family count, clipped to [0, n]. None looks at
 data: counts are hypothetical, or noisy ones that are already public. Exact values of private counts must not be shown.
@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, polygamma, psi
+from scipy.special import gammaln, psi
 
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.network import Network
-
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class NoiseBound:
-    """Proposition 1: with probability 1 - delta no count of a release is off by more than this.
+    """A bound on the error of all noisy counts of a release, which holds with probability 1 - delta (Proposition 1).
 
     ``exact`` is the smallest such whole number; ``union`` is the paper's union bound b ln(M / delta).
     """
@@ -30,20 +29,22 @@ class NoiseBound:
     union: float
 
 
-def proposition_1(cells: int, scale: float, delta: float) -> NoiseBound:
-    """How far any of the noisy counts is from the true one, with probability 1 - delta.
+def count_error_bound(cells: int, scale: float, delta: float) -> NoiseBound:
+    """A bound on the largest error of any noisy count, which holds with probability 1 - delta.
+
+    Zhang et al. 2016, Proposition 1; the exact quantile stands beside the paper's union bound.
 
     Args:
         cells: M, the number of noisy counts.
         scale: b, the scale of the discrete Laplace noise; 2 |V| / epsilon in the paper.
         delta: The probability of exceeding the bound.
 
-    >>> proposition_1(cells=36, scale=16.0, delta=0.1)
+    >>> count_error_bound(cells=36, scale=16.0, delta=0.1)
     NoiseBound(exact=93, union=94.1776645032025)
     """
     if cells < 1 or not scale > 0 or not 0 < delta < 1:
         raise ReleaseError(
-            f"proposition_1 needs cells >= 1, scale > 0 and 0 < delta < 1; got {cells}, {scale}, {delta}"
+            f"count_error_bound needs cells >= 1, scale > 0 and 0 < delta < 1; got {cells}, {scale}, {delta}"
         )
     tail = -math.expm1(math.log1p(-delta) / cells)
     # P(|Z| > z) = 2 q^(z + 1) / (1 + q) <= tail, with q = exp(-1 / b).
@@ -53,13 +54,13 @@ def proposition_1(cells: int, scale: float, delta: float) -> NoiseBound:
 
 
 def dirichlet_divergence(one: Reals, other: Reals) -> float:
-    """KL(Dir(one) || Dir(other)) in nats, as a Bregman divergence of ln Gamma (MATHS 2)."""
+    """The Kullback-Leibler divergence KL(Dir(one) || Dir(other)) in nats (proofs.md P36)."""
     one, other = np.asarray(one, float), np.asarray(other, float)
-    return float(_gap(other, one).sum() - _gap(other.sum(), one.sum()))
+    return float(log_gamma_divergence(other, one).sum() - log_gamma_divergence(other.sum(), one.sum()))
 
 
 def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: float = 1.0) -> float:
-    """E KL(Dir(prior + counts) || Dir(prior + noisy counts)) in nats, exact, for one parent configuration.
+    """The mean of KL(Dir(prior + counts) || Dir(prior + noisy counts)) in nats, exact, for one parent configuration.
 
     The noisy counts are clipped to [0, n]. The sum over each cell's law needs one pass; the row total's law is the
     convolution of the cells' laws.
@@ -79,21 +80,11 @@ def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: floa
     law, total = np.ones(1), 0.0
     for count in true:
         mass = _clipped_mass(int(count), scale, n)
-        total += float(mass @ _gap(prior + support, prior + count))
+        total += float(mass @ log_gamma_divergence(prior + support, prior + count))
         law = fftconvolve(law, mass)
     whole = prior * len(true)
     sums = np.arange(len(law))
-    return total - float(np.maximum(law, 0.0) @ _gap(whole + sums, whole + true.sum()))
-
-
-def approximate_divergence(counts: npt.ArrayLike, variance: float, prior: float = 1.0) -> float:
-    """The same to second order, good once n is well above the scale.
-
-    variance / 2 [sum psi_1(prior + counts) - K psi_1(total)]: the total moves by K independent draws.
-    """
-    concentration = prior + np.asarray(counts, float)
-    total = len(concentration) * polygamma(1, concentration.sum())
-    return 0.5 * variance * float(polygamma(1, concentration).sum() - total)
+    return total - float(np.maximum(law, 0.0) @ log_gamma_divergence(whole + sums, whole + true.sum()))
 
 
 @dataclass(frozen=True)
@@ -107,8 +98,8 @@ class DivergenceBound:
     high_probability: float
 
 
-def theorem_1(network: Network, scale: float, n: int, delta: float, prior: float = 2.0) -> DivergenceBound:
-    """The paper's bound, its constants as best they can be recovered from the text (MATHS 2, marked uncertain).
+def divergence_bound(network: Network, scale: float, n: int, delta: float, prior: float = 2.0) -> DivergenceBound:
+    """The bound of Zhang et al. 2016, Theorem 1, as best its constants can be recovered (proofs.md P37, uncertain).
 
     It grows as n ln n while the truth falls as 1 / n, so it says nothing useful; ``expected_divergence`` is exact.
     The refinement for n >= scale, which replaces the leading n, is applied.
@@ -124,8 +115,10 @@ def theorem_1(network: Network, scale: float, n: int, delta: float, prior: float
     return DivergenceBound(mean, mean + math.sqrt(0.5 * spread * math.log(1 / delta)))
 
 
-def theorem_1_corrected(network: Network, scale: float, n: int, delta: float, prior: float = 1.0) -> DivergenceBound:
-    """What can be proved in its place: E KL <= sum E|Z| [psi(prior + n) - psi(prior)] over all cells.
+def corrected_divergence_bound(
+    network: Network, scale: float, n: int, delta: float, prior: float = 1.0
+) -> DivergenceBound:
+    """What can be proved in place of Theorem 1: E KL <= sum E|Z| [psi(prior + n) - psi(prior)] over all cells.
 
     One noise draw moves the sum by at most n [psi(A + (K - 1) n) - psi(prior)], A = K prior, so McDiarmid's inequality
     gives the second bound. Still far above ``expected_divergence``, which should be used instead.
@@ -148,14 +141,14 @@ def _check_theorem(scale: float, n: int, delta: float, prior: float, *, least: f
         )
 
 
-def _gap(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
-    """D(y || x) = ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
+def log_gamma_divergence(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
+    """The Bregman divergence of ln Gamma: ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
     y, x = np.asarray(y, float), np.asarray(x, float)
     return gammaln(y) - gammaln(x) - psi(x) * (y - x)
 
 
 def _clipped_mass(count: int, scale: float, n: int) -> Reals:
-    """The law of a count plus discrete Laplace noise, clipped to [0, n]: its tails sit on the ends."""
+    """The law of a count plus discrete Laplace noise, clipped to [0, n]: the tails are at the ends."""
     q = math.exp(-1 / scale)
     mass = (1 - q) / (1 + q) * q ** np.abs(np.arange(n + 1) - float(count))
     mass[0], mass[n] = q**count / (1 + q), q ** (n - count) / (1 + q)

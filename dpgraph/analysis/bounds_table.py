@@ -1,4 +1,4 @@
-"""The paper's theorems at one budget, each beside the value it bounds, so that one sees how loose they are."""
+"""A table of the theorems of Zhang et al. 2016 at one budget, each bound beside the value it bounds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import gammaincinv
 
-from dpgraph.analysis.bounds import expected_divergence, proposition_1, theorem_1, theorem_1_corrected
+from dpgraph.analysis.bounds import corrected_divergence_bound, count_error_bound, divergence_bound, expected_divergence
 from dpgraph.analysis.expected import expected_kl
-from dpgraph.mechanisms.fourier import FourierMechanism, theorem_3_bound
-from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.lattice import lattice
-from dpgraph.mechanisms.map_estimate import MapEstimate
+from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_bound
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.lattice import lattice
+from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import DiscreteLaplace, PrivacyUnit, ReleaseError
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +30,10 @@ FAILURE = 0.1
 MAX_EXACT = 20_000_000
 
 
-def bounds_beside(
+def bounds_and_values(
     network: Network, epsilon: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None = None
 ) -> pd.DataFrame:
-    """Every utility statement of Zhang et al. 2016 at this budget, beside the exact or expected value it bounds.
+    """Every error bound of Zhang et al. 2016 at this budget, beside the exact or expected value it bounds.
 
     Args:
         network: The DAG over its domain.
@@ -43,7 +43,7 @@ def bounds_beside(
 
     Returns:
         A row for each statement: its ``bound``, what it ``bounds`` (``value``, in ``unit``, and how it was found), and
-        their ``ratio``. Bounds that may fail do so with probability 0.1.
+        their ``ratio``. Bounds that may fail do so with probability at most 0.1.
     """
     import pandas as pd
 
@@ -60,7 +60,7 @@ def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> floa
 
 
 def _count_error(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> tuple[Any, ...]:
-    found = proposition_1(network.cell_count, _paper_scale(network, epsilon, unit), FAILURE)
+    found = count_error_bound(network.cell_count, _paper_scale(network, epsilon, unit), FAILURE)
     return "Proposition 1: any count is off by at most", found.union, float(found.exact), "exact", "rows"
 
 
@@ -77,7 +77,7 @@ def _divergences(
     else:
         spread = math.sqrt(DiscreteLaplace(scale).variance(1))
         found, value = "normal noise", sum(expected_kl(counts[f], spread, prior) for f in network.families)
-    for name, theorem in (("as printed", theorem_1), ("corrected", theorem_1_corrected)):
+    for name, theorem in (("as printed", divergence_bound), ("corrected", corrected_divergence_bound)):
         bound = theorem(network, scale, n, FAILURE, prior)
         yield f"Theorem 1, {name}: mean divergence of the posterior", bound.expectation, value, found, "nats"
 

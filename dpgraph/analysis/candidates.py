@@ -1,4 +1,4 @@
-"""The mechanisms that a report compares, each with the exact error of every family it promises."""
+"""The mechanisms that ``privacy_cost`` compares, each with the error of every family table."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import Any
 
 from dpgraph.analysis.expected import draw_error
-from dpgraph.inference.consistency import consistent_variance
-from dpgraph.mechanisms.blocks import GRID
-from dpgraph.mechanisms.fourier import FourierMechanism
-from dpgraph.mechanisms.gaussian import GaussianMechanism
-from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.map_estimate import MapEstimate
-from dpgraph.mechanisms.posterior_sample import PosteriorSample
-from dpgraph.mechanisms.sensitivity import block_l2_squared, l1_sensitivity, l2_squared
+from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.mechanisms.additive.blocks import GRID
+from dpgraph.mechanisms.additive.fourier import FourierMechanism
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.sensitivity import block_l2_squared, l1_sensitivity, l2_squared
+from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import Measurement, PrivacyUnit, ReleaseError
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Reals
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One mechanism on one network: what it would measure and the noise variance of a cell of each family.
+    """One mechanism on one network: what it measures and the noise variance of a cell of each family.
 
     ``grid`` is how many units of the released integers make one row, for fixed-point statistics. ``usable`` says
     whether the mechanism may be recommended, and ``paper`` marks the one the others are compared with.
@@ -134,7 +134,7 @@ def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: Privac
 def _choices(
     network: Network, epsilon: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None
 ) -> Iterator[Candidate]:
-    """What chooses tables instead of noising counts; not recommended, as nothing else can be learned from it."""
+    """Mechanisms that choose tables instead of adding noise; not recommended, as nothing else can be learned."""
     for label, mechanism in (
         ("Posterior sample, one draw", PosteriorSample(epsilon)),
         ("MAP by the exponential mechanism", MapEstimate(epsilon, selector="exponential")),

@@ -1,4 +1,4 @@
-"""Prices a network before any data: sensitivities, noise, expected errors, and which mechanism to use.
+"""What privacy costs on a network, before any data: sensitivities, noise, expected errors, and which mechanism to use.
 
 Everything is a function of the DAG, the numbers of levels and the privacy parameters, and where a number of rows and
 probabilities matter they are hypothetical: yours, or a public network's.
@@ -16,19 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.analysis.arcs import arc_costs
-from dpgraph.analysis.bounds_table import bounds_beside
+from dpgraph.analysis.bounds_table import bounds_and_values
 from dpgraph.analysis.candidates import Candidate, candidates
 from dpgraph.analysis.expected import expected_kl, expected_variation
-from dpgraph.mechanisms.fourier import FourierMechanism
-from dpgraph.mechanisms.gaussian import GaussianMechanism
-from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.map_estimate import MapEstimate
-from dpgraph.mechanisms.posterior_sample import PosteriorSample
-from dpgraph.mechanisms.sensitivity import parity_sensitivity
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.structure.merging import holders
+from dpgraph.mechanisms.additive.fourier import FourierMechanism
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
+from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.structure.merging import holders, measured_families
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.structure.tables import Probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 #: The names ``mechanism_named`` knows.
 MECHANISMS = ("auto", "laplace", "gaussian", "fourier", "posterior-sample", "map")
 
-#: Rows drawn, from a fixed seed, to read the margins of a public network's own probabilities.
+#: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
 
 
@@ -68,8 +70,8 @@ class PrivacyReport:
 
     @cached_property
     def bounds(self) -> pd.DataFrame:
-        """The theorems of Zhang et al. 2016 beside what they bound; see ``analysis.bounds_table.bounds_beside``."""
-        return bounds_beside(self.network, self.epsilon, self.unit, self._counts)
+        """Error bounds of Zhang et al. 2016 beside what they bound; see ``bounds_table.bounds_and_values``."""
+        return bounds_and_values(self.network, self.epsilon, self.unit, self._counts)
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
@@ -90,7 +92,7 @@ def privacy_cost(
     n: int | None = None,
     unit: PrivacyUnit | None = None,
 ) -> PrivacyReport:
-    """Says what privacy costs on a graph and which mechanism to use, before any data.
+    """Computes what privacy costs on a graph and which mechanism to use, before any data.
 
     Args:
         network: The DAG over its declared domain; or public ``Probabilities``, whose own margins then stand for the
@@ -109,11 +111,9 @@ def privacy_cost(
     LaplaceMechanism(epsilon='1', tables='merged', allocation='optimal', noise='auto')
     """
     graph = network.network if isinstance(network, Probabilities) else network
-    budget, slack, protected = exact(epsilon), exact(delta, "delta", zero=True), unit or PrivacyUnit()
-    if slack >= 1:
-        raise ReleaseError(f"delta must be below 1; got {delta!r}")
-    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-        raise ReleaseError(f"n must be a whole number, at least 1; got {n!r}")
+    budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
+    if n is not None:
+        check_whole("n", n)
     shares = _margins(network)
     counts = None if n is None else {family: n * share for family, share in shares.items()}
     priced = sorted(
@@ -126,8 +126,8 @@ def privacy_cost(
         budget,
         slack,
         n,
-        _nodes(graph, best, n, shares),
-        _mechanisms(priced),
+        _family_frame(graph, best, n, shares),
+        _mechanism_frame(priced),
         best.mechanism,
         _reason(best, priced),
         counts,
@@ -137,7 +137,7 @@ def privacy_cost(
 def mechanism_named(
     name: str, network: Network, *, epsilon: Number, delta: Number = 0, unit: PrivacyUnit | None = None
 ) -> Any:
-    """A mechanism by the name users give it, for one budget; ``"auto"`` is the one ``privacy_cost`` recommends.
+    """The mechanism of a name, for one budget; ``"auto"`` is the one ``privacy_cost`` recommends.
 
     Raises:
         ReleaseError: If the name is unknown, or delta is above 0 where a mechanism has no use for it, or 0 where it
@@ -176,7 +176,7 @@ def graph_facts(network: Network) -> dict[str, Any]:
         "arcs": graph.number_of_edges(),
         "cells": network.cell_count,
         "maximal tables": len(network.maximal_families),
-        "merged tables": len(network.measured_families),
+        "merged tables": len(measured_families(network)),
         "downward closure": len(network.downward_closure()),
         "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
         "treewidth at most": treewidth_min_degree(nx.moral_graph(graph))[0],
@@ -184,14 +184,14 @@ def graph_facts(network: Network) -> dict[str, Any]:
 
 
 def _reason(best: Candidate, priced: list[Candidate]) -> str:
-    """Why the recommended mechanism, in one sentence with its numbers."""
+    """Why the mechanism is recommended, in one sentence."""
     others = [candidate for candidate in priced if candidate is not best]
     paper = next((candidate for candidate in others if candidate.paper), None)
     text = f"smallest expected error: {best.rmse:.3g} rows a cell"
     return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
 
 
-def _mechanisms(priced: list[Candidate]) -> pd.DataFrame:
+def _mechanism_frame(priced: list[Candidate]) -> pd.DataFrame:
     """The comparison, best first."""
     import pandas as pd
 
@@ -211,7 +211,7 @@ def _mechanisms(priced: list[Candidate]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> pd.DataFrame:
+def _family_frame(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> pd.DataFrame:
     """A row for each family under one mechanism."""
     import pandas as pd
 
@@ -245,11 +245,11 @@ def _nodes(network: Network, best: Candidate, n: int | None, margins: Mapping[Fa
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
     """The family margins of a public network's own probabilities; uniform ones for a bare DAG.
 
-    They are read off rows drawn from it with a fixed seed, so the report repeats; nothing here is private.
+    They are estimated from rows drawn from it with a fixed seed, so the report repeats; nothing here is private.
     """
     if not isinstance(network, Probabilities):
         return {family: np.full(network.shape(family), 1 / network.cells(family)) for family in network.families}
-    from dpgraph.inference.queries import sample_codes
+    from dpgraph.inference.network.queries import sample_codes
 
     codes = sample_codes(network, DRAWN, np.random.default_rng(0))
     margins: dict[Family, Reals] = {}

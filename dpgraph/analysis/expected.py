@@ -1,13 +1,14 @@
-"""Expected errors of released tables at hypothetical counts: closed forms and quadrature, no data."""
+"""Expected errors of released tables at hypothetical counts, by closed forms and quadrature; no data."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy.special import gammaln, ndtr, psi
+from scipy.special import ndtr
 
-from dpgraph.structure.tables import Reals
+from dpgraph.analysis.bounds import log_gamma_divergence
+from dpgraph.privacy.arrays import Reals
 
 
 def expected_variation(counts: Reals, rmse: float) -> float:
@@ -32,17 +33,17 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     weights = weights / weights.sum()
     noisy = np.maximum(counts[..., None] + rmse * nodes, 0.0)
-    cells = (_gap(prior + noisy, (prior + counts)[..., None]) @ weights).sum()
+    cells = (log_gamma_divergence(prior + noisy, (prior + counts)[..., None]) @ weights).sum()
     mean, square = noisy @ weights, noisy**2 @ weights
     total, spread = mean.sum(axis=0), np.sqrt(np.maximum(square - mean**2, 0.0).sum(axis=0))
     whole = len(counts) * prior
     sums = np.maximum(total[..., None] + spread[..., None] * nodes, 0.0)
-    rows = (_gap(whole + sums, (whole + counts.sum(axis=0))[..., None]) @ weights).sum()
+    rows = (log_gamma_divergence(whole + sums, (whole + counts.sum(axis=0))[..., None]) @ weights).sum()
     return float(cells - rows)
 
 
 def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:
-    """The mean squared error of one cell, in rows, of tables drawn from the posterior tempered by T.
+    """The mean squared error of one cell, in rows, of tables drawn from a posterior tempered by T.
 
     A row of a table is drawn from Dirichlet(prior + counts / T), which misses counts / total by its bias and by its
     variance m (1 - m) / (A + 1); times the row's total that is rows.
@@ -58,8 +59,3 @@ def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:
     mean = concentration / size
     share = counts / np.where(total > 0, total, 1.0)
     return float((total**2 * ((mean - share) ** 2 + mean * (1 - mean) / (size + 1))).mean())
-
-
-def _gap(y: Reals, x: Reals) -> Reals:
-    """ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
-    return gammaln(y) - gammaln(x) - psi(x) * (y - x)

@@ -1,4 +1,4 @@
-"""Prices a linear regression before any data: the expected standard error of each coefficient, without and with noise.
+"""Expected standard errors of a private linear regression, with and without noise, before any data.
 
 First order in the noise: from X'X + E and X'y + e least squares errs by (X'X)^-1 (e - E theta), beside its sampling
 error. Rows, features and coefficients are hypothetical.
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.mechanisms.gaussian import GaussianMechanism
-from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.regression_allocation import weighted_design
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.design import Bounded, LinearDesign
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Reals = npt.NDArray[np.float64]
 
 
 def regression_cost(
@@ -35,12 +36,12 @@ def regression_cost(
     spread: float | None = None,
     second_moments: npt.ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Says how well each coefficient can be known, before any data; no rows are read.
+    """Computes the expected standard error of each coefficient, with and without privacy; no rows are read.
 
     The target is taken to have mean 0 in the middle of its bounds, and slopes to be as large as its explained share
     asks for, of either sign. The formula is first order: simulated errors agree to 5 % while ``noise share`` is below
     0.6, are a tenth larger at 1.2, and several times larger from 2 on, where the noise is as large as X'X itself. There
-    a plug-in estimate has no error worth naming, and a posterior falls back on its prior.
+    a plug-in estimate is useless, and a posterior falls back on its prior.
 
     Args:
         design: The features, the target and their bounds.
@@ -69,23 +70,25 @@ def regression_cost(
       1000   0.0311 0.0495
     100000   0.0031 0.0031
     """
-    budgets, sizes = _several(epsilon), _several(n)
-    _check(noise, "noise", 0, 1)
+    budgets, sizes = _as_list(epsilon), _as_list(n)
+    _number_between(noise, "noise", 0, 1)
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ReleaseError(f"n must be whole numbers, at least 1; got {size!r}")
+        check_whole("n", int(size) if isinstance(size, np.integer) else size)
     half = design.bounds.half
-    deviation = 1 / math.sqrt(3) if spread is None else _check(spread, "spread", 0, math.inf) / half
-    moments = _uniform(design) if second_moments is None else _checked(second_moments, len(design.columns) - 1)
+    deviation = 1 / math.sqrt(3) if spread is None else _number_between(spread, "spread", 0, math.inf) / half
+    features = len(design.columns) - 1
+    moments = _uniform_moments(design) if second_moments is None else _positive_definite(second_moments, features)
     inverse = np.linalg.inv(moments)
-    slopes = _slopes(design, moments, (1 - noise) * deviation**2)
-    shaped, units = _noise_covariance(design, slopes, unit or PrivacyUnit()), _units(design)
+    slopes = _slope_products(design, moments, (1 - noise) * deviation**2)
+    units, whom = _coefficient_units(design), unit or PrivacyUnit()
     rows: list[dict[str, Any]] = []
     for budget in budgets:
-        variance = _noise_variance(design, budget, delta, unit or PrivacyUnit())
-        noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
-        share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1]
         for size in sizes:
+            shown = int(size) if whom.n_is_public else None
+            planned = weighted_design(design, budget, whom, shown, gaussian=exact(delta, "delta", zero=True) > 0)
+            shaped, variance = _noise_covariance(planned, slopes, whom), _noise_variance(planned, budget, delta, whom)
+            noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
+            share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1]
             plain = noise * deviation**2 * np.diag(inverse) / size
             both = np.sqrt(plain + noisy / size**2) * units
             for column, alone, together in zip(design.columns, np.sqrt(plain) * units, both, strict=False):
@@ -105,12 +108,12 @@ def regression_cost(
     return pd.DataFrame(rows)
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """One value or several, as a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
-def _check(value: float, name: str, low: float, high: float) -> float:
+def _number_between(value: float, name: str, low: float, high: float) -> float:
     """A number above ``low`` and at most ``high``."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < value <= high:
         raise ReleaseError(f"{name} must be a number above {low:g}, at most {high:g}; got {value!r}")
@@ -119,7 +122,7 @@ def _check(value: float, name: str, low: float, high: float) -> float:
     return float(value)
 
 
-def _checked(second_moments: npt.ArrayLike, size: int) -> Reals:
+def _positive_definite(second_moments: npt.ArrayLike, size: int) -> Reals:
     """A positive definite matrix of the right shape."""
     made = np.asarray(second_moments, dtype=float)
     if made.shape != (size, size) or not np.isfinite(made).all() or not np.allclose(made, made.T):
@@ -129,7 +132,7 @@ def _checked(second_moments: npt.ArrayLike, size: int) -> Reals:
     return made
 
 
-def _uniform(design: LinearDesign) -> Reals:
+def _uniform_moments(design: LinearDesign) -> Reals:
     """Expected products of columns for independent features, uniform within their bounds or over their levels."""
     columns = design.columns[:-1]
     level = {name: 1 / feature.size for name, feature in design.features.items() if not isinstance(feature, Bounded)}
@@ -144,7 +147,7 @@ def _uniform(design: LinearDesign) -> Reals:
     return made
 
 
-def _slopes(design: LinearDesign, moments: Reals, explained: float) -> Reals:
+def _slope_products(design: LinearDesign, moments: Reals, explained: float) -> Reals:
     """The expected products of two coefficients: slopes of one size and no common sign that explain so much."""
     size = len(moments)
     if not design.intercept:
@@ -155,8 +158,8 @@ def _slopes(design: LinearDesign, moments: Reals, explained: float) -> Reals:
     return around @ around.T * explained / np.trace(covariance)
 
 
-def _units(design: LinearDesign) -> Reals:
-    """What a coefficient of the scaled columns is worth in the target's own units, per unit of its feature."""
+def _coefficient_units(design: LinearDesign) -> Reals:
+    """What multiplies each coefficient of scaled columns to give the target's own units per unit of its feature."""
     features = [design.features.get(column.variable) for column in design.columns[:-1]]
     return np.array([design.bounds.half / (one.half if isinstance(one, Bounded) else 1.0) for one in features])
 
@@ -173,7 +176,7 @@ def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) ->
     """The covariance of e - E theta where noise of variance 1 is added to every released number of weight 1."""
     size = len(slopes)
     made = np.zeros((size, size))
-    for entries, weight in _entries(design, unit):
+    for entries, weight in _matrix_entries(design, unit):
         for i, j in entries:
             if j == size:
                 made[i, i] += 1 / weight**2
@@ -183,7 +186,7 @@ def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) ->
     return made
 
 
-def _entries(design: LinearDesign, unit: PrivacyUnit) -> Iterator[tuple[list[tuple[int, int]], int]]:
+def _matrix_entries(design: LinearDesign, unit: PrivacyUnit) -> Iterator[tuple[list[tuple[int, int]], int]]:
     """Which entries of X'X, or of X'y as column ``size``, each released number stands in, and its weight."""
     kinds = [column.kind for column in design.columns]
     last = len(kinds) - 1

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dpgraph.cli.fitting import fit
+from dpgraph.cli.judging import evaluate
 from dpgraph.cli.models import predict, query, sample
 from dpgraph.cli.networks import cost, posterior, release
 
@@ -34,8 +35,11 @@ def main() -> None:
 
     NETWORK is a .toml, .json or .bif file, or example:NAME for one of pgmpy's networks (example:alarm). ROWS is a CSV
     file, a Parquet file or a folder of Parquet files.
+
+    Whether ROWS are refused tells of them, at no charge. With `strict = true` above [variables] a file must declare
+    what every value and null counts as, and no row can be refused.
     """
 
 
-for _command in (cost, release, posterior, fit, predict, sample, query):
+for _command in (cost, release, posterior, fit, evaluate, predict, sample, query):
     main.add_command(_command)

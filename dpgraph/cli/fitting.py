@@ -19,7 +19,7 @@ from dpgraph.cli.options import (
     only_priced,
     writable,
 )
-from dpgraph.cli.output import heard, plain, records, say
+from dpgraph.cli.output import capture_warnings, plain, records, say
 
 
 @click.group()
@@ -51,32 +51,26 @@ def fit_naive_bayes(
     out: Path | None,
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
+    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
     from dpgraph.files.pgmpy import check_bif_names
-    from dpgraph.inference.dirichlet import check_prior
-    from dpgraph.inference.dirichlet import posterior as make_posterior
-    from dpgraph.inference.noise_aware import classifier_draws
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
-    from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
-    from dpgraph.privacy.release import release as make_release
-    from dpgraph.statistics.counts import count
+    from dpgraph.inference.network.plug_in import check_prior
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+    from dpgraph.models.naive_bayes import naive_bayes_network
 
     check_prior(prior)
-    graph = naive_bayes_network(read_domain(domain), target)
-    mechanism, budget = LaplaceMechanism(epsilon), budget_of(epsilon, neighbours, rows_per_person)
-    if only_priced(dry_run, mechanism, graph, budget):
+    declared = read_domain(domain)
+    graph, budget = naive_bayes_network(declared, target), budget_of(epsilon, neighbours, rows_per_person)
+    if only_priced(dry_run, LaplaceMechanism(epsilon), graph, budget):
         return
     out = writable(out, ".json", ".bif")
     if out.suffix.lower() == ".bif":
         check_bif_names(graph.domain)
-    released = make_release(count(rows, graph, progress=True), mechanism, budget=budget)
-    if inference == "plug-in":
-        learned: Any = make_posterior(released, prior=prior, counts="expected")
-    else:
-        learned = classifier_draws(released, prior=prior)
-    save(NaiveBayes(target, learned.mean()), out)
-    say(f"wrote {out}: {learned.provenance}")
+    how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
+    fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target)
+    save(fitted.model_, out)
+    say(f"wrote {out}: {fitted.posterior_.provenance}")
 
 
 @fit.command("hmm")
@@ -121,7 +115,7 @@ def fit_hmm(
     from dpgraph.estimators.hmm import PrivateHMM
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.hmm import hmm_network
 
     declared = read_domain(domain)
@@ -134,7 +128,7 @@ def fit_hmm(
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
     fitted = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, progress=True, **who, **how)
-    model, said = heard(lambda: fitted.fit(log))
+    model, said = capture_warnings(lambda: fitted.fit(log))
     for words in said:
         say(f"warning: {words}")
     save(model, out)
@@ -182,25 +176,22 @@ def fit_regression(
     out: Path | None,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
+    from dpgraph.estimators.regression import PrivateLinearRegression
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import save
-    from dpgraph.inference.noise_aware import noise_aware_posterior
-    from dpgraph.inference.regression_prior import RegressionPrior
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
-    from dpgraph.mechanisms.regression_allocation import weighted_mean
-    from dpgraph.privacy.release import release as make_release
-    from dpgraph.statistics.regression import regression_moments
+    from dpgraph.inference.regression.prior import RegressionPrior
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
     design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
     prior.centre(design)
-    mechanism, budget = LaplaceMechanism(epsilon), budget_of(epsilon, neighbours, rows_per_person)
-    if only_priced(dry_run, mechanism, design, budget):
+    budget = budget_of(epsilon, neighbours, rows_per_person)
+    if only_priced(dry_run, LaplaceMechanism(epsilon), design, budget):
         return
     out = writable(out, ".json")
-    moments = weighted_mean(regression_moments(rows, design), mechanism.epsilon, budget.unit)
-    released = make_release(moments, mechanism, budget=budget)
-    settings: dict[str, Any] = {"method": inference, "draws": draws, "seed": 0 if seed is None else seed}
-    learned, said = heard(lambda: noise_aware_posterior(released, prior=prior, progress=True, **settings))
+    how = {"inference": inference, "draws": draws, "random_state": seed, "prior": prior, "progress": True}
+    estimator = PrivateLinearRegression(design, epsilon=epsilon, budget=budget, **how)
+    fitted, said = capture_warnings(lambda: estimator.fit(rows, target))
+    learned = fitted.posterior_
     save(learned, out)
     shown = learned.coefficients()
     if as_json:

@@ -32,14 +32,14 @@ def predict(model: str, rows: str, out: Path) -> None:
     """
     import pandas as pd
 
+    from dpgraph.files.atomic_write import write_text
     from dpgraph.files.documents import load
-    from dpgraph.files.whole import write_whole
     from dpgraph.models.naive_bayes import NaiveBayes
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.records import ReleaseError
-    from dpgraph.statistics.codes import encode
     from dpgraph.statistics.regression import regression_features
+    from dpgraph.statistics.rows.codes import encode
 
     out = writable(out, ".csv")
     match load(model):
@@ -55,7 +55,7 @@ def predict(model: str, rows: str, out: Path) -> None:
             table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
         case _:
             raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
-    write_whole(out, table.to_csv(index=False))
+    write_text(out, table.to_csv(index=False))
     say(f"wrote {out}")
 
 
@@ -70,8 +70,8 @@ def sample(model: str, n: int, seed: int | None, out: Path) -> None:
     """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""
     import numpy as np
 
+    from dpgraph.files.atomic_write import write_frames
     from dpgraph.files.documents import load, probabilities_of
-    from dpgraph.files.whole import write_frames
 
     out = writable(out, ".csv", ".parquet")
     write_frames(out, _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed)))
@@ -82,7 +82,7 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 
-    from dpgraph.inference.queries import BLOCK, sample_rows
+    from dpgraph.inference.network.queries import BLOCK, sample_rows
 
     wanted = _MOST_CODES // len(probabilities.network.domain.names)
     rows = max(BLOCK, min(_MOST_ROWS, wanted // BLOCK * BLOCK))

@@ -22,7 +22,7 @@ from dpgraph.cli.options import (
     unit_of,
     writable,
 )
-from dpgraph.cli.output import heard, plain, records, say
+from dpgraph.cli.output import capture_warnings, plain, records, say
 
 
 @click.command()
@@ -70,7 +70,7 @@ def cost(
         f"{spent}, protecting {unit}\n\n{plain(report.mechanisms)}\n\n"
         f"recommended: {report.recommended}\n{report.reason}\n\n"
         f"by family, under the recommended mechanism:\n{plain(report.nodes)}\n\n"
-        f"the dearest arcs:\n{plain(report.arcs.head(10))}\n\n"
+        f"the most expensive arcs:\n{plain(report.arcs.head(10))}\n\n"
         f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bounds)}\n\n"
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
         "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
@@ -119,7 +119,7 @@ def release(
     from dpgraph.analysis.cost import mechanism_named
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_network
-    from dpgraph.mechanisms.laplace import LaplaceMechanism
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.counts import count
 
@@ -166,15 +166,15 @@ def posterior(
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
-    from dpgraph.inference.dirichlet import posterior as make_posterior
-    from dpgraph.inference.noise_aware import noise_aware_posterior
+    from dpgraph.inference.network.plug_in import posterior as make_posterior
+    from dpgraph.inference.posterior import noise_aware_posterior
 
     out = writable(out, ".json", ".bif")
     released = load(source)
     if noise_aware:
         settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
         learned: Any
-        learned, said = heard(lambda: noise_aware_posterior(released, **settings))
+        learned, said = capture_warnings(lambda: noise_aware_posterior(released, **settings))
         for words in said:
             say(f"warning: {words}")
         shown = {

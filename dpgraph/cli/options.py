@@ -1,4 +1,4 @@
-"""Options that commands share, and what is made of them before any row is read."""
+"""Options shared by commands, and their checks before any row is read."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def say(words: str) -> None:
     click.echo(words, err=True)
 
 
-def heard(make: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What a function returns, and its warnings of convergence."""
+def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """Returns what a function returns, and its warnings of convergence as text."""
     from dpgraph.inference.draws import ConvergenceWarning
 
     with warnings.catch_warnings(record=True) as caught:

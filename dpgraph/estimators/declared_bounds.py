@@ -1,4 +1,4 @@
-"""What a regression is told of its features and its target: public bounds and levels, or by name to read them off."""
+"""Public bounds and levels of a regression's features and target, declared or, by name, read off the rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ class DeclaredBounds:
 
     Args:
         bounds_X: Bounds or levels of each feature, a mapping by name or a list in the order of the columns, or
-            ``"infer"``.
-        bounds_y: The target's bounds, or ``"infer"``.
+            ``"infer"``; or a ``LinearDesign``, which declares the target as well.
+        bounds_y: The target's bounds, or ``"infer"``; None beside a ``LinearDesign``.
 
     Raises:
-        DomainError: If one is missing.
+        DomainError: If one is missing, or declared twice.
     """
 
     bounds_X: Any
     bounds_y: Any
 
     def __post_init__(self) -> None:
+        if isinstance(self.bounds_X, LinearDesign):
+            if self.bounds_y is not None:
+                raise DomainError("bounds_X is a LinearDesign, which declares the target's bounds; leave bounds_y out")
+            return
         for name in ("bounds_X", "bounds_y"):
             if getattr(self, name) is None:
                 raise DomainError(
@@ -50,41 +54,67 @@ class DeclaredBounds:
     def names(self, features: int) -> list[str]:
         """Names for the columns of an array."""
         self.check_count(features, arrays=True)
-        return list(self.bounds_X) if isinstance(self.bounds_X, Mapping) else [f"x{i}" for i in range(features)]
+        by_name = self._by_name()
+        return [f"x{i}" for i in range(features)] if by_name is None else list(by_name)
+
+    def _by_name(self) -> Mapping[str, Any] | None:
+        """The features' bounds or levels where they have names."""
+        declared = self.bounds_X.features if isinstance(self.bounds_X, LinearDesign) else self.bounds_X
+        return declared if isinstance(declared, Mapping) else None
 
     def check_count(self, features: int, *, arrays: bool = False) -> None:
         """Refuses another number of columns than a list declares, or of an array's than a mapping does."""
-        if isinstance(self.bounds_X, str) or (isinstance(self.bounds_X, Mapping) and not arrays):
+        by_name = self._by_name()
+        if isinstance(self.bounds_X, str) or (by_name is not None and not arrays):
             return
         try:
-            declared = len(self.bounds_X)
+            declared = len(self.bounds_X if by_name is None else by_name)
         except TypeError:
             raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
         if declared != features:
             raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
 
-    def design(self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool) -> LinearDesign:
+    def design(
+        self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
+    ) -> LinearDesign:
         """The design of what is declared.
 
         Args:
             frame: The features.
             target: Its name and values.
             intercept: Whether there is one.
+            strict: Whether no row may refuse the table.
 
         Raises:
             DomainError: If a declared column is missing, or the bounds are no bounds.
         """
         features, bounds = self._features(frame), self.bounds_y
+        if isinstance(self.bounds_X, LinearDesign):
+            return self.bounds_X
         if isinstance(bounds, str):
             bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
-        try:
-            return LinearDesign(features, target[0], bounds, intercept=intercept)
-        except NetworkError as error:
-            raise DomainError(str(error)) from None
+        return _design(features, target[0], bounds, intercept, strict)
+
+    def design_in_place(self, target: str, intercept: bool, strict: bool = False) -> LinearDesign:
+        """The design of rows that stay where they lie, so that nothing is read off them.
+
+        Raises:
+            DomainError: If what is declared has no names, or the bounds are no bounds.
+        """
+        if isinstance(self.bounds_X, LinearDesign):
+            if self.bounds_X.target != target:
+                raise DomainError(f"y is {target!r}, and the design predicts {self.bounds_X.target!r}")
+            return self.bounds_X
+        by_name = self._by_name()
+        if by_name is None or isinstance(self.bounds_y, str):
+            raise DomainError("rows in a file or on a cluster need bounds_X by name and the target's bounds_y")
+        return _design(
+            {name: value for name, value in by_name.items() if name != target}, target, self.bounds_y, intercept, strict
+        )
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         """The features' bounds or levels by name, in the order of the declaration."""
-        declared = self.bounds_X
+        declared = self._by_name() or self.bounds_X
         if isinstance(declared, str):
             return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
         if isinstance(declared, Mapping):
@@ -101,7 +131,15 @@ class DeclaredBounds:
         warnings.warn(
             f'{name}="infer" reads bounds off the rows: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=5,
+            stacklevel=8,
         )
         ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
         return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}
+
+
+def _design(features: Mapping[str, Any], target: str, bounds: Any, intercept: bool, strict: bool) -> LinearDesign:
+    """A design; what is wrong with it is wrong with the domain."""
+    try:
+        return LinearDesign(features, target, bounds, intercept=intercept, strict=strict)
+    except NetworkError as error:
+        raise DomainError(str(error)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,20 +11,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import fit_budget, inference_seed
+from dpgraph.estimators.refitting import Spend, refit
+from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.markov.sampler import check_settings
-from dpgraph.mechanisms.gibbs_sample import GibbsSample
-from dpgraph.mechanisms.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
 from dpgraph.models.markov_counts import hidden_markov_model
 from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.privacy.release import release
-from dpgraph.statistics.codes import Codes, encode
 from dpgraph.statistics.counts import count
-from dpgraph.statistics.infer import domain_of_rows
-from dpgraph.statistics.persons import cap_rows
+from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.statistics.rows.infer import domain_of_rows
+from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, DomainError
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class PrivateHMM(BaseEstimator):
     Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
     has more. With ``person`` it is for everything a person has in the log: rows beyond the first ``rows_per_person``
     of each are dropped before counting. Persons have different numbers of rows, so the number of rows is private:
-    the unit is add/remove unless ``rows_per_person`` is 1.
+    the unit is add/remove unless ``rows_per_person`` is 1. In a strict domain a row that names no person is dropped, so
+    that it is add/remove there, too.
 
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells.
@@ -63,7 +64,8 @@ class PrivateHMM(BaseEstimator):
             update, for comparison. ``inference``, ``sampler``, ``iterations``, ``burn_in`` and ``chains`` have no
             meaning there.
         sweeps: Of ``mechanism="gibbs"``.
-        budget: What to charge; None makes a budget of exactly one fit each time.
+        budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
+            ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
         unit: Whom to protect where ``budget`` is None; see above for what None means.
         random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
@@ -78,6 +80,8 @@ class PrivateHMM(BaseEstimator):
         states_: P(state) of each cell, shape (chains, steps, states).
         states_used_: The mean number of states that have a cell.
         diagnostics_: R-hat and effective size of what labels do not change.
+        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
+            there is no model then.
 
     >>> import pandas as pd
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
@@ -134,6 +138,8 @@ class PrivateHMM(BaseEstimator):
     def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and samples the model given them.
 
+        An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
+
         Args:
             log: One row an entry: a pandas, polars or Arrow table, or the path of a CSV or Parquet file.
             y: Ignored.
@@ -146,6 +152,10 @@ class PrivateHMM(BaseEstimator):
         Warns:
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.1; it depends on the release alone.
         """
+        return refit(self, lambda fresh, spend: fresh._learn(log, held_out, spend))
+
+    def _learn(self, log: Any, held_out: Any, spend: Spend) -> None:
+        """Reads the log, releases, and sets what is fitted."""
         numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         check_settings(self.n_states, self.sampler, self.inference, numbers)
         network = hmm_network(self._domain(log), self.chain, self.time)
@@ -155,10 +165,11 @@ class PrivateHMM(BaseEstimator):
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
             )
-        budget = self._budget(mechanism)
+        budget = self._budget(mechanism, network.domain.strict)
         rows = log if self.person is None else cap_rows(log, network.domain, self.person, self.rows_per_person)
         counts = count(rows, network, progress=self.progress)
-        self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        warn_of_other_rows(budget, log)
+        self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
         choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "progress": self.progress}
         seed = inference_seed(self.random_state)
@@ -169,7 +180,6 @@ class PrivateHMM(BaseEstimator):
         self.states_used_ = float(self.model_.states_used.mean())
         self.diagnostics_ = self.model_.diagnostics
         self.held_out_ = hidden
-        return self
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the chain and time columns, state, probability."""
@@ -189,14 +199,17 @@ class PrivateHMM(BaseEstimator):
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, in nats, and how many entries these are.
 
-        The score of private rows is private: publish it only if it is charged for.
+        The score of private rows is private; ``evaluate`` releases one.
         """
         check_is_fitted(self, "model_")
         codes = encode(log, self.model_.network.domain)
         return self.model_.log_likelihood(codes.columns, self.held_out_)
 
     def score(self, log: Any, y: Any = None) -> float:
-        """Nats per entry of a log, over the held-out cells, or all cells where none is; as private as the log."""
+        """Nats per entry of a log, over the held-out cells, or all cells where none is; as private as the log.
+
+        ``evaluate`` releases nats an entry with an interval.
+        """
         check_is_fitted(self, "model_")
         codes = encode(log, self.model_.network.domain)
         cells = self.held_out_ if self.held_out_.any() else None
@@ -220,19 +233,20 @@ class PrivateHMM(BaseEstimator):
             return sampled_markov_model(self.release_)
         return hidden_markov_model(self.release_, self.n_states, chain=self.chain, time=self.time, **settings)
 
-    def _budget(self, mechanism: LaplaceMechanism | GibbsSample) -> Budget:
+    def _budget(self, mechanism: LaplaceMechanism | GibbsSample, strict: bool) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
         unit = self.unit
         if self.budget is None and unit is None:
-            replaced = self.person is None or self.rows_per_person == 1
+            replaced = self.person is None or (self.rows_per_person == 1 and not strict)
             unit = PrivacyUnit("replace" if replaced else "add-remove", self.rows_per_person)
         budget = fit_budget(mechanism, self.budget, unit)
         unit = budget.unit
         if unit.rows_per_person != self.rows_per_person:
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
-        if self.person is not None and self.rows_per_person > 1 and unit.n_is_public:
+        if self.person is not None and strict and unit.n_is_public:
             raise ReleaseError(
-                'persons have different numbers of rows, so the number of rows is private: use neighbours="add-remove"'
+                "in a strict domain a row that names no person is dropped, so the number of rows is private: use "
+                'neighbours="add-remove"'
             )
         return budget
 
@@ -250,7 +264,7 @@ class PrivateHMM(BaseEstimator):
         warnings.warn(
             'domain="infer" reads levels and bins off the log: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=3,
+            stacklevel=6,
         )
         inferred = domain_of_rows(log)
         return inferred.restrict(name for name in inferred.names if name != self.person)

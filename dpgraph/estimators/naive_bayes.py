@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.analysis.cost import mechanism_named
-from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
-from dpgraph.inference.dirichlet import check_prior, posterior
-from dpgraph.inference.noise_aware import classifier_draws
+from dpgraph.estimators.fitting import (
+    column_of,
+    feature_frame,
+    fit_budget,
+    inference_seed,
+    keep_names,
+    named_column,
+    scored,
+    stays_in_place,
+    target_name,
+    with_target,
+)
+from dpgraph.estimators.refitting import Spend, refit
+from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.inference.network.plug_in import check_prior, posterior
+from dpgraph.inference.posterior import classifier_draws
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.privacy.release import release
-from dpgraph.statistics.codes import encode
 from dpgraph.statistics.counts import count
-from dpgraph.statistics.infer import domain_of_rows
+from dpgraph.statistics.rows.codes import encode
+from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network
 
@@ -47,12 +59,14 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         inference: ``"noise-aware"`` (default): the predictive probabilities average over what the true counts may be
             given the released ones. ``"plug-in"``: their expectation is treated as exact.
         prior: The Dirichlet concentration of every cell.
-        budget: What to charge; shared by clones, so cross-validation is counted in full. None makes a budget of
-            exactly one fit each time.
+        budget: What to charge; shared by clones. The charges of several fits add, which covers rows that were chosen
+            without looking at rows; splitters lose more: use ``cross_validate``. None makes a budget of exactly one
+            fit each time.
         random_state: A seed for the inference after the release; None is a fixed one, so that equal releases give
             equal models. It never reaches the noise; plug-in inference draws nothing, and ignores it.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+        progress: Whether ``fit`` shows a bar on a terminal: what share of a path's rows is counted.
 
     Attributes:
         classes_: The declared labels, in order.
@@ -60,6 +74,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         privacy_cost_: What the fit cost.
         posterior_: The posterior of every table: ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
         model_: The fitted ``NaiveBayes``.
+        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
+            there is no model then.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"word": ["a", "b"] * 50, "spam": [0, 1] * 50})
@@ -80,6 +96,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         unit: PrivacyUnit | None = None,
         noise: Noise | None = None,
+        progress: bool = False,
     ) -> None:
         self.domain = domain
         self.epsilon = epsilon
@@ -90,34 +107,52 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.unit = unit
         self.noise = noise
+        self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Self:
         """Charges the budget, releases noisy counts, and learns from them.
 
+        An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
+
         Args:
-            X: The features, a DataFrame with declared columns, or an array in the domain's order.
-            y: The labels, one a row.
+            X: The features, a DataFrame with declared columns, or an array in the domain's order. Or all declared
+                columns where they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder
+                of Parquet files, or a pyspark or dask DataFrame.
+            y: The labels, one a row; the name of their column where X is a path or on a cluster.
 
         Raises:
             DomainError: If no domain is declared or the rows do not fit it; nothing is charged.
             ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+
+        Warns:
+            SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
         """
+        return refit(self, lambda fresh, spend: fresh._learn(X, y, spend))
+
+    def _learn(self, X: Any, y: Any, spend: Spend) -> None:
+        """Reads the rows, releases, and sets what is fitted."""
         if self.inference not in ("noise-aware", "plug-in"):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
         check_prior(self.prior)
         self._check_mechanism()
-        frame, labels = self._rows(X, y)
-        domain, target = self._domain(frame, labels)
+        if stays_in_place(X):
+            rows, domain, target = X, self._declared("a path or a table on a cluster"), named_column(y)
+        else:
+            frame, labels = self._rows(X, y)
+            domain, target = self._domain(frame, labels)
+            rows = with_target(frame, target, labels.values)
         network = naive_bayes_network(domain, target)
         mechanism = self._mechanism(network)
-        counts = count(frame.assign(**{target: np.asarray(labels)}), network)
+        counts = count(rows, network, progress=self.progress)
         budget = fit_budget(mechanism, self.budget, self.unit)
-        self.release_ = release(counts, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        warn_of_other_rows(budget, X)
+        self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
         self.posterior_ = self._posterior()
         self.model_ = NaiveBayes(target, self.posterior_.mean())
         self.classes_ = np.array(domain.levels(target))
-        return self
+        if rows is X:
+            keep_names(self, self.model_.features)
 
     def _posterior(self) -> Any:
         """What is learned from the release."""
@@ -137,6 +172,18 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted.
+
+        The score of private rows is private: publish it only if it is charged for.
+
+        Raises:
+            DomainError: If the rows do not fit the model, or y does not fit them.
+        """
+        check_is_fitted(self, "model_")
+        labels = column_of(y, "y must be one column, a label for each row")
+        return scored(accuracy_score, labels, self.predict(X), sample_weight)
+
     def _check_mechanism(self) -> None:
         """Refuses a mechanism or an epsilon that is none, before any row is read."""
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
@@ -152,13 +199,26 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         unit = getattr(self.budget, "unit", self.unit)
         return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
 
-    def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The features as a frame, and the labels."""
+    def _declared(self, rows: str) -> Domain:
+        """The domain, declared; that of such rows cannot be read off them."""
+        self._check_domain()
+        if isinstance(self.domain, str):
+            raise DomainError(
+                f'domain must be a Domain for {rows}; "infer", by name, takes a table; got {self.domain!r}'
+            )
+        return Domain.of(self.domain)
+
+    def _check_domain(self) -> None:
+        """Refuses to go on without one."""
         if self.domain is None:
             raise DomainError(
                 "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
                 'domain="infer" reads them off the rows, which leaks'
             )
+
+    def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The features as a frame, and the labels."""
+        self._check_domain()
         frame = self._features(X, reset=True)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -173,10 +233,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
         infer = isinstance(self.domain, str)
         if not infer:
-            column = np.asarray(y)
-            if column.ndim != 1:
-                raise DomainError("y must be one column, a label for each row")
-            return column
+            return column_of(y, "y must be one column, a label for each row", strict=self._strict)
         labels = column_or_1d(y, warn=True)
         if pd.isna(np.asarray(labels, dtype=object)).any():
             raise DomainError("y holds nulls")
@@ -187,7 +244,12 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     def _features(self, X: Any, *, reset: bool) -> Any:
         """X as a DataFrame whose columns are the features' names."""
         names = self._names if reset else lambda _: list(self.model_.features)
-        return feature_frame(self, X, names, reset=reset, public=isinstance(self.domain, str))
+        public = isinstance(self.domain, str)
+        return feature_frame(self, X, names, reset=reset, public=public, strict=self._strict)
+
+    @property
+    def _strict(self) -> bool:
+        return bool(getattr(self.domain, "strict", False))
 
     def _names(self, features: int) -> list[str]:
         """Names for the columns of an array: the declared variables in order, the last one being the target."""
@@ -217,11 +279,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         warnings.warn(
             'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=4,
+            stacklevel=7,
         )
         target = target_name(labels.name, frame.columns)
         variables = dict(domain_of_rows(frame).variables)
-        variables |= {target: list(np.unique(np.asarray(labels)))}
+        variables |= {target: list(np.unique(labels.values))}
         return Domain.of(variables), target
 
     def __sklearn_tags__(self) -> Any:
@@ -237,6 +299,3 @@ class _Labels:
 
     def __init__(self, values: npt.NDArray[Any], name: object) -> None:
         self.values, self.name = values, name
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.asarray(self.values, dtype=dtype)

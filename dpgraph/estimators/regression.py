@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.estimators.declared_bounds import DeclaredBounds
-from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
-from dpgraph.inference.noise_aware import noise_aware_posterior
-from dpgraph.inference.regression_draws import RegressionDraws
-from dpgraph.inference.regression_prior import RegressionPrior
-from dpgraph.mechanisms.gaussian import GaussianMechanism
-from dpgraph.mechanisms.laplace import LaplaceMechanism
-from dpgraph.mechanisms.regression_allocation import weighted_mean
-from dpgraph.mechanisms.regression_sample import RegressionSample
+from dpgraph.estimators.fitting import (
+    column_of,
+    feature_frame,
+    fit_budget,
+    inference_seed,
+    keep_names,
+    named_column,
+    scored,
+    stays_in_place,
+    target_name,
+    with_target,
+)
+from dpgraph.estimators.refitting import Spend, refit
+from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.regression.draws import RegressionDraws
+from dpgraph.inference.regression.prior import RegressionPrior
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.regression_sample import RegressionSample
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.privacy.release import release
-from dpgraph.statistics.codes import encode
-from dpgraph.statistics.regression import regression_moments
-from dpgraph.structure.design import Bounded, LinearDesign
-from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.statistics.regression import regression_features, regression_moments
+from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
@@ -47,26 +55,29 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     Args:
         bounds_X: For each feature public bounds (low, high), a list of levels, ``Categories`` or ``Bins``: a mapping by
             name, or a list in the order of the columns. ``"infer"``, by name, reads bounds off the rows and warns that
-            this leaks.
+            this leaks. Or a ``LinearDesign``, such as ``read_design`` reads; ``bounds_y``, ``fit_intercept`` and
+            ``strict`` are then its own.
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent.
             ``"sampler"`` draws weights once in place of sums: it is ``RegressionSample(epsilon, draws=1, radius=1,
-            precision=1, idealized_numerics=True)``, so this word alone asks for idealized numerics: a draw is private
-            for real numbers, which is not proved for floating point. A ``RegressionSample`` value has settings of its
-            own, and must ask for idealized numerics itself. Then ``predict`` takes the mean of the draws, there are no
-            intervals, and ``inference`` and ``draws`` do not count. One draw is as random as epsilon demands: at small
-            epsilon it may predict worse than the target's mean does.
+            precision=1, idealized_numerics=True)``, which is private for real numbers and not proved for floating
+            point. A ``RegressionSample`` value has settings of its own. Then ``predict`` takes the mean of the draws,
+            there are no intervals, and ``inference`` and ``draws`` do not count. One draw is as random as epsilon
+            demands: at small epsilon it may predict worse than the target's mean does.
         inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
             to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
         prior: A ``RegressionPrior``; None is a weak one. ``RegressionPrior(typical=...)`` says what the target is
             about, from public knowledge, where that is not the middle of its bounds.
         fit_intercept: Whether there is an intercept.
         draws: Draws from the posterior.
-        budget: What to charge; shared by clones. None makes a budget of exactly one fit each time.
+        budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
+            ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
         random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+        strict: Whether the bounds and levels must be such that no row can refuse a table, as in ``LinearDesign``.
+        progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is summed, then the draws.
 
     Attributes:
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
@@ -80,6 +91,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         posterior_: Draws of weights and noise variance, ``RegressionDraws``; not there with sampled weights.
         diagnostics_: The chains' worst R-hat and least effective size; empty with sampled weights.
         model_: The fitted ``LinearRegressionModel`` or ``SampledRegressionModel``, which ``save`` writes.
+        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
+            there is no model then.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 500, "height": [170.0, 172.0, 174.0] * 500})
@@ -104,6 +117,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         unit: PrivacyUnit | None = None,
         noise: Noise | None = None,
+        strict: bool = False,
+        progress: bool = False,
     ) -> None:
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
@@ -117,30 +132,42 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.unit = unit
         self.noise = noise
+        self.strict = strict
+        self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Self:
         """Charges the budget, releases noisy sums of products, and learns from them.
 
+        An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
+
         Args:
-            X: The features, a table with declared columns, or an array in their order.
-            y: The target, one number a row.
+            X: The features, a table with declared columns, or an array in their order. Or all declared columns where
+                they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder of Parquet
+                files, or a pyspark or dask DataFrame; ``bounds_X`` is then by name, or a ``LinearDesign``.
+            y: The target, one number a row; the name of its column where X is a path or on a cluster.
 
         Raises:
             DomainError: If bounds are missing or the rows do not fit them; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
+        return refit(self, lambda fresh, spend: fresh._learn(X, y, spend))
+
+    def _learn(self, X: Any, y: Any, spend: Spend) -> None:
+        """Reads the rows, releases, and sets what is fitted."""
         mechanism = self._checked()
         declared = DeclaredBounds(self.bounds_X, self.bounds_y)
-        frame, target = self._rows(X, y, declared)
-        design = declared.design(frame, target, bool(self.fit_intercept))
+        if stays_in_place(X):
+            rows, design = X, declared.design_in_place(named_column(y), bool(self.fit_intercept), self.strict)
+        else:
+            frame, target = self._rows(X, y, declared)
+            design = declared.design(frame, target, bool(self.fit_intercept), self.strict)
+            rows = with_target(frame, design.target, target[1])
         prior = RegressionPrior() if self.prior is None else self.prior
         prior.centre(design)
         budget = fit_budget(mechanism, self.budget, self.unit)
-        moments = regression_moments(frame.assign(**{design.target: target[1]}), design)
-        if isinstance(budget, Budget) and not isinstance(mechanism, RegressionSample):
-            gaussian = isinstance(mechanism, GaussianMechanism)
-            moments = weighted_mean(moments, mechanism.epsilon, budget.unit, gaussian=gaussian)
-        self.release_ = release(moments, mechanism, budget=budget, noise=copy.deepcopy(self.noise))
+        moments = regression_moments(rows, design, progress=self.progress)
+        warn_of_other_rows(budget, X)
+        self.release_ = spend(moments, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
         if isinstance(mechanism, RegressionSample):
             self._keep_sampled()
@@ -148,19 +175,20 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             self._keep_posterior(prior)
         means = self.coefficients_["mean"].to_numpy()
         self.intercept_, self.coef_ = float(means[0]), means[1:]
-        return self
+        if rows is X:
+            keep_names(self, design.features)
 
     def _keep_sampled(self) -> None:
-        """Weights as they were drawn; what an earlier fit learned of a posterior goes."""
-        self.__dict__.pop("posterior_", None)
+        """Weights as they were drawn."""
         self.model_ = SampledRegressionModel(self.release_.value, self.release_.provenance)
         self.design_ = self.model_.design
         self.diagnostics_, self.coefficients_ = FrozenMap(()), self.model_.coefficients()
 
     def _keep_posterior(self, prior: RegressionPrior) -> None:
         """Weights and variance learned from noisy sums."""
-        settings = {"method": self.inference, "draws": self.draws, "seed": inference_seed(self.random_state)}
-        learned = noise_aware_posterior(self.release_, prior=prior, **settings)
+        method = "plug-in" if self.inference == "plug-in" else "auto"
+        settings = {"method": method, "draws": self.draws, "seed": inference_seed(self.random_state)}
+        learned = noise_aware_posterior(self.release_, prior=prior, progress=self.progress, **settings)
         assert isinstance(learned, RegressionDraws)
         self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
         self.model_, self.coefficients_ = LinearRegressionModel(learned), learned.coefficients()
@@ -176,6 +204,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         values = self._values(X)
         mean = model.predict(values)
         return (mean, model.deviation(values)) if return_std else mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R squared of the predictions.
+
+        The score of private rows is private: publish it only if it is charged for.
+
+        Raises:
+            DomainError: If the rows do not fit the model, or y does not fit them.
+        """
+        check_is_fitted(self, "model_")
+        labels = column_of(y, "y must be one column, a number for each row")
+        return scored(r2_score, labels, self.predict(X), sample_weight)
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
@@ -227,19 +267,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _rows(self, X: Any, y: Any, declared: DeclaredBounds) -> tuple[pd.DataFrame, tuple[str, npt.NDArray[Any]]]:
         """The features as a frame, the target's name and its values."""
-        frame = feature_frame(self, X, declared.names, reset=True, public=isinstance(self.bounds_X, str))
+        public = isinstance(self.bounds_X, str)
+        frame = feature_frame(self, X, declared.names, reset=True, public=public, strict=self.strict)
         declared.check_count(frame.shape[1])
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        values = _public_target(y) if declared.infer else np.asarray(y)
-        if values.ndim != 1 or len(values) != len(frame):
-            raise DomainError("y must be one column, a number for each row of X")
+        problem = "y must be one column, a number for each row of X"
+        values = _public_target(y) if declared.infer else column_of(y, problem, strict=self.strict)
+        if len(values) != len(frame):
+            raise DomainError(problem)
         return frame, (target_name(getattr(y, "name", None), frame.columns), values)
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
-        return feature_values(feature_frame(self, X, lambda _: names, reset=False, public=public), self.design_)
+        frame = feature_frame(self, X, lambda _: names, reset=False, public=public, strict=self.strict)
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise DomainError(f"no column {', '.join(map(repr, absent))}")
+        return regression_features(frame, self.design_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -252,26 +298,3 @@ def _public_target(y: Any) -> Reals:
     values = column_or_1d(y, warn=True)
     assert_all_finite(values, input_name="y")
     return values.astype(np.float64)
-
-
-def feature_values(frame: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
-    """The features of a DataFrame as numbers and codes of levels.
-
-    Raises:
-        DomainError: If a column is missing, holds no numbers where these are declared, or a level that is not declared.
-    """
-    absent = [name for name in design.features if name not in frame.columns]
-    if absent:
-        raise DomainError(f"no column {', '.join(map(repr, absent))}")
-    made: dict[str, npt.NDArray[Any]] = {}
-    for name, feature in design.features.items():
-        if not isinstance(feature, Bounded):
-            made[name] = encode(frame[[name]], Domain.of({name: feature})).columns[name]
-            continue
-        try:
-            made[name] = np.asarray(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
-        except (ValueError, TypeError):
-            made = {}
-        if not made:
-            raise DomainError(f"column {name!r} must hold numbers")
-    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpgraph.inference.draws import PosteriorDraws
+from dpgraph.inference.network.draws import PosteriorDraws
 
 
 def to_datatree(draws: PosteriorDraws) -> Any:

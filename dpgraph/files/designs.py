@@ -1,7 +1,7 @@
-"""Designs of a regression from files: the variables of a domain file, some with bounds, and as plain forms.
+"""Regression designs from files and as plain values: the variables of a domain file, some with bounds.
 
 A variable is what it is in a network's file or, for a number, ``{ bounds = [low, high] }`` or
-``{ bounds = [low, high], missing = ... }``.
+``{ bounds = [low, high], missing = ... }``. ``strict = true``, before the first table, is that of ``LinearDesign``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpgraph.files.networks import named, plain_variable, read_document, variable_of
+from dpgraph.files.networks import plain_variable, read_document, variable_of, with_source_name
+from dpgraph.privacy.checks import check_boolean
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
 from dpgraph.structure.domain import NetworkError
@@ -44,7 +45,8 @@ def read_design(
     >>> read_design(path, "wage").names
     ('intercept*age', 'intercept*wage', 'age*age', 'age*wage', 'wage*wage')
     """
-    variables = read_document(Path(source)).get("variables")
+    document = read_document(Path(source))
+    variables, strict = document.get("variables"), document.get("strict", False)
     wanted = None if features is None else list(features)
 
     def read() -> LinearDesign:
@@ -57,16 +59,17 @@ def read_design(
             raise NetworkError(f"the target {target!r} needs bounds = [low, high], not levels")
         chosen = [name for name in declared if name != target] if wanted is None else wanted
         return LinearDesign(
-            {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight
+            {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight, strict
         )
 
-    return named(source, read)
+    return with_source_name(source, read)
 
 
 def plain_design(design: LinearDesign) -> dict[str, Any]:
     """A design as plain values; features are in order."""
     features = [{"name": name, "variable": _plain(feature)} for name, feature in design.features.items()]
-    settings = {"intercept": design.intercept, "on_missing": design.on_missing, "mean_weight": design.mean_weight}
+    settings: dict[str, Any] = {"intercept": design.intercept, "on_missing": design.on_missing}
+    settings |= {"mean_weight": design.mean_weight} | ({"strict": True} if design.strict else {})
     return {"features": features, "target": design.target, "bounds": _plain(design.bounds), **settings}
 
 
@@ -74,23 +77,21 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
     """The inverse of ``plain_design``.
 
     Raises:
-        ReleaseError: If it is not whole.
+        ReleaseError: If it is incomplete.
         NetworkError: If what it declares is not valid.
     """
-    if set(plain) != {"features", "target", "bounds", "intercept", "on_missing", "mean_weight"}:
+    if set(plain) - {"strict"} != {"features", "target", "bounds", "intercept", "on_missing", "mean_weight"}:
         raise ReleaseError("the design of a regression is not whole, or holds more than one")
     names = [entry["name"] for entry in plain["features"]]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ReleaseError("the features of a design are not different names")
-    if not isinstance(plain["intercept"], bool):
-        raise ReleaseError(f"intercept must be true or false; got {plain['intercept']!r}")
+    check_boolean("intercept", plain["intercept"])
     declared = _declared({entry["name"]: entry["variable"] for entry in plain["features"]})
     bounds = _declared({plain["target"]: plain["bounds"]})[plain["target"]]
     if not isinstance(bounds, Bounded):
         raise ReleaseError("the target of a design needs bounds")
-    return LinearDesign(
-        declared, plain["target"], bounds, plain["intercept"], plain["on_missing"], plain["mean_weight"]
-    )
+    settings = (plain["intercept"], plain["on_missing"], plain["mean_weight"], plain.get("strict", False))
+    return LinearDesign(declared, plain["target"], bounds, *settings)
 
 
 def _declared(variables: Any) -> dict[str, Feature]:
@@ -101,7 +102,7 @@ def _declared(variables: Any) -> dict[str, Feature]:
 
 
 def _variable(name: str, plain: Any) -> Feature:
-    """A variable with levels, bins or bounds."""
+    """A variable with levels, bins or bounds from its plain form."""
     if not isinstance(plain, dict) or "bounds" not in plain:
         return variable_of(name, plain)
     if set(plain) - {"bounds", "missing"}:

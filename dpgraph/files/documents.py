@@ -1,30 +1,46 @@
 """Public values to JSON and back, exactly.
 
 Every file names its format and version and carries the network, the noise law of each table, the event, the unit and
-the cost. Loading builds plain values and checks them as any other input: nothing in a file is executed. Sensitive
-values (rows, codes, counts) have no saver.
+the cost. Loading builds plain values and checks them as any other input: nothing in a file is executed, and no record
+of a release is believed that public structure or its own noise contradicts. Sensitive values (rows, codes, counts) have
+no saver.
+
+A file ends in a digest of its content (``files.digest``). Version 1 had none, and no movements of its measurements:
+such files are read as before, their movements computed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpgraph.files.atomic_write import write_text
+from dpgraph.files.codecs import (
+    Codec,
+    codec_of_kind,
+    described_in,
+    needed_network,
+    plain_description,
+    register_codecs,
+    without_network,
+    written,
+)
 from dpgraph.files.designs import design_of, plain_design
+from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, tables_of
+from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, shares_of, tables_of
 from dpgraph.files.regression import plain_regression, regression_of
-from dpgraph.files.releases import plain_release, release_of
-from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_regression_of
-from dpgraph.files.whole import write_whole
-from dpgraph.inference.dirichlet import DirichletPosterior
-from dpgraph.inference.draws import PosteriorDraws
-from dpgraph.inference.regression_draws import RegressionDraws
+from dpgraph.files.releases import release_of
+from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
@@ -36,11 +52,14 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
-VERSION = 1
+Write = Callable[[Any], dict[str, Any]]
+Read = Callable[..., Any]
+
+VERSION = 2
+READ = (1, 2)
 
 
 def save(value: Any, path: str | Path) -> None:
@@ -50,7 +69,8 @@ def save(value: Any, path: str | Path) -> None:
     The file appears whole or not at all.
 
     Raises:
-        ReleaseError: If the value is sensitive or of another kind, or the name ends otherwise.
+        ReleaseError: If the value is sensitive or of another kind, its record is not one of dpgraph's mechanisms', or
+            the name ends otherwise.
         NetworkError: If a name would not survive BIF.
     """
     target = Path(path)
@@ -60,24 +80,25 @@ def save(value: Any, path: str | Path) -> None:
 
         text = write_bif(probabilities_of(value))
     elif target.suffix.lower() == ".json":
-        text = json.dumps(document(value), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(sealed(document(value)), indent=1, allow_nan=False) + "\n"
     else:
         raise ReleaseError(f"{target}: the name must end in .json or .bif")
-    write_whole(target, text)
+    write_text(target, text)
 
 
 def load(path: str | Path) -> Any:
     """Reads what ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
 
     Raises:
-        ReleaseError: If the file is not one of dpgraph's, is cut short, or its parts do not fit each other.
+        ReleaseError: If the file is not one of dpgraph's, is cut short, was changed since it was written, or its parts
+            do not fit each other: a claim, a movement or a total that cannot be.
         NetworkError: If the network in it is not valid.
     """
     if str(path).startswith(EXAMPLE) or str(path).lower().endswith((".bif", ".xmlbif")):
         return read_probabilities(path)
     text = read_text(Path(path))
     try:
-        return value_of(parse_json(text))
+        return value_of(unsealed(parse_json(text)))
     except (DomainError, ReleaseError) as error:
         raise type(error)(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
@@ -105,71 +126,72 @@ def probabilities_of(value: Any) -> Probabilities:
 
 def document(value: Any) -> dict[str, Any]:
     """The plain form of a public value."""
-    match value:
-        case Network():
-            return _head("network", value, None, {})
-        case LinearDesign():
-            return _head("linear-design", None, None, {"design": plain_design(value)})
-        case Release() if (saved := plain_release(value)) is not None:
-            return _head("release", saved[0], value.provenance, saved[1])
-        case DirichletPosterior():
-            body = {"concentration": plain_tables(value.concentration)}
-            return _head("posterior", value.network, value.provenance, body)
-        case PosteriorDraws():
-            return _head("posterior-draws", value.network, value.provenance, _plain_draws(value))
-        case Probabilities():
-            return _head("probabilities", value.network, value.provenance, {"tables": plain_tables(value.tables)})
-        case NaiveBayesEnsemble(target=target, draws=draws):
-            body = {"target": target, "draws": [plain_tables(draw.tables) for draw in draws]}
-            return _head("naive-bayes-ensemble", draws[0].network, draws[0].provenance, body)
-        case NaiveBayes(target=target, probabilities=probabilities):
-            body = {"target": target, "tables": plain_tables(probabilities.tables)}
-            return _head("naive-bayes", probabilities.network, probabilities.provenance, body)
-        case HiddenMarkovModel():
-            return _head("hidden-markov-model", value.network, value.provenance, plain_markov_model(value))
-        case RegressionDraws():
-            return document(LinearRegressionModel(value))
-        case LinearRegressionModel():
-            return _head("linear-regression", None, value.provenance, plain_regression(value))
-        case SampledRegressionModel():
-            return _head("sampled-regression", None, value.provenance, plain_sampled_weights(value.drawn))
-    raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
+    if isinstance(value, Release):
+        codec, body = written(value.value, released=True)
+        structure = codec.measured(value.value)
+        record = plain_provenance(value.provenance, structure)
+        record |= {} if codec.kind == "counts" else {"kind": codec.kind}  # the first files named no kind
+        return _document(codec, "release", structure, record, body)
+    value = LinearRegressionModel(value) if isinstance(value, RegressionDraws) else value
+    codec, body = written(value, released=False)
+    if codec.role == "description":
+        return _document(codec, codec.kind, value if isinstance(value, Network) else None, {}, body)
+    structure = codec.measured(value)
+    return _document(codec, codec.kind, structure, plain_provenance(codec.recorded(value), structure), body)
+
+
+def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """The parts that every file has, its description in the place it has in files of this kind, and its body.
+
+    Raises:
+        ReleaseError: If a codec writes a part that is not its own.
+    """
+    network = structure if isinstance(structure, Network) else None
+    nested = codec.role != "description" and network is None and codec.measured_in is described_in
+    head = {
+        "format": f"dpgraph-{kind}",
+        "version": VERSION,
+        "network": None if network is None else plain_network(network),
+        **record,
+        **({"description": plain_description(structure)} if nested else {}),
+    }
+    if taken := sorted(set(body) & {*head, "digest"}):
+        raise ReleaseError(f"values of kind {codec.kind!r} write {', '.join(taken)}, which every file has already")
+    return head | body
 
 
 def value_of(plain: Any) -> Any:
     """The inverse of ``document``."""
     if not isinstance(plain, dict) or not str(plain.get("format", "")).startswith("dpgraph-"):
         raise ReleaseError("not a dpgraph file")
-    if plain.get("version") != VERSION:
-        raise ReleaseError(f"version {plain.get('version')!r} is not the version {VERSION} this dpgraph reads")
+    version = plain.get("version")
+    if isinstance(version, bool) or version not in READ:
+        raise ReleaseError(f"version {version!r} is not one of the versions {READ} that this dpgraph reads")
     kind = plain["format"].removeprefix("dpgraph-")
-    if kind not in _READERS:
+    released = kind == "release"
+    codec = codec_of_kind(plain.get("kind", "counts") if released else kind, released=released)
+    if codec is None and released:
+        raise ReleaseError(f"a release of kind {plain.get('kind')!r:.60} is not known")
+    if codec is None:
         raise ReleaseError(f"unknown format {plain['format']!r}")
-    if plain["network"] is None and kind not in _WITHOUT_NETWORK:
-        raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
-    return _READERS[kind](plain, None if plain["network"] is None else network_of(plain["network"]))
+    network = None if plain["network"] is None else network_of(plain["network"])
+    if codec.role == "description":
+        return codec.read(plain, network, None)
+    structure = codec.measured_in(plain, network)
+    provenance = provenance_of(plain, structure)
+    return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
 
 
-def _head(kind: str, network: Network | None, provenance: Provenance | None, body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "format": f"dpgraph-{kind}",
-        "version": VERSION,
-        "network": None if network is None else plain_network(network),
-        **({} if kind in ("network", "linear-design") else plain_provenance(provenance)),
-        **body,
-    }
+def _posterior(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> DirichletPosterior:
+    return DirichletPosterior(network, tables_of(plain["concentration"]), provenance)
 
 
-def _posterior(plain: dict[str, Any], network: Network) -> DirichletPosterior:
-    return DirichletPosterior(network, tables_of(plain["concentration"]), provenance_of(plain))
+def _probabilities(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> Probabilities:
+    return Probabilities(network, tables_of(plain["tables"]), provenance)
 
 
-def _probabilities(plain: dict[str, Any], network: Network) -> Probabilities:
-    return Probabilities(network, tables_of(plain["tables"]), provenance_of(plain))
-
-
-def _naive_bayes(plain: dict[str, Any], network: Network) -> NaiveBayes:
-    return NaiveBayes(plain["target"], _probabilities(plain, network))
+def _naive_bayes(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayes:
+    return NaiveBayes(plain["target"], _probabilities(plain, network, provenance))
 
 
 def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
@@ -180,7 +202,7 @@ def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
     return body | {"latent_n": n, "means": means, "tables": plain_tables(draws.tables)}
 
 
-def _posterior_draws(plain: dict[str, Any], network: Network) -> PosteriorDraws:
+def _posterior_draws(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> PosteriorDraws:
     tables = tables_of(plain["tables"])
     chains = {table.shape[:2] for table in tables.values()}
     if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
@@ -188,35 +210,76 @@ def _posterior_draws(plain: dict[str, Any], network: Network) -> PosteriorDraws:
     if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
         raise ReleaseError("the draws of a table must be non-negative and sum to 1 over its own levels")
     texts = (plain["method"], plain["reason"])
-    acceptance = plain["acceptance"]
-    if not all(isinstance(text, str) for text in texts) or not all(isinstance(v, float) for v in acceptance.values()):
+    if not all(isinstance(text, str) for text in texts):
         raise ReleaseError("the record of the draws is not whole")
     n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
+    if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
+        raise ReleaseError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
     means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
-    settings = {"n": n, "acceptance": FrozenMap(acceptance), "means": means}
-    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance_of(plain))
+    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
+    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
 
 
-def _naive_bayes_ensemble(plain: dict[str, Any], network: Network) -> NaiveBayesEnsemble:
+def _naive_bayes_ensemble(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayesEnsemble:
     if not isinstance(plain["draws"], list):
         raise ReleaseError("an ensemble's draws are a list")
-    provenance = provenance_of(plain)
     draws = tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
     return NaiveBayesEnsemble(plain["target"], draws)
 
 
-_WITHOUT_NETWORK = ("release", "linear-design", "linear-regression", "sampled-regression")
+def _plain_ensemble(ensemble: NaiveBayesEnsemble) -> dict[str, Any]:
+    return {"target": ensemble.target, "draws": [plain_tables(draw.tables) for draw in ensemble.draws]}
 
-_READERS: dict[str, Callable[[dict[str, Any], Any], Any]] = {
-    "network": lambda plain, network: network,
-    "release": release_of,
-    "linear-design": lambda plain, network: design_of(plain["design"]),
-    "posterior-draws": _posterior_draws,
-    "naive-bayes-ensemble": _naive_bayes_ensemble,
-    "posterior": _posterior,
-    "probabilities": _probabilities,
-    "naive-bayes": _naive_bayes,
-    "hidden-markov-model": markov_model_of,
-    "linear-regression": regression_of,
-    "sampled-regression": sampled_regression_of,
-}
+
+def _fitted(
+    kind: str, type_: type, write: Write, read: Read, home: Callable[[Any], Any] = lambda value: value
+) -> Codec:
+    """The codec of a model or a posterior, or of a part of it, that has a network and a provenance."""
+    network, provenance = attrgetter("network"), attrgetter("provenance")
+    places = (lambda value: network(home(value)), needed_network, lambda value: provenance(home(value)))
+    return Codec("fitted", kind, type_, write, read, *places)
+
+
+def _regression(kind: str, type_: type, write: Write, read: Read, home: str) -> Codec:
+    """The codec of a model of a regression; its design is in the body of the file."""
+    return Codec("fitted", kind, type_, write, read, attrgetter(f"{home}.design"), without_network(_design))
+
+
+def _design(plain: dict[str, Any]) -> LinearDesign:
+    return design_of(plain["design"])
+
+
+def _network(plain: dict[str, Any], network: Network | None, provenance: Any) -> Network:
+    return needed_network(plain, network)
+
+
+def _plain_posterior(posterior: DirichletPosterior) -> dict[str, Any]:
+    return {"concentration": plain_tables(posterior.concentration)}
+
+
+def _plain_probabilities(probabilities: Probabilities) -> dict[str, Any]:
+    return {"tables": plain_tables(probabilities.tables)}
+
+
+def _plain_naive_bayes(model: NaiveBayes) -> dict[str, Any]:
+    return {"target": model.target, "tables": plain_tables(model.probabilities.tables)}
+
+
+register_codecs(
+    Codec("description", "network", Network, lambda network: {}, _network),
+    Codec(
+        "description",
+        "linear-design",
+        LinearDesign,
+        lambda design: {"design": plain_design(design)},
+        lambda plain, *_: _design(plain),
+    ),
+    _fitted("posterior", DirichletPosterior, _plain_posterior, _posterior),
+    _fitted("posterior-draws", PosteriorDraws, _plain_draws, _posterior_draws),
+    _fitted("probabilities", Probabilities, _plain_probabilities, _probabilities),
+    _fitted("naive-bayes", NaiveBayes, _plain_naive_bayes, _naive_bayes, attrgetter("probabilities")),
+    _fitted("naive-bayes-ensemble", NaiveBayesEnsemble, _plain_ensemble, _naive_bayes_ensemble, lambda v: v.draws[0]),
+    _fitted("hidden-markov-model", HiddenMarkovModel, plain_markov_model, markov_model_of),
+    _regression("linear-regression", LinearRegressionModel, plain_regression, regression_of, "draws"),
+    _regression("sampled-regression", SampledRegressionModel, plain_sampled_regression, sampled_regression_of, "drawn"),
+)

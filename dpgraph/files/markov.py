@@ -6,12 +6,11 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dpgraph.files.plain import integers_of, plain_tables, provenance_of, tables_of
+from dpgraph.files.plain import integers_of, plain_tables, shares_of, tables_of
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.markov_sweeps import INFERENCE
 from dpgraph.privacy.records import Provenance, ReleaseError
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
@@ -24,7 +23,7 @@ def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
     return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions}
 
 
-def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovModel:
+def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> HiddenMarkovModel:
     """The inverse of ``plain_markov_model``; the model checks that its parts fit.
 
     Raises:
@@ -32,9 +31,6 @@ def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovMode
     """
     if plain["inference"] not in (*get_args(Inference), INFERENCE) or plain["sampler"] not in get_args(Sampler):
         raise ReleaseError("the inference or the sampler is not one of dpgraph's")
-    acceptance = plain["acceptance"]
-    if not all(isinstance(share, float) for share in acceptance.values()):
-        raise ReleaseError("the record of the draws is not whole")
     reals = tables_of({name: plain[name] for name in ("transition", "log_joint", "entries")})
     states = integers_of(plain["states"])
     if states.size == 0 or np.abs(states).max() > np.iinfo(np.int16).max:
@@ -50,15 +46,15 @@ def markov_model_of(plain: dict[str, Any], network: Network) -> HiddenMarkovMode
         reals["entries"],
         plain["inference"],
         plain["sampler"],
-        FrozenMap(acceptance),
-        provenance_of(plain),
+        shares_of(plain["acceptance"]),
+        provenance,
     )
 
 
 def plain_sweeps(sweeps: MarkovSweeps) -> dict[str, Any]:
     """The sweeps as nested lists."""
     arrays = {name: getattr(sweeps, name).tolist() for name in ("transition", "states")}
-    named = {"kind": "markov-sweeps", "chain": sweeps.chain, "time": sweeps.time}
+    named = {"chain": sweeps.chain, "time": sweeps.time}
     return named | arrays | {"emissions": plain_tables(sweeps.emissions)}
 
 

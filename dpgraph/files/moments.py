@@ -27,7 +27,7 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
     body = {"law": plain_law(noisy.law), "n": noisy.n, "sums": noisy.sums.tolist()}
     if isinstance(noisy.description, LinearDesign):
         design = noisy.description
-        return {"kind": "moments", "design": plain_design(design), "grid": _grid(design), **body}
+        return {"design": plain_design(design), "grid": _grid(design), **body}
     family: Any = noisy.description.family
     name = type(family).__name__.lower()
     if name not in FAMILIES:
@@ -35,16 +35,16 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
     settings = {field.name: _plain(getattr(family, field.name)) for field in fields(family)}
     bounds = noisy.description.bounds
     return {
-        "kind": "moments",
         "family": {"name": name, **settings},
         "bounds": None if bounds is None else list(bounds),
         **body,
     }
 
 
-def moments_of(plain: dict[str, Any], provenance: Provenance) -> NoisyMoments:
+def moments_of(
+    plain: dict[str, Any], description: MomentDescription | LinearDesign, provenance: Provenance
+) -> NoisyMoments:
     """The inverse of ``plain_moments``, checked against the event that made it."""
-    description = design_of(plain["design"]) if "design" in plain else _described(plain)
     if isinstance(description, LinearDesign) and plain["grid"] != _grid(description):
         raise ReleaseError("the sums are on another grid than this dpgraph's")
     n = None if plain["n"] is None else whole(plain["n"])
@@ -55,6 +55,11 @@ def moments_of(plain: dict[str, Any], provenance: Provenance) -> NoisyMoments:
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
         raise ReleaseError("the moments are not those the event measured")
     return noisy
+
+
+def description_of(plain: dict[str, Any]) -> MomentDescription | LinearDesign:
+    """What was summed."""
+    return design_of(plain["design"]) if "design" in plain else _described(plain)
 
 
 def _grid(design: LinearDesign) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Networks and domains from files: TOML and JSON by the schema of the README, BIF and XMLBIF through pgmpy.
 
 A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }`` or
-``{ bins = [...], missing = true }``.
+``{ bins = [...], missing = true }``. ``strict = true``, before the first table, is that of ``Domain.of``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpgraph.files.digest import unsealed
+from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable
 from dpgraph.structure.network import Network
 
@@ -34,18 +36,18 @@ def read_network(source: str | Path) -> Network:
     text_source = str(source)
     if text_source.startswith(EXAMPLE) or text_source.lower().endswith((".bif", ".xmlbif")):
         return read_probabilities(source).network
-    document = _public_part(read_document(Path(source)))
+    document = _public_part(source)
     if not isinstance(document.get("parents"), dict):
         raise NetworkError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
-    return named(source, lambda: network_of(document))
+    return with_source_name(source, lambda: network_of(document))
 
 
 def read_domain(source: str | Path) -> Domain:
     """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
     if str(source).startswith(EXAMPLE) or str(source).lower().endswith((".bif", ".xmlbif")):
         return read_network(source).domain
-    document = _public_part(read_document(Path(source)))
-    return named(source, lambda: domain_of(document.get("variables")))
+    document = _public_part(source)
+    return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
 
 
 def read_probabilities(source: str | Path) -> Any:
@@ -57,7 +59,7 @@ def read_probabilities(source: str | Path) -> Any:
         return pgmpy.example(text_source.removeprefix(EXAMPLE))
     reader = pgmpy.read_xmlbif if text_source.lower().endswith(".xmlbif") else pgmpy.read_bif
     text = read_text(Path(source))
-    return named(source, lambda: reader(text))
+    return with_source_name(source, lambda: reader(text))
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -107,27 +109,37 @@ def read_text(path: Path) -> str:
         raise NetworkError(f"{path} cannot be read ({type(error).__name__})") from None
 
 
-def _public_part(document: dict[str, Any]) -> dict[str, Any]:
-    """The network of a file that ``documents.save`` wrote, or the document itself."""
+def _public_part(source: str | Path) -> dict[str, Any]:
+    """The network in a file that ``documents.save`` wrote, after checking its digest; else the document itself."""
+    document = read_document(Path(source))
     inside = document.get("network")
-    return inside if "format" in document and isinstance(inside, dict) else document
+    if "format" not in document or not isinstance(inside, dict):
+        return document
+    try:
+        unsealed(document)
+    except ReleaseError as error:
+        raise NetworkError(f"{source}: {error}") from None
+    return inside
 
 
 def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
-    return Network.of(domain_of(document.get("variables")), document.get("parents"))  # type: ignore[arg-type]
+    domain = domain_of(document.get("variables"), document.get("strict", False))
+    return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
 
 
-def domain_of(variables: Any) -> Domain:
+def domain_of(variables: Any, strict: Any = False) -> Domain:
     """A domain from its plain form."""
     if not isinstance(variables, dict) or not variables:
         raise NetworkError("there is no table of variables")
-    return Domain.of({name: variable_of(name, plain) for name, plain in variables.items()})
+    return Domain.of({name: variable_of(name, plain) for name, plain in variables.items()}, strict=strict)
 
 
 def plain_network(network: Network) -> dict[str, Any]:
     """The inverse of ``network_of``."""
-    return {"variables": plain_domain(network.domain), "parents": {k: list(v) for k, v in network.parents.items()}}
+    parents = {name: list(above) for name, above in network.parents.items()}
+    strict = {"strict": True} if network.domain.strict else {}
+    return {**strict, "variables": plain_domain(network.domain), "parents": parents}
 
 
 def plain_domain(domain: Domain) -> dict[str, Any]:
@@ -169,8 +181,8 @@ def plain_variable(variable: Variable) -> Any:
     return {"levels": list(variable.levels), **{key: level for key, level in actions.items() if level is not None}}
 
 
-def named(source: str | Path, read: Callable[[], Any]) -> Any:
-    """Puts the file's name before what is wrong with it."""
+def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
+    """The result of reading a file; errors are prefixed with its name."""
     try:
         return read()
     except NetworkError as error:

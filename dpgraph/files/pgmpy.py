@@ -1,7 +1,7 @@
-"""The home of pgmpy: conversion, its bundled networks, BIF files, and exact queries.
+"""Conversion to and from pgmpy, its bundled networks, BIF files, and exact queries.
 
 pgmpy names a table's axes (variable, *parents) in ``cpd.variables``, as dpgraph does; its other accessors reverse the
-parents. State names always travel along, because without them pgmpy takes states from whatever data it sees.
+parents. State names are always passed along, because without them pgmpy takes states from whatever data it sees.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.inference.draws import PosteriorDraws
+from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
@@ -150,7 +150,7 @@ def read_xmlbif(text: str) -> Probabilities:
 
 
 def write_bif(probabilities: Probabilities) -> str:
-    """BIF text that pgmpy reads back as it was.
+    """The tables as BIF text that pgmpy reads back unchanged.
 
     Raises:
         NetworkError: If a name or a level would not survive the format.
@@ -163,7 +163,7 @@ def write_bif(probabilities: Probabilities) -> str:
 
 
 def check_bif_names(domain: Domain) -> None:
-    """Refuses names and levels that BIF would not keep; whoever spends before writing BIF asks this first.
+    """Refuses names and levels that BIF would not keep, to be called before anything is spent.
 
     Raises:
         NetworkError: Naming the first of them.
@@ -251,7 +251,7 @@ def _predictive(draws: PosteriorDraws, target: str, evidence: dict[str, Any]) ->
 
 
 def _is_possible(engine: Any, evidence: Mapping[str, str]) -> bool:
-    """Whether the evidence has positive probability; a query alone drops the evidence it can spare."""
+    """Whether the evidence has positive probability, which a query alone does not check for irrelevant evidence."""
     before: dict[str, str] = {}
     for name, level in evidence.items():
         factor = engine.query([name], evidence=before, show_progress=False)
@@ -263,7 +263,7 @@ def _is_possible(engine: Any, evidence: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """pgmpy announces its own deprecations on import; they are not the user's."""
+    """Suppresses the deprecation warnings that pgmpy raises about itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

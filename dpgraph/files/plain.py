@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any, get_args
 
 import numpy as np
 
+from dpgraph.mechanisms.reproduction import Recorded, Structure, check_reproduced, remeasured
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
+    Joint,
     Measurement,
+    Movement,
     NoiseLaw,
     PrivacyUnit,
     Provenance,
@@ -31,10 +36,15 @@ _LAWS: dict[str, Any] = {
 }
 
 
-def plain_provenance(provenance: Provenance | None) -> dict[str, Any]:
-    """The record of a release; None stands for none."""
+def plain_provenance(provenance: Provenance | None, structure: Structure) -> dict[str, Any]:
+    """The record of a release, checked as it will be when it is read; None stands for none.
+
+    Raises:
+        ReleaseError: If the record could not be read back: see ``mechanisms.reproduction``.
+    """
     if provenance is None:
         return {"event": None, "unit": None, "cost": None, "private": None}
+    check_reproduced(provenance, structure)
     event, unit = provenance.event, provenance.unit
     return {
         "event": {
@@ -43,9 +53,10 @@ def plain_provenance(provenance: Provenance | None) -> dict[str, Any]:
             "delta": str(event.delta),
             **({} if event.rho is None else {"rho": str(event.rho)}),
             "measurements": [
-                {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "sensitivity": m.sensitivity}
+                {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
                 for m in event.measurements
             ],
+            **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
             **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
         },
         "unit": {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person},
@@ -54,26 +65,66 @@ def plain_provenance(provenance: Provenance | None) -> dict[str, Any]:
     }
 
 
-def provenance_of(plain: dict[str, Any]) -> Provenance | None:
-    """The inverse of ``plain_provenance``."""
+def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | None:
+    """The inverse of ``plain_provenance``: nothing in it is believed that public structure or its noise can tell.
+
+    Args:
+        plain: The file.
+        structure: What was measured, from the same file: its network or design, or the description of its moments.
+
+    Raises:
+        ReleaseError: If the record is not whole, or no mechanism could have made it.
+    """
     if plain["event"] is None:
         return None
     event = plain["event"]
-    measurements = tuple(
-        Measurement(family_of(m["variables"]), whole(m["cells"]), law_of(m["law"]), whole(m["sensitivity"]))
-        for m in event["measurements"]
-    )
     epsilon, delta = fraction(event["epsilon"]), fraction(event["delta"], zero=True)
     rho = fraction(event["rho"]) if event.get("rho") is not None else None
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
     if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
         raise ReleaseError("the record of the release is not whole")
-    selections = tuple(_selection(entry) for entry in event.get("selections", []))
-    done = Event(event["mechanism"], epsilon, delta, measurements, rho, selections)
-    provenance = Provenance(done, unit, plain["private"])
-    if plain["cost"] != plain_provenance(provenance)["cost"]:
+    if plain["cost"] != {"epsilon": str(epsilon), "delta": str(delta)}:
         raise ReleaseError("the cost is not that of the event")
+    selections = tuple(_selection(entry) for entry in event.get("selections", []))
+    if plain["version"] == 1:
+        label, (measurements, joint) = _first_version(event, unit, structure)
+    else:
+        label, measurements = event["mechanism"], tuple(_measurement(entry) for entry in event["measurements"])
+        joint = None if event.get("joint") is None else _joint(event["joint"])
+    provenance = Provenance(Event(label, epsilon, delta, measurements, rho, selections, joint), unit, plain["private"])
+    check_reproduced(provenance, structure)
+    written = plain_provenance(provenance, structure)
+    if plain["version"] != 1 and any(written[part] != plain[part] for part in ("event", "unit")):
+        raise ReleaseError("the record of the release has entries that dpgraph does not write there")
     return provenance
+
+
+def _measurement(plain: dict[str, Any]) -> Measurement:
+    if set(plain["movement"]) != {"l1", "l2_squared", "moved_cells", "fixed_total"}:
+        raise ReleaseError("a movement is not whole")
+    return Measurement(
+        family_of(plain["variables"]), whole(plain["cells"]), law_of(plain["law"]), Movement(**plain["movement"])
+    )
+
+
+def _first_version(event: dict[str, Any], unit: PrivacyUnit, structure: Structure) -> tuple[str, Any]:
+    """The label and the measurements of a file of version 1, which held L1 sensitivities alone."""
+    label = event["mechanism"].removesuffix(" on moments")
+    recorded = [
+        Recorded(family_of(m["variables"]), whole(m["cells"]), law_of(m["law"]), whole(m["sensitivity"]))
+        for m in event["measurements"]
+    ]
+    return label, remeasured(label, unit, structure, recorded) if recorded else ((), None)
+
+
+def _plain_joint(joint: Joint) -> dict[str, Any]:
+    return {"weights": list(joint.weights), "distance": joint.distance}
+
+
+def _joint(plain: dict[str, Any]) -> Joint:
+    if not isinstance(plain["weights"], list):
+        raise ReleaseError("joint weights are a list")
+    return Joint(tuple(plain["weights"]), plain["distance"])
 
 
 def _plain_selection(selection: Selection) -> dict[str, Any]:
@@ -86,23 +137,44 @@ def _selection(plain: dict[str, Any]) -> Selection:
     return Selection(plain["law"], fraction(plain["epsilon"]), plain["draws"])
 
 
+def register_law(name: str, kind: type) -> None:
+    """Lets files hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
+
+    Raises:
+        ReleaseError: If it is none, or the name is taken.
+    """
+    if not is_dataclass(kind) or not fields(kind):
+        raise ReleaseError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
+    if _LAWS.setdefault(name, kind) is not kind:
+        raise ReleaseError(f"{name!r} is the name of another noise law")
+
+
 def plain_law(law: NoiseLaw) -> dict[str, Any]:
-    """A noise law by name and scale."""
-    name = next(name for name, kind in _LAWS.items() if isinstance(law, kind))
-    return {"name": name, "scale": law.scale}
+    """A noise law by its name and its numbers, such as its scale.
+
+    Raises:
+        ReleaseError: If it is not one of those that files know.
+    """
+    known = [name for name, kind in _LAWS.items() if type(law) is kind]
+    if not known:
+        raise ReleaseError(f"the noise law {type(law).__name__} is not one that files know; register_law adds it")
+    return {"name": known[0]} | {part: getattr(law, part) for part in _numbers_of(type(law))}
 
 
 def law_of(plain: dict[str, Any]) -> NoiseLaw:
     """The inverse of ``plain_law``."""
-    scale = plain["scale"]
-    if (
-        plain["name"] not in _LAWS
-        or isinstance(scale, bool)
-        or not isinstance(scale, int | float)
-        or not 0 < scale < np.inf
+    kind = _LAWS.get(plain["name"])
+    numbers = [] if kind is None else [plain[part] for part in _numbers_of(kind)]
+    if kind is None or not all(
+        isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < np.inf for number in numbers
     ):
         raise ReleaseError("a noise law is not known or its scale is not a finite number above 0")
-    return _LAWS[plain["name"]](float(scale))
+    return kind(*map(float, numbers))
+
+
+def _numbers_of(kind: Any) -> tuple[str, ...]:
+    """The settings of a noise law."""
+    return tuple(field.name for field in fields(kind))
 
 
 def plain_tables(tables: FrozenMap[str, Any]) -> dict[str, Any]:
@@ -113,17 +185,40 @@ def plain_tables(tables: FrozenMap[str, Any]) -> dict[str, Any]:
 def tables_of(plain: dict[str, Any]) -> FrozenMap[str, Any]:
     """The inverse of ``plain_tables``, for real numbers."""
     tables = {name: np.array(values) for name, values in plain.items()}
-    if any(table.dtype.kind not in "fi" for table in tables.values()):
+    if any(table.dtype.kind not in "fi" for table in tables.values()) or _has_booleans(plain):
         raise ReleaseError("a table holds something that is not a number")
+    if not all(np.isfinite(table).all() for table in tables.values()):
+        raise ReleaseError("a table holds an infinite number")
     return FrozenMap((name, table.astype(float)) for name, table in tables.items())
 
 
 def integers_of(plain: Any) -> np.ndarray:
     """An array of 64-bit whole numbers."""
     table = np.array(plain)
-    if table.dtype.kind != "i":
+    if table.dtype.kind != "i" or _has_booleans(plain):
         raise ReleaseError("a table of counts holds something that is not a 64-bit whole number")
     return table
+
+
+def _has_booleans(plain: Any) -> bool:
+    """Whether true or false stands among nested numbers, which arrays would read as 1 or 0; one look a level."""
+    level = list(plain.values()) if isinstance(plain, dict) else [plain]
+    while level:
+        if bool in set(map(type, level)):
+            return True
+        level = list(chain.from_iterable(part for part in level if isinstance(part, list)))
+    return False
+
+
+def shares_of(plain: Any) -> FrozenMap[str, float]:
+    """Shares of accepted moves by their name.
+
+    Raises:
+        ReleaseError: If one is not a number from 0 to 1.
+    """
+    if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
+        raise ReleaseError("the record of the draws is not whole: shares are numbers from 0 to 1")
+    return FrozenMap(plain)
 
 
 def family_of(plain: Any) -> tuple[str, ...]:

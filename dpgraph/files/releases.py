@@ -2,84 +2,76 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from dpgraph.files.codecs import Codec, needed_network, register_codecs, without_network
+from dpgraph.files.designs import design_of
 from dpgraph.files.markov import plain_sweeps, sweeps_of
-from dpgraph.files.moments import moments_of, plain_moments
-from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, provenance_of, tables_of, whole
+from dpgraph.files.moments import description_of, moments_of, plain_moments
+from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_outcomes
+from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, tables_of, whole
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
+from dpgraph.files.totals import check_total
 from dpgraph.privacy.records import Provenance, Release, ReleaseError
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
+from dpgraph.structure.outcomes import NoisyOutcomes
 from dpgraph.structure.sampled_weights import SampledWeights
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
-
-def plain_release(release: Release[Any]) -> tuple[Network | None, dict[str, Any]] | None:
-    """The network and the body of a release's file; None if values of its kind are not saved."""
-    match release.value:
-        case NoisyCounts() as noisy:
-            return noisy.network, _plain_noisy(noisy)
-        case NoisyCoefficients() as noisy:
-            return noisy.network, _plain_coefficients(noisy)
-        case Probabilities() as chosen:
-            return chosen.network, {"kind": "probabilities", "tables": plain_tables(chosen.tables)}
-        case (Probabilities(network=network), *_) as draws if _same_network(draws):
-            return network, {"kind": "draws", "draws": [plain_tables(draw.tables) for draw in draws]}
-        case MarkovSweeps() as sweeps:
-            return sweeps.network, plain_sweeps(sweeps)
-        case NoisyMoments() as noisy:
-            return None, plain_moments(noisy)
-        case SampledWeights() as drawn:
-            return None, plain_sampled_weights(drawn)
-        case (float(), *_) as numbers if all(isinstance(number, float) for number in numbers):
-            return None, {"kind": "numbers", "values": list(numbers)}
-    return None
+DESCRIPTION = attrgetter("description")
 
 
-def release_of(plain: dict[str, Any], network: Network | None) -> Release[Any]:
-    """The inverse of ``plain_release``, with the provenance that stands beside the body."""
-    provenance = provenance_of(plain)
+def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: Provenance | None) -> Release[Any]:
+    """A release, from the rest of its file: its record has been checked, its value and its totals are here."""
     if provenance is None:
         raise ReleaseError("a release without its event")
-    value = _value(plain, network, provenance)
+    value = codec.read(plain, structure, provenance)
+    check_total(value)
     return Release(value, provenance.event, provenance.unit, provenance.private)
 
 
-def _value(plain: dict[str, Any], network: Network | None, provenance: Provenance) -> Any:
-    """What was released, by its kind."""
-    match plain.get("kind", "counts"):
-        case "numbers" if network is None:
-            return _numbers(plain["values"], provenance)
-        case "moments" if network is None:
-            return moments_of(plain, provenance)
-        case "sampled-weights" if network is None:
-            return sampled_weights_of(plain, provenance)
-        case "counts" | "coefficients" as kind if network is not None:
-            return _noisy(kind, plain, network, provenance)
-        case "probabilities" if network is not None:
-            return Probabilities(network, tables_of(plain["tables"]), provenance)
-        case "draws" if network is not None and isinstance(plain["draws"], list) and plain["draws"]:
-            if sum(selection.draws for selection in provenance.event.selections) not in (0, len(plain["draws"])):
-                raise ReleaseError("the draws are not as many as the event made")
-            return tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
-        case "markov-sweeps" if network is not None:
-            return sweeps_of(plain, network, provenance)
-        case kind:
-            raise ReleaseError(f"a release of kind {kind!r} is not known, is empty, or has a network where it has none")
-
-
-def _numbers(plain: Any, provenance: Provenance) -> tuple[float, ...]:
+def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> tuple[float, ...]:
     """As many finite numbers as the event chose."""
-    if not isinstance(plain, list) or not all(isinstance(v, float) and np.isfinite(v) for v in plain):
+    values = plain["values"]
+    if not isinstance(values, list) or not all(isinstance(v, float) and np.isfinite(v) for v in values):
         raise ReleaseError("the released numbers are not a list of finite numbers")
-    if sum(selection.draws for selection in provenance.event.selections) != len(plain) or not plain:
+    if sum(selection.draws for selection in provenance.event.selections) != len(values) or not values:
         raise ReleaseError("the numbers are not as many as the event chose")
-    return tuple(plain)
+    return tuple(values)
+
+
+def _plain_numbers(values: tuple[Any, ...]) -> dict[str, Any] | None:
+    return {"values": list(values)} if values and all(isinstance(value, float) for value in values) else None
+
+
+def _draws(plain: dict[str, Any], network: Network, provenance: Provenance) -> tuple[Probabilities, ...]:
+    """As many tables of probabilities as the event chose."""
+    draws = plain["draws"]
+    if not isinstance(draws, list) or not draws:
+        raise ReleaseError("the draws are not a list, or there are none")
+    chosen = sum(selection.draws for selection in provenance.event.selections)
+    if chosen != len(draws) and not provenance.event.measurements:
+        raise ReleaseError("the draws are not as many as the event made")
+    return tuple(Probabilities(network, tables_of(draw), provenance) for draw in draws)
+
+
+def _plain_draws(draws: tuple[Any, ...]) -> dict[str, Any] | None:
+    return {"draws": [plain_tables(draw.tables) for draw in draws]} if draws and _same_network(draws) else None
+
+
+def _plain_probabilities(chosen: Probabilities) -> dict[str, Any]:
+    return {"tables": plain_tables(chosen.tables)}
+
+
+def _probabilities(plain: dict[str, Any], network: Network, provenance: Provenance) -> Probabilities:
+    return Probabilities(network, tables_of(plain["tables"]), provenance)
 
 
 def _noisy(
@@ -118,10 +110,56 @@ def _plain_coefficients(noisy: NoisyCoefficients) -> dict[str, Any]:
         for key, block in noisy.blocks.items()
     ]
     settings = {"grid": noisy.grid, "step": noisy.step, "pseudo_records": noisy.pseudo_records}
-    return {"kind": "coefficients", "n": noisy.n, **settings, "blocks": blocks}
+    return {"n": noisy.n, **settings, "blocks": blocks}
 
 
 def _same_network(draws: Any) -> bool:
     return isinstance(draws, tuple) and all(
         isinstance(draw, Probabilities) and draw.network == draws[0].network for draw in draws
     )
+
+
+def _counts(plain: dict[str, Any], network: Network, provenance: Provenance) -> NoisyCounts | NoisyCoefficients:
+    return _noisy("counts", plain, network, provenance)
+
+
+def _coefficients(plain: dict[str, Any], network: Network, provenance: Provenance) -> NoisyCounts | NoisyCoefficients:
+    return _noisy("coefficients", plain, network, provenance)
+
+
+def _sampled_weights(plain: dict[str, Any], design: LinearDesign, provenance: Provenance) -> SampledWeights:
+    return sampled_weights_of(plain, provenance)
+
+
+def _first_network(draws: tuple[Probabilities, ...]) -> Network:
+    return draws[0].network
+
+
+def _design(plain: dict[str, Any]) -> LinearDesign:
+    return design_of(plain["design"])
+
+
+def _released(kind: str, type_: type, write: Any, read: Any, measured: Any, measured_in: Any = needed_network) -> Codec:
+    return Codec("released", kind, type_, write, read, measured, measured_in)
+
+
+register_codecs(
+    _released("counts", NoisyCounts, _plain_noisy, _counts, attrgetter("network")),
+    _released("coefficients", NoisyCoefficients, _plain_coefficients, _coefficients, attrgetter("network")),
+    _released("probabilities", Probabilities, _plain_probabilities, _probabilities, attrgetter("network")),
+    _released("draws", tuple, _plain_draws, _draws, _first_network),
+    _released("markov-sweeps", MarkovSweeps, plain_sweeps, sweeps_of, attrgetter("network")),
+    _released("numbers", tuple, _plain_numbers, _numbers, lambda values: None, without_network(lambda plain: None)),
+    _released("moments", NoisyMoments, plain_moments, moments_of, DESCRIPTION, without_network(description_of)),
+    _released(
+        "outcomes", NoisyOutcomes, plain_outcomes, outcomes_of, DESCRIPTION, without_network(outcome_description_of)
+    ),
+    _released(
+        "sampled-weights",
+        SampledWeights,
+        plain_sampled_weights,
+        _sampled_weights,
+        attrgetter("design"),
+        without_network(_design),
+    ),
+)

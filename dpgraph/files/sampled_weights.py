@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.files.designs import design_of, plain_design
-from dpgraph.files.plain import provenance_of, tables_of
+from dpgraph.files.plain import tables_of
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.sampled_weights import SampledWeights
 
 
@@ -15,7 +16,6 @@ def plain_sampled_weights(drawn: SampledWeights) -> dict[str, Any]:
     """The body of a release's file."""
     settings = {"radius": drawn.radius, "precision": drawn.precision}
     return {
-        "kind": "sampled-weights",
         "design": plain_design(drawn.design),
         **settings,
         "weights": drawn.weights.tolist(),
@@ -35,13 +35,19 @@ def sampled_weights_of(plain: dict[str, Any], provenance: Provenance) -> Sampled
     return drawn
 
 
-def sampled_regression_of(plain: dict[str, Any], network: None = None) -> SampledRegressionModel:
+def plain_sampled_regression(model: SampledRegressionModel) -> dict[str, Any]:
+    """The body of a model's file: that of the release it is made from."""
+    return {"kind": "sampled-weights", **plain_sampled_weights(model.drawn)}
+
+
+def sampled_regression_of(
+    plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None
+) -> SampledRegressionModel:
     """A model from the body of its weights and the provenance beside it.
 
     Raises:
         ReleaseError, NetworkError: If the parts do not fit.
     """
-    provenance = provenance_of(plain)
-    if network is not None or provenance is None or plain["kind"] != "sampled-weights":
-        raise ReleaseError("a sampled regression has an event and weights, and no network")
+    if provenance is None or plain["kind"] != "sampled-weights":
+        raise ReleaseError("a sampled regression has an event and weights")
     return SampledRegressionModel(sampled_weights_of(plain, provenance), provenance)

@@ -1,1 +1,1 @@
-"""What can be learned from what left. Imports only public structure: post-processing cannot name private data."""
+"""Inference from released values: posteriors and what follows from them. Imports public values only."""

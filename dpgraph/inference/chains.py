@@ -1,20 +1,19 @@
-"""Whether chains have mixed: rank-normalised split R-hat and bulk effective sample size, as arviz computes them."""
+"""Convergence diagnostics of Markov chains: rank-normalised split R-hat and bulk effective sample size, by arviz."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from dpgraph.structure.tables import Reals
 
 #: A split chain shorter than this says nothing.
 SHORTEST = 4
 
 
 def r_hat(draws: Reals) -> Reals:
-    """How much wider all chains together are than each by itself; 1 when they have mixed (Vehtari et al. 2021).
+    """Rank-normalised split R-hat, 1 for chains that have mixed (Vehtari et al. 2021).
 
     The halves of a single chain are compared with each other.
 
@@ -32,11 +31,11 @@ def r_hat(draws: Reals) -> Reals:
 
     half = draws.shape[1] // 2
     chains = draws if draws.shape[0] > 1 else np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
-    return _of_moving(chains, array_stats.rhat, 1.0)
+    return _of_moving_parameters(chains, array_stats.rhat, 1.0)
 
 
 def effective_size(draws: Reals) -> Reals:
-    """How many independent draws would say as much about the bulk of the law (Vehtari et al. 2021).
+    """Bulk effective sample size: so many independent draws would be as precise (Vehtari et al. 2021).
 
     Args:
         draws: Axes (chain, draw, *parameters).
@@ -49,10 +48,10 @@ def effective_size(draws: Reals) -> Reals:
     """
     from arviz_stats.base.array import array_stats
 
-    return _of_moving(draws, array_stats.ess, float(draws.shape[0] * draws.shape[1]))
+    return _of_moving_parameters(draws, array_stats.ess, float(draws.shape[0] * draws.shape[1]))
 
 
-def _of_moving(draws: Reals, statistic: Any, constant: float) -> Reals:
+def _of_moving_parameters(draws: Reals, statistic: Any, constant: float) -> Reals:
     """A statistic of every parameter that moves, and a constant for the others."""
     moving = np.ptp(draws, axis=(0, 1)) > 1e-12 if draws.size else np.zeros(draws.shape[2:], bool)
     found = np.full(draws.shape[2:], constant)

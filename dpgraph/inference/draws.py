@@ -1,211 +1,131 @@
-"""Draws from the posterior of a network's conditional probability tables, with what says how far to trust them."""
+"""What draws from a posterior answer, whatever they are draws of, and when Markov chains are not to be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
-from dpgraph.inference.chains import effective_size, r_hat
-from dpgraph.privacy.records import Provenance, ReleaseError
-from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.records import Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
+MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
 
 
 class ConvergenceWarning(UserWarning):
     """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
 
 
-@dataclass(frozen=True, eq=False)
-class PosteriorDraws:
-    """Equally weighted draws of every conditional probability table, given what was released.
+@runtime_checkable
+class Draws(Protocol):
+    """Equally weighted draws from a posterior: a frozen dataclass with a field ``provenance``.
 
     Attributes:
-        network: The DAG over its domain.
-        tables: For each variable an array with axes (chain, draw, variable, *parents); columns sum to 1. Independent
-            draws form one chain.
-        method: Which sampler drew them: ``"tables"``, ``"records"`` or ``"normal"``.
-        reason: Why that one.
-        n: The number of latent rows in each draw, shape (chains, draws), where it is private; else None.
-        records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
-            method has them.
-        acceptance: The share of accepted moves by their name, for a Markov chain.
-        means: The posterior mean of each table where it is known better than the draws' average: the average of its
-            mean given the latent counts of each draw.
-        provenance: What was released, for whom, and whether the noise was private.
+        method: The name of the method that drew them.
+        provenance: The release behind them, for whom it was made and whether its noise was private; else None.
+
+    >>> from dpgraph.inference.expfam.draws import ParameterDraws
+    >>> isinstance(ParameterDraws({"p": [0.2, 0.4]}, "exact", "as asked"), Draws)
+    True
     """
 
-    network: Network
-    tables: FrozenMap[str, Reals]
-    method: str
-    reason: str = ""
-    n: Integers | None = None
-    records: FrozenMap[str, Integers] | None = None
-    acceptance: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
-    means: FrozenMap[str, Reals] | None = None
-    provenance: Provenance | None = None
-
-    def __post_init__(self) -> None:
-        if set(self.tables) != set(self.network.domain.names):
-            raise NetworkError("every variable needs its draws, and no other")
-        frozen: dict[str, Reals] = {}
-        for name in self.network.domain.names:
-            frozen[name] = frozen_array(self.tables[name], np.float64)
-            if frozen[name].shape[2:] != self.network.shape(self.network.family(name)):
-                raise NetworkError(f"the draws of {name!r} have the wrong shape {frozen[name].shape}")
-        if len({table.shape[:2] for table in frozen.values()}) != 1:
-            raise NetworkError("every variable needs as many chains and draws as the others")
-        object.__setattr__(self, "tables", FrozenMap(frozen))
-        object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        ...
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many chains, and how many draws each."""
-        chains, draws = next(iter(self.tables.values())).shape[:2]
-        return chains, draws
+    def provenance(self) -> Provenance | None:
+        """The release behind the draws."""
+        ...
 
     def __len__(self) -> int:
-        return self.shape[0] * self.shape[1]
+        """How many draws there are, of all chains together."""
+        ...
 
-    def __getitem__(self, index: int) -> Probabilities:
-        """One draw as tables, the chains one after another."""
-        chain, draw = divmod(range(len(self))[index], self.shape[1])
-        tables = FrozenMap((name, table[chain, draw]) for name, table in self.tables.items())
-        return Probabilities(self.network, tables, self.provenance)
+    def mean(self) -> Any:
+        """The posterior mean: probabilities of a network, else a number for each parameter by its name."""
+        ...
 
-    def __iter__(self) -> Iterator[Probabilities]:
-        return (self[index] for index in range(len(self)))
-
-    def flat(self, name: str) -> Reals:
-        """All draws of one table, axes (draw, variable, *parents)."""
-        self.network.domain[name]
-        return self.tables[name].reshape(-1, *self.tables[name].shape[2:])
-
-    def mean(self) -> Probabilities:
-        """The posterior mean of every table."""
-        found = self.means or {name: self.flat(name).mean(axis=0) for name in self.tables}
-        means = FrozenMap((name, _columns(table)) for name, table in found.items())
-        return Probabilities(self.network, means, self.provenance)
-
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Probabilities, ...]:
-        """Some of the draws, picked at random without repetition until all are used; then all over again.
-
-        Args:
-            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
-            size: How many, at least 1.
-
-        Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
-        """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ReleaseError(f"size must be a whole number, at least 1; got {size!r}")
-        rounds = -(-size // len(self))
-        picked = np.concatenate([rng.permutation(len(self)) for _ in range(rounds)])[:size]
-        return tuple(self[int(index)] for index in picked)
-
-    def interval(self, probability: float = 0.9) -> dict[str, Reals]:
-        """Equal-tailed credible intervals of every entry: axes (low and high, variable, *parents).
+    def interval(self, probability: float = 0.9) -> Mapping[str, Any]:
+        """Central credible intervals by name, the low end and the high end.
 
         Raises:
             ReleaseError: If the probability is not strictly between 0 and 1.
         """
-        if not 0 < probability < 1:
-            raise ReleaseError(f"an interval's probability must be between 0 and 1; got {probability!r}")
-        tail = (1 - probability) / 2
-        return {name: np.quantile(self.flat(name), [tail, 1 - tail], axis=0) for name in self.tables}
+        ...
 
-    @cached_property
-    def r_hat(self) -> dict[str, Reals]:
-        """The rank-normalised split R-hat of every entry (Vehtari et al. 2021), axes (variable, *parents)."""
-        return {name: r_hat(table) for name, table in self.tables.items()}
-
-    @cached_property
-    def effective_sizes(self) -> dict[str, Reals]:
-        """The bulk effective sample size of every entry, axes (variable, *parents)."""
-        return {name: effective_size(table) for name, table in self.tables.items()}
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the chains mixed: worst R-hat and smallest effective sample size.
-
-        Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
-        """
-        independent = self.method != "records"
-        worst = 1.0 if independent else float(np.max([values.max() for values in self.r_hat.values()]))
-        least = len(self) if independent else np.min([values.min() for values in self.effective_sizes.values()])
-        chains, draws = self.shape
-        return {
-            "method": self.method,
-            "reason": self.reason,
-            "chains": chains,
-            "draws": draws,
-            "r_hat": worst,
-            "effective_size": float(least),
-            **{f"acceptance of {name}": share for name, share in self.acceptance.items()},
-        }
-
-    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for each entry of each table: mean, standard deviation and the credible interval."""
-        import pandas as pd
-
-        rows: list[dict[str, Any]] = []
-        intervals = self.interval(probability)
-        for name in self.tables:
-            draws, (low, high) = self.flat(name), intervals[name]
-            family = self.network.family(name)
-            for index in np.ndindex(draws.shape[1:]):
-                levels = [self.network.domain.levels(v)[i] for v, i in zip(family, index, strict=True)]
-                given = ", ".join(f"{v}={level}" for v, level in zip(family[1:], levels[1:], strict=True))
-                values = draws[(slice(None), *index)]
-                row = {"variable": name, "level": levels[0], "given": given, "mean": values.mean(), "sd": values.std()}
-                rows.append(row | {"low": low[index], "high": high[index]})
-        return pd.DataFrame(rows)
-
-    def latent_tables(self) -> Tables:
-        """The family tables of one draw of the latent rows: whole, non-negative, and those of one possible data set.
-
-        This is the release to hand on where a table must look like counts. It is a draw from the posterior, made of
-        the release alone, so it costs nothing; it is one plausible data set, not an estimate of the true one.
+    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Any, ...]:
+        """Some of the draws, each of the form of ``mean``, at random and without repetition until all are used.
 
         Raises:
-            ReleaseError: If the method has no latent rows; ``method="records"`` has.
+            ReleaseError: If the size is not a whole number, at least 1.
         """
-        from dpgraph.inference.evidence import counted
+        ...
 
-        records = self._latent()
-        made = {key: counted(records, key, self.network.shape(key)) for key in self.network.maximal_families}
-        rows = float(len(next(iter(records.values()))))
-        return Tables(self.network, FrozenMap((k, t.astype(float)) for k, t in made.items()), rows, self.provenance)
+    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
+        """A row for each unknown: what it is, and in the last four columns mean, sd, low and high."""
+        ...
 
-    def latent_rows(self) -> pd.DataFrame:
-        """One draw of the latent rows, with the declared levels."""
-        import pandas as pd
-
-        levels = self.network.domain.levels
-        columns = {
-            name: pd.Categorical.from_codes(codes.tolist(), categories=list(levels(name)))
-            for name, codes in self._latent().items()
-        }
-        return pd.DataFrame(columns)
-
-    def _latent(self) -> dict[str, Integers]:
-        if self.records is None:
-            raise ReleaseError(f'method {self.method!r} has no latent rows; use method="records"')
-        return dict(self.records)
-
-    def __repr__(self) -> str:
-        chains, draws = self.shape
-        return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws)"
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """How the draws were made and how well the chains mixed; see ``diagnostics_of``."""
+        ...
 
 
-def _columns(table: Reals) -> Reals:
-    """Columns that sum to 1 to the last digit."""
-    return table / table.sum(axis=0)
+def diagnostics_of(
+    draws: Any, *, chains: int = 1, r_hat: float | None = None, effective_size: float | None = None
+) -> dict[str, Any]:
+    """The entries that the diagnostics of all draws have.
+
+    Args:
+        draws: Draws, with a method and the reason for it.
+        chains: How many chains there were.
+        r_hat: The largest R-hat of any unknown; 1 for independent draws.
+        effective_size: The smallest effective sample size of any unknown; of independent draws their number.
+    """
+    return {
+        "method": draws.method,
+        "reason": draws.reason,
+        "chains": chains,
+        "draws": len(draws),
+        "r_hat": 1.0 if r_hat is None else r_hat,
+        "effective_size": float(len(draws)) if effective_size is None else effective_size,
+    }
+
+
+def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArray[np.int64]:
+    """Positions of some of ``count`` draws, without repetition until all are used; then all over again.
+
+    Raises:
+        ReleaseError: If the size is not a whole number, at least 1.
+    """
+    check_whole_number("size", size, 1)
+    rounds = -(-size // count)
+    return np.concatenate([rng.permutation(count) for _ in range(rounds)])[:size]
+
+
+def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
+    """Warns of Markov chains whose draws are too alike within a chain or too different between chains.
+
+    Independent draws are never warned of, however few. Accuracy is at stake, not privacy.
+
+    Warns:
+        ConvergenceWarning: If R-hat is above 1.05, or the effective sample size below 100, or either is unknown.
+    """
+    worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
+    independent = worst == 1 and least == diagnostics["draws"]
+    if not independent and not (worst <= MOST_R_HAT and least >= LEAST_SIZE):
+        warnings.warn(
+            f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
+            "burn_in, or another method. The posterior may be inaccurate; privacy is not at stake",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

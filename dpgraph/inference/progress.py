@@ -1,4 +1,4 @@
-"""A bar for chains that run for a while: on stderr, where that is a terminal, and nowhere else."""
+"""Progress bars of Markov chains: on stderr, where that is a terminal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(wanted: bool, total: int, what: str) -> Iterator[Callable[[int], None] | None]:
-    """What a chain calls with the number of each iteration; None where no bar is wanted or nobody would see it.
+    """A progress bar: a function to call with the number of each iteration, or None where no bar is shown.
 
     Args:
         wanted: Whether to show one on a terminal.

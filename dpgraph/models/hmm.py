@@ -1,7 +1,7 @@
 """The hidden Markov model of an event log: declared chains and time steps, a hidden state in each cell.
 
 Its statistics are the families {field | chain, time} of a network, so the same counting and the same door serve. Given
-the state of a cell its entries' fields are independent (Foulds et al. 2016, section 4; MATHS 6).
+the state of a cell its entries' fields are independent (Foulds et al. 2016, section 4; proofs.md P61).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.markov.evidence import Flags, field_names
-from dpgraph.inference.markov.labels import mixing
+from dpgraph.inference.markov.labels import label_invariant_diagnostics
+from dpgraph.inference.network.queries import code_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -141,7 +142,7 @@ class HiddenMarkovModel:
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
         shares = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
-        return made | mixing(self.states, self.log_joint, self.n_states) | shares
+        return made | label_invariant_diagnostics(self.states, self.log_joint, self.n_states) | shares
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the chain and time columns, state, probability."""
@@ -197,7 +198,11 @@ class HiddenMarkovModel:
         Args:
             codes: The entries, an encoded column for every variable.
             cells: Which cells count, shape (chains, steps); all by default.
+
+        Raises:
+            DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
         """
+        codes = code_columns(codes, self.network.domain.sizes)
         inside = np.ones(self.entries.shape, bool) if cells is None else np.asarray(cells, bool)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.chain, self.time)], inside.shape)
         chosen = inside.ravel()[place]

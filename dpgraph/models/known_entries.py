@@ -1,4 +1,4 @@
-"""A public number of entries in each cell of an event log, beside the noisy tables of its fields."""
+"""Evidence of a public number of entries in each cell of an event log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.privacy.records import ReleaseError
 
-#: What a latent total that differs by one costs in nats: no chain of any length sees one.
+#: Penalty that pins the total: nats for each entry that a latent total is off.
 COST = 100.0
 DEVIATION = 1e-5
 

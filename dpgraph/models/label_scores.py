@@ -1,4 +1,4 @@
-"""Sums of one log table for each feature, for many rows: what naive Bayes adds up for every label.
+"""Log scores of every label for many rows: sums of one table for each feature, as naive Bayes has them.
 
 Features are packed into groups whose levels, taken together, are few: the sums over a group stand in one joint table,
 and a row looks up one number for each group and label instead of one for each feature and label.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.queries import checked_columns
+from dpgraph.inference.network.queries import code_columns, row_count
 from dpgraph.structure.tables import Reals
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -41,9 +41,9 @@ def label_scores(start: Reals, tables: Mapping[str, Reals], codes: Mapping[str, 
     >>> [scores.tolist() for _, scores in label_scores(np.zeros(2), {"f": np.array([[1.0, 2], [3, 4]])}, {"f": [1, 0]})]
     [[[3.0, 1.0], [4.0, 2.0]]]
     """
-    rows = len(next(iter(codes.values()))) if codes else 0
+    rows = row_count(codes)
     levels = {name: len(table) for name, table in tables.items()}
-    columns = checked_columns(codes, levels)
+    columns = code_columns(codes, levels)
     groups = _groups(levels, _most_levels(rows, len(start)))
     joint = [(sizes, _joint_table([tables[name] for name in sizes])) for sizes in groups]
     return _blocks(start, joint, columns, rows)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
-from dpgraph.inference.markov.labels import renamed
+from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
@@ -38,7 +38,6 @@ def hidden_markov_model(
     held_out: Flags | None = None,
     entries: npt.ArrayLike | None = None,
     seed: int | np.random.Generator | None = None,
-    fast: bool | None = None,
     progress: bool = False,
 ) -> HiddenMarkovModel:
     """Fits a hidden Markov model to released counts; free.
@@ -58,7 +57,6 @@ def hidden_markov_model(
         entries: The number of entries of each cell where it is public, shape (chains, steps); else it is learned from
             the noisy tables of the fields, which all sum to it.
         seed: For the draws; what was released is public, so a seed is fine here.
-        fast: Compiled loops; None uses them where numba is installed.
         progress: Whether to show a bar on a terminal.
 
     Raises:
@@ -77,13 +75,13 @@ def hidden_markov_model(
         if np.shape(held_out) != given.shape:
             raise ReleaseError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
         given = given.without(np.asarray(held_out, bool))
-    settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains, "fast": fast}
+    settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
     numbers = {"iterations": iterations, "burn_in": burn_in}
     check_settings(states, sampler, inference, {"chains": chains, **numbers})
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
         rng = np.random.default_rng(seed)
         drawn = draw_markov(given, states, rng=rng, progress=tick, **numbers, **settings)
-    named = renamed(drawn, given.fields)
+    named = match_labels(drawn, given.fields)
     names = field_names(value.network, chain, time)
     model = HiddenMarkovModel(
         value.network,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.markov.labels import renamed
+from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.records import Release, ReleaseError, released_value
@@ -48,7 +48,7 @@ def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None =
     entries = np.zeros(states.shape[1:])
     side_by_side = np.concatenate(laws, axis=2)
     draws = MarkovDraws(transition[None], side_by_side[None], states[None], entries[None], log_joint[None], {})
-    named = renamed(draws, fields)
+    named = match_labels(draws, fields)
     return HiddenMarkovModel(
         value.network,
         value.chain,

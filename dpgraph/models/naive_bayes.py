@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.network.queries import row_count
 from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
@@ -67,7 +68,7 @@ class NaiveBayes:
         Raises:
             DomainError: If the codes of a feature are missing, out of bounds or of another length.
         """
-        return _rows_of(self._scores(codes), len(self._log_tables[self.target]), codes)
+        return _array_of_rows(self._scores(codes), len(self._log_tables[self.target]), codes)
 
     def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
         """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
@@ -76,7 +77,7 @@ class NaiveBayes:
             DomainError: As for ``predict_log_joint``.
         """
         blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
-        return _rows_of(blocks, len(self._log_tables[self.target]), codes)
+        return _array_of_rows(blocks, len(self._log_tables[self.target]), codes)
 
     def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
         """Blocks of ln P(label, features), shape (labels, rows of the block)."""
@@ -134,7 +135,7 @@ class NaiveBayesEnsemble:
         Raises:
             DomainError: If the codes of a feature are missing, out of bounds or of another length.
         """
-        return _rows_of(self._scores(codes), self._labels, codes)
+        return _array_of_rows(self._scores(codes), self._labels, codes)
 
     def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
         """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
@@ -143,7 +144,7 @@ class NaiveBayesEnsemble:
             DomainError: As for ``predict_log_joint``.
         """
         blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
-        return _rows_of(blocks, self._labels, codes)
+        return _array_of_rows(blocks, self._labels, codes)
 
     @property
     def _labels(self) -> int:
@@ -162,9 +163,9 @@ class NaiveBayesEnsemble:
             yield block, _log_mean(scores.reshape(len(self.draws), self._labels, -1))
 
 
-def _rows_of(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+def _array_of_rows(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
     """Blocks of shape (labels, rows) as one array of shape (rows, labels)."""
-    found = np.empty((len(next(iter(codes.values()))) if codes else 0, labels))
+    found = np.empty((row_count(codes), labels))
     for block, scores in blocks:
         found[block] = scores.T
     return found

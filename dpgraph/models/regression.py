@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from dpgraph.inference.regression_draws import RegressionDraws, scaled_columns, tails
+from dpgraph.inference.arguments import tails
+from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Reals = npt.NDArray[np.float64]
 
 #: Draws whose mixture an interval is of, rows taken at once, and halvings of the bracket of an end.
 MIXED, BLOCK, HALVINGS = 400, 2048, 30

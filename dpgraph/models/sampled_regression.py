@@ -1,4 +1,4 @@
-"""Predictions of a linear regression whose weights were drawn privately: their mean, and no spread."""
+"""Predictions of a linear regression by the mean of privately drawn weights."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.regression_draws import scaled_columns
+from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.sampled_weights import SampledWeights
+from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

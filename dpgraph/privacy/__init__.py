@@ -1,1 +1,1 @@
-"""What is promised and what was spent; knows no network and no rows."""
+"""Privacy units, costs, budgets, noise and releases; knows no network and no rows."""

@@ -1,4 +1,4 @@
-"""Events to cost, and the budget, the one mutable object in the package."""
+"""What events cost together, and the budget, the one mutable object in the package."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from dpgraph.privacy.composition import advanced, basic, opened_tables, parallel_share, sum_zero_loss, zero_concentrated
+from dpgraph.privacy.composition import (
+    LONGEST,
+    Shift,
+    advanced,
+    basic,
+    parallel_share,
+    shifts,
+    sum_zero_loss,
+    zero_concentrated,
+)
 from dpgraph.privacy.records import (
     BudgetExceededError,
     DiscreteGaussian,
+    DiscreteLaplace,
     Event,
-    NoiseLaw,
     Number,
     PrivacyCost,
     PrivacyUnit,
     Release,
     ReleaseError,
-    RowGroup,
     SumZeroLaplace,
     decimal,
     exact,
+    exact_delta,
     rounded,
 )
+from dpgraph.privacy.scope import Condition, RowGroup, group_with
 
 Method = Literal["basic", "advanced", "zcdp", "pld"]
 
@@ -38,17 +48,22 @@ def cost(
     *,
     unit: PrivacyUnit | None = None,
 ) -> PrivacyCost:
-    """Prices releases or events together, made on the same rows one after the other.
+    """The privacy cost of several releases or events on the same rows, one after the other.
+
+    This prices the past; it is no limit on what comes next: an odometer, not a filter. ``"basic"`` may also decide
+    whether to go on, which is what a ``Budget`` does: sums of epsilons hold where each release is chosen after seeing
+    earlier ones. The others hold where the number of releases and their costs were fixed beforehand (``"pld"``: the
+    releases themselves); a rule such as "go on until zcdp says 1" is not proved to cost 1.
 
     Args:
         spent: What was done.
         method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose (see
             ``composition.advanced``). ``"zcdp"``: zero-concentrated (``composition.zero_concentrated``). ``"pld"``:
-            numerical composition of privacy loss distributions by dp-accounting, from the recorded noise laws where
-            those are of tables and the unit is one row per person, else from each event's claim.
+            numerical composition of privacy loss distributions by dp-accounting, from the recorded noise laws and
+            movements where those say enough (``composition.shifts``), else from each event's claim.
         delta: The delta to price at, for every method but basic. No method gives more than basic does where basic's
             own delta is within it.
-        unit: The unit of bare events, which ``"pld"`` needs to open them; a release has its own.
+        unit: The unit of bare events, so that releases under another one are refused; a release has its own.
 
     Raises:
         ReleaseError: If delta is missing or out of range, the releases protect different units, the method is
@@ -82,10 +97,10 @@ def cost(
         case "zcdp":
             return zero_concentrated(events, target)
         case "pld":
-            return _numerical(events, target, next(iter(units), None))
+            return _numerical(events, target)
 
 
-def _numerical(events: Sequence[Event], delta: Fraction, unit: PrivacyUnit | None) -> PrivacyCost:
+def _numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
     """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together.
 
     The losses of Gaussian noise are spread between grid points ("connect the dots") and need no finer grid when there
@@ -96,17 +111,17 @@ def _numerical(events: Sequence[Event], delta: Fraction, unit: PrivacyUnit | Non
         from dp_accounting.pld.common import DifferentialPrivacyParameters
     except ImportError:
         raise ReleaseError("method='pld' needs dp-accounting: pip install 'dpgraph[pld]'") from None
-    opened, claims = Counter[tuple[NoiseLaw, int]](), Counter[tuple[Fraction, Fraction]]()
+    opened, claims = Counter[Shift](), Counter[tuple[Fraction, Fraction]]()
     for event in events:
-        tables = opened_tables(event, unit)
-        opened.update(tables)
-        if not tables:
+        met = shifts(event)
+        opened.update(met)
+        if not met:
             claims[event.epsilon, event.delta] += 1
-    rounded_up = claims.total() + sum(n for (law, _), n in opened.items() if not isinstance(law, DiscreteGaussian))
+    rounded_up = claims.total() + sum(n for met, n in opened.items() if not isinstance(met.law, DiscreteGaussian))
     grid = min(1e-4, max(1e-4 / max(1, rounded_up), float(basic(events).epsilon) / 1_000_000))
     whole: Any = library.identity(grid)
-    for (law, cells), times in opened.items():
-        whole = whole.compose(_distribution(library, law, cells, grid).self_compose(times))
+    for met, times in opened.items():
+        whole = whole.compose(_distribution(library, met, grid).self_compose(times))
     for (epsilon, own), times in claims.items():
         claim = DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf), float(own))
         whole = whole.compose(library.from_privacy_parameters(claim, grid).self_compose(times))
@@ -119,20 +134,27 @@ def _numerical(events: Sequence[Event], delta: Fraction, unit: PrivacyUnit | Non
     return PrivacyCost(rounded(found, up=True), delta)
 
 
-def _distribution(library: Any, law: NoiseLaw, cells: int, grid: float) -> Any:
-    """The privacy loss of one moved cell, or for noise that sums to zero of a table with two moved cells.
+def _distribution(library: Any, met: Shift, grid: float) -> Any:
+    """The privacy loss distribution of one shifted draw of noise.
 
-    A discrete Laplace cell moved by one is exactly randomised response at 1 / scale: the loss is +-1 / scale. For
-    noise that sums to zero the loss is 2 / scale with probability a, -2 / scale with exp(-2 / scale) a, else 0.
+    A discrete Laplace coordinate shifted by one is exactly randomised response at 1 / scale: the loss is +-1 / scale.
+    For noise that sums to zero and a row that moves between two cells the loss is 2 / scale with probability a,
+    -2 / scale with exp(-2 / scale) a, else 0. Where only the log ratio is bounded it is taken to be randomised
+    response, which is the worst case.
     """
+    law, distance = met.law, met.distance
     if isinstance(law, DiscreteGaussian):
         return library.from_discrete_gaussian_mechanism(
-            law.scale, sensitivity=1, value_discretization_interval=grid, use_connect_dots=True
+            law.scale, sensitivity=distance, value_discretization_interval=grid, use_connect_dots=True
         )
-    if isinstance(law, SumZeroLaplace):
-        loss, high = 2 / law.scale, sum_zero_loss(law.scale, cells)
-    else:
-        loss, high = 1 / law.scale, 1 / (1 + math.exp(-1 / law.scale))
+    if isinstance(law, DiscreteLaplace) and 1 < distance <= LONGEST:
+        return library.from_discrete_laplace_mechanism(
+            1 / law.scale, sensitivity=distance, value_discretization_interval=grid
+        )
+    loss = float(law.epsilon(distance) or 0)
+    high = 1 / (1 + math.exp(-loss))
+    if isinstance(law, SumZeroLaplace) and distance == 2:
+        high = sum_zero_loss(law.scale, met.cells)
     low = high * math.exp(-loss)
     masses = {1: high, -1: low} | ({0: 1 - high - low} if high + low < 1 - 1e-12 else {})
     upper = {outcome: math.log(mass) for outcome, mass in masses.items()}
@@ -142,6 +164,9 @@ def _distribution(library: Any, law: NoiseLaw, cells: int, grid: float) -> Any:
 
 class Budget:
     """A limit on what may be spent on one data set, kept in exact fractions.
+
+    Charges add by basic composition: the sum never passes the limit, also where each release is chosen after seeing
+    the ones before it.
 
     The budget lives in one process. Copies, deep copies and scikit-learn clones are the same budget; pickling it, or
     charging it from a forked child, is refused, because a second copy could spend the same epsilon twice.
@@ -162,9 +187,7 @@ class Budget:
     """
 
     def __init__(self, epsilon: Number, delta: Number = 0, *, unit: PrivacyUnit | None = None) -> None:
-        self._limit = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
-        if self._limit.delta >= 1:
-            raise ReleaseError(f"delta must be below 1; got {delta!r}")
+        self._limit = PrivacyCost(exact(epsilon), exact_delta(delta))
         if unit is not None and not isinstance(unit, PrivacyUnit):
             raise ReleaseError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")
         self._unit = unit or PrivacyUnit()
@@ -190,7 +213,7 @@ class Budget:
 
     @property
     def group(self) -> RowGroup | None:
-        """Which rows the budget is for, where ``parallel`` made it; None is all."""
+        """The group of rows the budget is for, where ``parallel`` made it; None for all rows."""
         return self._group
 
     @property
@@ -209,16 +232,25 @@ class Budget:
         return self.epsilon - self.spent
 
     def cost(self, method: Method = "basic", delta: Number | None = None) -> PrivacyCost:
-        """The price of everything charged so far; see ``cost``. Charges themselves always add by basic composition."""
+        """The price of everything charged so far; see ``cost``.
+
+        It prices the past and is no limit on what comes next: an odometer, not a filter. What the budget enforces is
+        basic composition, whatever the method asked for here, and that holds for releases chosen after seeing
+        earlier ones.
+        """
         return cost(self._events, method, delta, unit=self._unit)
 
     def parallel(self, domain: Any, by: str, *, epsilon: Number, delta: Number = 0) -> dict[Any, Budget]:
         """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
 
-        Each budget takes only counts of its own group, ``count(rows, network, where={by: level})``, declared as it is
-        in ``domain``, so the groups share no row. What each may spend follows from ``composition.parallel_cost``: with
-        one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
+        Each budget takes only counts of rows in its own group, ``count(rows, network, where={by: level})``, declared
+        as in ``domain``, so the groups share no row. What each may spend follows from ``composition.parallel_cost``:
+        with one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
         groups. The groups' own unit is add/remove either way: how many rows a group has is not public.
+
+        A group's budget may be split again, by another variable; its groups are the conjunctions,
+        ``where={by: level, then: level}``. By induction everything released inside a group costs at most the group's
+        epsilon, so the whole tree costs what was charged at its top.
 
         Args:
             domain: The domain that declares the variable.
@@ -232,19 +264,27 @@ class Budget:
         Raises:
             BudgetExceededError: If this budget does not hold it; nothing is charged.
             DomainError: If the variable is not declared.
+            ReleaseError: If this budget's rows were split by the variable already; nothing is charged.
 
         >>> from dpgraph.structure.domain import Domain
         >>> regions = Budget(1).parallel(Domain.of({"region": ["north", "south"]}), "region", epsilon=1)
         >>> regions["north"].epsilon, str(regions["north"].group), regions["north"].unit.neighbours
         (Fraction(1, 2), "region = 'north'", 'add-remove')
+        >>> women = regions["north"].parallel(Domain.of({"sex": ["F", "M"]}), "sex", epsilon="1/2")["F"]
+        >>> women.epsilon, str(women.group)
+        (Fraction(1, 2), "region = 'north' and sex = 'F'")
         """
         variable, levels = domain[by], tuple(domain.levels(by))
         whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
         share = parallel_share(whole, len(levels), self._unit)
-        made = {level: Budget(share.epsilon, share.delta, unit=self._unit.within_groups()) for level in levels}
+        made = {level: self._for_group(share, Condition(by, level, variable)) for level in levels}
         self.charge(Event(f"parallel over {by}", whole.epsilon, whole.delta))
-        for level, budget in made.items():
-            budget._group = RowGroup(by, level, variable)
+        return made
+
+    def _for_group(self, share: PrivacyCost, condition: Condition) -> Budget:
+        """A budget for those of this budget's rows that meet one more condition."""
+        made = Budget(share.epsilon, share.delta, unit=self._unit.within_groups())
+        made._group = group_with(self._group, condition)
         return made
 
     def charge(self, event: Event) -> None:

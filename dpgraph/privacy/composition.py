@@ -1,4 +1,4 @@
-"""How the costs of several events add up: one after the other on the same rows, or side by side on disjoint rows."""
+"""Composition: the cost of several events on the same rows, or of releases on disjoint groups of rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,30 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds
-from dpgraph.privacy.records import Event, NoiseLaw, PrivacyCost, PrivacyUnit, ReleaseError, SumZeroLaplace, rounded
+from dpgraph.privacy.records import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Measurement,
+    NoiseLaw,
+    PrivacyCost,
+    PrivacyUnit,
+    ReleaseError,
+    SumZeroLaplace,
+    rounded,
+)
 
-#: Mechanisms whose measurements are contingency tables, so that the recorded laws say all there is to price.
-TABLE_MECHANISMS = frozenset({"LaplaceMechanism", "GaussianMechanism"})
+#: The longest shift whose losses are listed one by one; beyond it Laplace noise is priced by its log ratio.
+LONGEST = 1 << 12
 
 
 def basic(events: Iterable[Event]) -> PrivacyCost:
-    """Epsilons and deltas add; exact."""
+    """Basic composition: epsilons and deltas add, exactly."""
     return sum((PrivacyCost(event.epsilon, event.delta) for event in events), PrivacyCost(Fraction(0)))
 
 
@@ -32,11 +43,11 @@ def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     Raises:
         ReleaseError: If the events' own deltas leave nothing of delta.
     """
-    slack = _left_of(delta, events)
+    slack = _unclaimed_delta(delta, events)
     epsilons = [float(event.epsilon) for event in events]
     spread = math.sqrt(2 * _log_inverse(slack) * sum(epsilon**2 for epsilon in epsilons))
     drift = sum(epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf for epsilon in epsilons)
-    return _capped(spread + drift, events, delta)
+    return _at_most_basic(spread + drift, events, delta)
 
 
 def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost:
@@ -49,31 +60,81 @@ def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost
         ReleaseError: If such deltas leave nothing of delta.
     """
     outside = [event for event in events if event.rho is None and event.delta > 0]
-    slack = _left_of(delta, outside)
+    slack = _unclaimed_delta(delta, outside)
     inside = [event.epsilon**2 / 2 if event.rho is None else event.rho for event in events if event not in outside]
     converted = epsilon_of_rho(sum(inside, Fraction(0)), slack) if inside else Fraction(0)
-    return _capped(converted + basic(outside).epsilon, events, delta)
+    return _at_most_basic(converted + basic(outside).epsilon, events, delta)
 
 
-def opened_tables(event: Event, unit: PrivacyUnit | None) -> Counter[tuple[NoiseLaw, int]]:
-    """The independent noises that one moved row meets in an event, as (law, cells), each with how many times.
+class Shift(NamedTuple):
+    """One draw of noise that one person's rows shift, by a distance.
 
-    One row under add/remove moves one cell of a table by one; under replace two cells, which meet independent noise
-    twice, or noise that sums to zero once, where it matters how many cells share it. Empty where the record does not
-    say as much: another mechanism, an unknown unit, or several rows per person, who may be alike or not.
+    ``cells`` is how many cells share noise that sums to zero; noise that is independent in every cell has 1.
     """
-    if event.mechanism not in TABLE_MECHANISMS or unit is None or unit.rows_per_person > 1:
+
+    law: NoiseLaw
+    distance: int
+    cells: int = 1
+
+
+def shifts(event: Event) -> Counter[Shift]:
+    """The independent draws of noise that one person's rows shift in an event, and how many of each.
+
+    Where every coordinate moves by at most one, as many shifts by one as coordinates move. Otherwise:
+
+    * Discrete Laplace: one coordinate shifted by the whole L1 distance is the worst case. A path from one data set to
+      the other along the axes has a trade-off function no lower than the axes' shifts one after the other (group
+      privacy, Dong, Roth and Su 2022, Theorem 2.14), and for shifts of one log-concave law on one line that
+      composition is the trade-off function of their sum: the best tests are the same thresholds.
+    * Noise that sums to zero: by two is a row that moves between two cells; for more only the log ratio is bounded.
+    * Discrete Gaussian: a single coordinate is shifted by its distance; of several, squared distances bound rho alone.
+    * Any other law: its own bound on the log ratio, where it has one.
+
+    Measurements that move together by less than their sum are listed where they share one law, up to the joint
+    distance. Empty where the record does not determine the shifts, selections included: the event's own claim is then
+    its price.
+    """
+    if event.selections or not event.measurements:
         return Counter()
-    moved = 2 if unit.n_is_public else 1
-    met = Counter[tuple[NoiseLaw, int]]()
+    if event.joint is not None:
+        return _joint_shifts(event)
+    met = Counter[Shift]()
     for measured in event.measurements:
-        if measured.sensitivity not in (0, moved):
+        found = _measured_shifts(measured)
+        if found is None:
             return Counter()
-        if measured.sensitivity and isinstance(measured.law, SumZeroLaplace):
-            met[measured.law, measured.cells] += 1
-        elif measured.sensitivity:
-            met[measured.law, 1] += moved
+        met += found
     return met
+
+
+def _measured_shifts(measured: Measurement) -> Counter[Shift] | None:
+    """The shifted draws of one measurement; None where the record does not determine them."""
+    law, moved = measured.law, measured.movement
+    if moved.l1 == 0:
+        return Counter()
+    if isinstance(law, SumZeroLaplace):
+        return Counter({Shift(law, moved.l1, measured.cells): 1})
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        return None if law.epsilon(moved.l1) is None else Counter({Shift(law, moved.l1): 1})
+    if moved.moved_cells is not None:
+        return Counter({Shift(law, 1): moved.moved_cells})
+    if isinstance(law, DiscreteLaplace) or (measured.cells == 1 and moved.l1 <= LONGEST):
+        return Counter({Shift(law, moved.l1): 1})
+    return None
+
+
+def _joint_shifts(event: Event) -> Counter[Shift]:
+    """The same for blocks of one discrete Laplace law and one weight, which move together by a joint distance."""
+    assert event.joint is not None
+    laws, weights = {m.law for m in event.measurements}, set(event.joint.weights)
+    law = next(iter(laws))
+    if len(laws) > 1 or len(weights) > 1 or not isinstance(law, DiscreteLaplace):
+        return Counter()
+    distance = min(event.joint.distance // weights.pop(), sum(m.movement.l1 for m in event.measurements))
+    if not distance:
+        return Counter()
+    simple = all(m.movement.moved_cells is not None for m in event.measurements)
+    return Counter({Shift(law, 1): distance} if simple else {Shift(law, distance): 1})
 
 
 def sum_zero_loss(scale: float, cells: int) -> float:
@@ -93,7 +154,7 @@ def sum_zero_loss(scale: float, cells: int) -> float:
 
 
 def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyCost:
-    """What releases on disjoint groups of rows cost together, each group's cost being under add/remove.
+    """Parallel composition: the cost of releases on disjoint groups of rows, each group's cost being under add/remove.
 
     The groups are the levels of one declared variable, so a row is in exactly one. Let k be the rows per person, or
     the number of groups if that is less.
@@ -103,9 +164,14 @@ def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyC
     * Under replace a person's rows may *move*. They vanish from at most k groups and appear in at most k. A group
       they only leave or only enter costs (epsilon, delta); one they do both to is two steps away,
       (2 epsilon, (1 + exp(epsilon)) delta) by the group property. No choice costs more than twice the k largest
-      epsilons, and a row replaced within the dearest group, or moved between two groups of equal cost, attains it:
+      epsilons, and a row replaced within the most expensive group, or moved between two of equal cost, attains it:
       for one row per person twice the maximum. A group's number of rows changes when a row moves, so it is not
       public though the whole n is.
+
+    The groups may be released from in any order, each release chosen after seeing those of other groups: losses of
+    pure mechanisms add pointwise, and for deltas concurrent composition is as basic composition (Lyu 2022; Vadhan and
+    Zhang 2023). A group that is split again costs what its own groups cost by this rule. That is more than needed for
+    several rows per person, whose k rows in all are counted as k in each group, and never less.
 
     Args:
         costs: One cost a group, each under add/remove with the unit's rows per person.
@@ -117,24 +183,24 @@ def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyC
     """
     if unit.neighbours == "replace":
         costs = [PrivacyCost(2 * one.epsilon, one.delta * _two_steps(one.epsilon)) for one in costs]
-    dearest = min(unit.rows_per_person, len(costs))
+    most_groups = min(unit.rows_per_person, len(costs))
     epsilons, deltas = sorted(one.epsilon for one in costs), sorted(one.delta for one in costs)
     return PrivacyCost(
-        sum(epsilons[len(costs) - dearest :], Fraction(0)), sum(deltas[len(costs) - dearest :], Fraction(0))
+        sum(epsilons[len(costs) - most_groups :], Fraction(0)), sum(deltas[len(costs) - most_groups :], Fraction(0))
     )
 
 
 def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> PrivacyCost:
-    """The inverse of ``parallel_cost`` for groups of equal cost, each under add/remove.
+    """The cost that each of several groups may have: the inverse of ``parallel_cost`` for equal groups.
 
     >>> print(parallel_share(PrivacyCost(Fraction(1)), 4, PrivacyUnit("replace")))
     epsilon 0.5 (pure)
     """
-    dearest = min(unit.rows_per_person, groups)
+    most_groups = min(unit.rows_per_person, groups)
     if unit.neighbours == "add-remove":
-        return PrivacyCost(whole.epsilon / dearest, whole.delta / dearest)
-    epsilon = whole.epsilon / (2 * dearest)
-    return PrivacyCost(epsilon, whole.delta / (dearest * _two_steps(epsilon)))
+        return PrivacyCost(whole.epsilon / most_groups, whole.delta / most_groups)
+    epsilon = whole.epsilon / (2 * most_groups)
+    return PrivacyCost(epsilon, whole.delta / (most_groups * _two_steps(epsilon)))
 
 
 def _two_steps(epsilon: Fraction) -> Fraction:
@@ -142,8 +208,8 @@ def _two_steps(epsilon: Fraction) -> Fraction:
     return 1 + exp_bounds(epsilon, 30)[1]
 
 
-def _left_of(delta: Fraction, events: Iterable[Event]) -> Fraction:
-    """Delta without the deltas that events claim for themselves."""
+def _unclaimed_delta(delta: Fraction, events: Iterable[Event]) -> Fraction:
+    """What is left of delta after the deltas that events claim for themselves."""
     claimed = basic(events).delta
     if claimed >= delta:
         raise ReleaseError(
@@ -157,7 +223,7 @@ def _log_inverse(delta: Fraction) -> float:
     return math.log(delta.denominator) - math.log(delta.numerator)
 
 
-def _capped(epsilon: float | Fraction, events: Collection[Event], delta: Fraction) -> PrivacyCost:
+def _at_most_basic(epsilon: float | Fraction, events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """An epsilon rounded up, or basic composition's where that is less and its delta is allowed."""
     plain = basic(events)
     if epsilon == math.inf:

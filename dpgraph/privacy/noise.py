@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP's exact samplers and selection, and sum-zero noise built on them.
+"""Sources of noise: OpenDP's exact samplers and selection, and sum-zero noise built on them.
 
 Nothing here takes a seed or draws a float. ``SecureNoise`` is the only source the release path uses.
 """
@@ -9,17 +9,16 @@ import math
 import secrets
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
-from dpgraph.privacy.selection import Reals, bounded_scores, draw_compositions, draw_path
-
-Integers = npt.NDArray[np.int64]
+from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
 
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
 MAX_SCALE = 2.0**40
@@ -42,7 +41,11 @@ class Noise(Protocol):
     private: ClassVar[bool]
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
-        """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out."""
+        """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out.
+
+        Laws that are not one of the three of ``privacy.measurements`` add themselves by ``law.add_to(values, source)``,
+        from other calls of the source, and those are what a source that records sees.
+        """
         ...
 
     def choose(self, scores: npt.ArrayLike, scale: float) -> int:
@@ -50,7 +53,7 @@ class Noise(Protocol):
         ...
 
     def flip(self, scores: npt.ArrayLike, scale: float) -> int:
-        """Permute-and-flip: nearer the best score than ``choose`` at the same privacy, and not its law."""
+        """The index by permute-and-flip: closer to the best score than ``choose`` at the same privacy; another law."""
         ...
 
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
@@ -86,7 +89,7 @@ class Noise(Protocol):
 
 
 class SecureNoise:
-    """Exact samplers over the operating system's randomness; there is no seed and no fallback.
+    """Exact samplers driven by the operating system's randomness; there is no seed and no fallback.
 
     Raises:
         ReleaseError: If OpenDP, the sampler, cannot be loaded.
@@ -101,7 +104,7 @@ class SecureNoise:
             raise ReleaseError("no secure noise source: OpenDP cannot be loaded") from error
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
-        """Adds discrete Laplace or discrete Gaussian noise by OpenDP, or sum-zero noise by ``sum_zero``."""
+        """Adds discrete Laplace or Gaussian noise by OpenDP, sum-zero noise by ``_sum_zero``; other laws add theirs."""
         match law:
             case DiscreteGaussian(scale=scale):
                 return np.array(_gaussian(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
@@ -109,6 +112,7 @@ class SecureNoise:
                 return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
             case SumZeroLaplace(scale=scale):
                 return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)
+        return law.add_to(values, self)
 
     def choose(self, scores: npt.ArrayLike, scale: float) -> int:
         """OpenDP's noisy maximum with Gumbel noise, compared in exact arithmetic."""
@@ -203,7 +207,7 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction, largest: float = MAX_S
     return scale
 
 
-@cache
+@lru_cache(maxsize=256)
 def _laplace(scale: float) -> Any:
     """OpenDP's discrete Laplace measurement on integer vectors under the L1 distance."""
     from opendp.domains import atom_domain, vector_domain
@@ -217,7 +221,7 @@ def _laplace(scale: float) -> Any:
 
 
 def _check_scale(scale: float) -> None:
-    """Refuses what OpenDP would take: a scale of 0 returns the data."""
+    """Refuses a scale that OpenDP would accept: a scale of 0 returns the data."""
     if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:
         raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
 
@@ -258,7 +262,7 @@ def _root_up(square: Fraction) -> float:
     return root
 
 
-@cache
+@lru_cache(maxsize=256)
 def _gaussian(scale: float) -> Any:
     """OpenDP's discrete Gaussian measurement on integer vectors under the L2 distance."""
     from opendp.domains import atom_domain, vector_domain
@@ -271,7 +275,7 @@ def _gaussian(scale: float) -> Any:
     return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon at a delta of any rho-zCDP mechanism, by OpenDP's conversion, never rounded down.
 
@@ -302,7 +306,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     )
 
 
-@cache
+@lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, to ten digits, that ``epsilon_of_rho`` prices at no more than epsilon.
 

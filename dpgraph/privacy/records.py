@@ -1,4 +1,4 @@
-"""Plain values of the privacy promise: who is protected, what was done, what it cost, what left.
+"""Values of the privacy promise: who is protected, what was done, what it cost, what was released.
 
 Everything here is immutable, knows no network and no rows, and may be imported by every layer.
 """
@@ -10,9 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache
 from numbers import Rational
 from typing import Generic, Literal, TypeVar
+
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.claims import claim_problem, movement_problem
+from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
+from dpgraph.privacy.errors import ReleaseError as ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
+from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
+from dpgraph.privacy.measurements import Joint as Joint
+from dpgraph.privacy.measurements import Measurement as Measurement
+from dpgraph.privacy.measurements import Movement as Movement
+from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
+from dpgraph.privacy.measurements import Selection as Selection
+from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
+from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -21,16 +34,8 @@ Neighbours = Literal["replace", "add-remove"]
 Number = int | float | str | Fraction | Decimal
 
 
-class ReleaseError(ValueError):
-    """A release was refused before anything was charged: a bad privacy parameter or statistics that do not fit."""
-
-
-class BudgetExceededError(ReleaseError):
-    """A release was refused because the budget does not hold it; nothing was charged and nothing was drawn."""
-
-
 class PrivacyLeakWarning(UserWarning):
-    """Something the caller asked for by name weakens or voids the privacy promise."""
+    """An option that the caller asked for weakens or voids the privacy promise."""
 
 
 def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
@@ -68,8 +73,23 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
     return number
 
 
+def exact_delta(value: Number) -> Fraction:
+    """Reads a delta as an exact fraction, at least 0 and below 1.
+
+    Raises:
+        ReleaseError: If it is not.
+
+    >>> exact_delta("1e-6")
+    Fraction(1, 1000000)
+    """
+    delta = exact(value, "delta", zero=True)
+    if delta >= 1:
+        raise ReleaseError(f"delta must be below 1; got {value!r}")
+    return delta
+
+
 def rounded(value: Fraction | float, *, up: bool) -> Fraction:
-    """The nearest twelve-digit decimal on the stated side: exact, and short to write.
+    """A number rounded up or down to twelve decimal digits, as an exact fraction.
 
     >>> rounded(Fraction(2, 3), up=False)
     Fraction(333333333333, 500000000000)
@@ -81,7 +101,7 @@ def rounded(value: Fraction | float, *, up: bool) -> Fraction:
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """Whom the promise protects: the neighbour relation and how many rows one person may hold.
+    """The unit of privacy: the neighbour relation and how many rows one person may have.
 
     Under ``"replace"`` one person's rows may change to any others, and the number of rows n is public. Under
     ``"add-remove"`` one person's rows may appear or vanish, and n is private.
@@ -96,9 +116,7 @@ class PrivacyUnit:
     def __post_init__(self) -> None:
         if self.neighbours not in ("replace", "add-remove"):
             raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
-        rows = self.rows_per_person
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-            raise ReleaseError(f"rows_per_person must be a whole number, at least 1; got {rows!r}")
+        check_whole("rows_per_person", self.rows_per_person)
 
     @property
     def n_is_public(self) -> bool:
@@ -115,109 +133,21 @@ class PrivacyUnit:
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
-    """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
-
-    >>> round(DiscreteLaplace(10.0).variance(cells=4), 2)
-    199.83
-    """
-
-    scale: float
-
-    def variance(self, cells: int) -> float:
-        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
-        half = 1 / (2 * self.scale)
-        return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
-
-
-@dataclass(frozen=True)
-class SumZeroLaplace:
-    """Integer noise on the plane sum(z) = 0, P(z) proportional to exp(-||z||_1 / scale).
-
-    For a table whose total is public: replacing a row moves two cells, so ||z||_1 by at most 2 (MATHS 1.2).
-    """
-
-    scale: float
-
-    def variance(self, cells: int) -> float:
-        """Variance of one cell: 2 E[T (T + K)] (K - 1) / (K^2 (K + 1)), with T the sum of the positive parts."""
-        return _sum_zero_variance(self.scale, cells)
-
-
-@dataclass(frozen=True)
-class DiscreteGaussian:
-    """Independent integer noise, P(z) proportional to exp(-z^2 / (2 scale^2)) in every cell.
-
-    Canonne, Kamath and Steinke 2020. The scale is the sigma of the formula; the standard deviation is no larger.
-
-    >>> round(DiscreteGaussian(10.0).variance(cells=4), 2)
-    100.0
-    """
-
-    scale: float
-
-    def variance(self, cells: int) -> float:
-        """Variance of one cell: scale^2 above a scale of 4 (exact in 53 bits), else the sum over the pmf."""
-        if self.scale > 4:
-            return self.scale**2
-        weight = [math.exp(-(z**2) / (2 * self.scale**2)) for z in range(1, 41)]
-        moment = sum(z**2 * part for z, part in enumerate(weight, start=1))
-        return 2 * moment / (1 + 2 * sum(weight))
-
-
-NoiseLaw = DiscreteLaplace | SumZeroLaplace | DiscreteGaussian
-SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
-
-
-@cache
-def _sum_zero_variance(scale: float, cells: int) -> float:
-    """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
-    if cells == 1:
-        return 0.0
-    import numpy as np
-    from scipy.special import gammaln
-
-    odds = 1 / math.expm1(min(1 / scale, 700.0))
-    mode, spread = (cells - 1) * odds, math.sqrt(cells * odds * (1 + odds)) + 1
-    low, high = max(0, int(mode - 15 * spread)), int(mode + 15 * spread)
-    total = np.unique(np.linspace(low, high, 8_001).astype(np.int64)).astype(float)
-    log_weight = 2 * (gammaln(total + cells) - gammaln(total + 1)) - 2 * total / scale
-    weight = np.exp(log_weight - log_weight.max()) * np.gradient(total)
-    moment = float((weight * total * (total + cells)).sum() / weight.sum())
-    return 2 * moment * (cells - 1) / (cells**2 * (cells + 1))
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One noisy table of a release: its variables, its cells, the noise law, and its L1 sensitivity."""
-
-    table: tuple[str, ...]
-    cells: int
-    law: NoiseLaw
-    sensitivity: int
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Public candidates chosen by their scores, ``draws`` times independently.
-
-    ``law`` is ``"softmax"``, the exponential mechanism, ``"permute-and-flip"``, or ``"continuous"``: the exponential
-    mechanism over real numbers, in floating point. ``epsilon`` is the exact cost of one draw, the largest range of a
-    score difference between neighbours over the scale; for ``"softmax"`` a draw is also epsilon^2 / 8-zCDP.
-    """
-
-    law: SelectionLaw
-    epsilon: Fraction
-    draws: int = 1
-
-
-@dataclass(frozen=True)
 class Event:
     """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
 
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
-    composes more tightly.
+    composes more tightly. ``mechanism`` is a label: no price depends on it.
+
+    Raises:
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``).
+
+    >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
+    >>> Event("mine", Fraction(1, 4), measurements=(one,))
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: mine claims epsilon 0.25, but its noise costs epsilon 0.5
     """
 
     mechanism: str
@@ -226,26 +156,16 @@ class Event:
     measurements: tuple[Measurement, ...] = ()
     rho: Fraction | None = None
     selections: tuple[Selection, ...] = ()
+    joint: Joint | None = None
 
-
-@dataclass(frozen=True)
-class RowGroup:
-    """The rows whose declared variable has one level; two levels of one declaration share no row.
-
-    ``declaration`` is the variable as it was declared, so that "north" of two different declarations differs.
-    """
-
-    by: str
-    level: object
-    declaration: object
-
-    def __str__(self) -> str:
-        return f"{self.by} = {self.level!r}"
+    def __post_init__(self) -> None:
+        if (why := claim_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {why}")
 
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """A price: exact epsilon and delta.
+    """A privacy cost: exact epsilon and delta.
 
     >>> print(PrivacyCost(Fraction(1, 10)))
     epsilon 0.1 (pure)
@@ -270,6 +190,9 @@ class Provenance:
     unit: PrivacyUnit
     private: bool = True
 
+    def __post_init__(self) -> None:
+        _check_record(self.event, self.unit, self.private)
+
     def __str__(self) -> str:
         cost = PrivacyCost(self.event.epsilon, self.event.delta)
         note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
@@ -278,15 +201,22 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Release(Generic[T]):
-    """A value that left through the one door, with what was done to let it leave.
+    """A released value, with the event that released it and the unit it protects.
 
     ``private`` is False when a seeded noise source, asked for by name, drew the noise.
+
+    Raises:
+        ReleaseError: If the record cannot be true: its event claims less than its noise costs, or does not fit the
+            unit.
     """
 
     value: T
     event: Event
     unit: PrivacyUnit
     private: bool = field(default=True)
+
+    def __post_init__(self) -> None:
+        _check_record(self.event, self.unit, self.private)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
         """Post-processes the value; the event and the unit stay, at no further cost."""
@@ -296,6 +226,14 @@ class Release(Generic[T]):
     def provenance(self) -> Provenance:
         """The record that learned values keep."""
         return Provenance(self.event, self.unit, self.private)
+
+
+def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:
+    """Refuses a record whose parts are of the wrong kind or cannot be true of the unit."""
+    if not isinstance(event, Event) or not isinstance(unit, PrivacyUnit) or not isinstance(private, bool):
+        raise ReleaseError("a record has an Event, a PrivacyUnit and whether its noise was private")
+    if (why := movement_problem(event, unit.rows_per_person)) is not None:
+        raise ReleaseError(f"{event.mechanism} does not fit a unit of {unit}: {why}")
 
 
 def decimal(value: Fraction) -> str:

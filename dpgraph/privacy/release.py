@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar
 
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.descriptions import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError, RowGroup
+from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.scope import RowCap, RowGroup
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
@@ -20,8 +22,12 @@ class Mechanism(Protocol[S_contra, T_co]):
     ``release`` only, after the charge, and takes all its randomness from the noise source it is handed.
     """
 
-    def event(self, network: Any, unit: PrivacyUnit) -> Event:
-        """What a release would do on this network, or with moments of this description."""
+    def event(self, description: Any, unit: PrivacyUnit) -> Event:
+        """What a release would do to statistics of this description, such as a network.
+
+        Raises:
+            ReleaseError: If the mechanism does not take such a description, or a parameter does not fit it.
+        """
         ...
 
     def randomise(self, statistics: S_contra, unit: PrivacyUnit, noise: Noise) -> T_co:
@@ -50,42 +56,61 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     """
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
-    public = _public_part(statistics, mechanism)
+    description_of(statistics)
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
+    _check_cap(getattr(statistics, "cap", None), budget.unit)
     source = SecureNoise() if noise is None else noise
     if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
-    event = mechanism.event(public, budget.unit)
+    statistics = _prepared(statistics, mechanism, budget.unit)
+    event = mechanism.event(description_of(statistics), budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)
     return Release(value, event, budget.unit, private=source.private)
 
 
-def _public_part(statistics: Any, mechanism: Mechanism[Any, Any]) -> Any:
-    """What a mechanism may know before the charge: the network of counts, or the description of moments."""
-    if callable(getattr(statistics, "sensitive_margin", None)) and getattr(statistics, "network", None) is not None:
-        return statistics.network
-    description = getattr(statistics, "description", None)
-    if description is None or getattr(statistics, "sensitive_sums", None) is None:
-        raise ReleaseError(f"release takes statistics such as count(rows, network); got {type(statistics).__name__}")
-    if not getattr(mechanism, "takes_moments", False):
-        name = type(mechanism).__name__
-        raise ReleaseError(f"{name} takes counts of a network; moments need LaplaceMechanism or GaussianMechanism")
-    return description
+def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:
+    """The statistics as a mechanism plans to release them: an optional method, ``prepared(statistics, unit)``.
+
+    It may change what is public of them, by public values alone: the mechanism, the unit and, where the unit makes it
+    public, the number of rows.
+    """
+    prepare = getattr(mechanism, "prepared", None)
+    return statistics if prepare is None else prepare(statistics, unit)
 
 
 def _check_group(group: RowGroup | None, budget: Budget) -> None:
-    """A group's budget is for that group's rows, and a group's number of rows is never public."""
-    if budget.group is not None and group != budget.group:
+    """A group's budget is for that group's rows, and a group's number of rows is never public.
+
+    Statistics of a narrower group pass: the rows that one person adds to it or removes from it are among those that
+    the person adds to the budget's rows or removes from them, so they are no more than the unit allows.
+    """
+    scope = budget.group
+    if scope is not None and (group is None or not group.within(scope)):
         counted = "all rows" if group is None else f"the rows with {group}"
         raise ReleaseError(
-            f"this budget is for the rows with {budget.group}, declared as in Budget.parallel, and the statistics are "
-            f"of {counted}; count with where={{{budget.group.by!r}: {budget.group.level!r}}}"
+            f"this budget is for the rows with {scope}, declared as in Budget.parallel, and the statistics are "
+            f"of {counted}; count with where={scope.where!r}"
         )
     if group is not None and budget.unit.n_is_public:
         raise ReleaseError(
             f"statistics of the rows with {group} need an add-remove budget, such as one of Budget.parallel: "
             "a replaced row may leave the group, so its number of rows is not public"
+        )
+
+
+def _check_cap(cap: RowCap | None, unit: PrivacyUnit) -> None:
+    """Where a cap says how many rows one person may have among those counted, the unit must cover as many."""
+    if cap is None:
+        return
+    if cap.rows_per_person > unit.rows_per_person:
+        raise ReleaseError(
+            f"{cap.rows_per_person} rows of each {cap.person!r} were counted, but the budget protects {unit}; "
+            f"give it rows_per_person={cap.rows_per_person}"
+        )
+    if cap.rows_per_person > 1 and unit.n_is_public:
+        raise ReleaseError(
+            'persons have different numbers of rows, so the number of rows is private: use neighbours="add-remove"'
         )

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.noise import Integers
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.selection import Reals, bounded_scores, draw_compositions, draw_path
+from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class SeededNoise:
                 return values + self._sum_zero(len(values), scale)
             case DiscreteGaussian(scale=scale):
                 return values + self._gaussian(len(values), scale)
+        return law.add_to(values, self)
 
     def _gaussian(self, count: int, scale: float) -> Integers:
         """Rejection from a discrete Laplace (Canonne, Kamath and Steinke 2020, Algorithm 3), many at once."""
@@ -101,7 +102,7 @@ class SeededNoise:
         return first - (np.diff(edges) - 1)
 
 
-def _logits(scores: npt.ArrayLike, scale: float) -> npt.NDArray[np.float64]:
+def _logits(scores: npt.ArrayLike, scale: float) -> Reals:
     """Scores over the scale, relative to the best."""
     bounded = bounded_scores(scores)
     with np.errstate(over="ignore"):

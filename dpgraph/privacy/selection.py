@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.records import ReleaseError
-
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 #: Integers up to this are exact as floats; a score this far below the best is raised to it.
 DEEPEST = 2**53
 
 
 def bounded_scores(scores: npt.ArrayLike) -> Reals:
-    """Candidates' scores as floats that mean exactly what was asked for.
+    """Candidates' scores as floats without rounding or overflow.
 
     Integer scores are taken relative to the best one and raised to ``-DEEPEST`` where they are lower. Both laws of
     selection depend on score differences only, and raising is monotone and moves no two scores apart, so neighbours'
@@ -81,8 +79,8 @@ def draw_compositions(
         for i in range(len(weights) - 1):
             uniform = bits(64)
             log_mass = weights[i, : left + 1] + suffixes[i + 1][left::-1]
-            part = _proposal(log_mass, uniform, error)
-            draw[i] = _decided(relative[i:], scale, left, uniform, bits) if part is None else part
+            part = _float_choice(log_mass, uniform, error)
+            draw[i] = _exact_part(relative[i:], scale, left, uniform, bits) if part is None else part
             left -= draw[i]
         draw[-1] = left
     return draws
@@ -121,7 +119,7 @@ def draw_path(
         raise ReleaseError("the base measure of a path must be from 2^-64 to 1 everywhere")
     relative = _below_best(scores)
     steps, states = relative.shape
-    filtered = _filtered(relative, scale, start, transition)
+    filtered = _filter_weights(relative, scale, start, transition)
     # A likelihood that is not 0 errs by 750 units in the last place, and every sum and product by one for each term.
     error = np.inf if precise else (steps + 2) * (states + 800) * 2.0**-49
     path = np.empty(steps, np.int64)
@@ -130,15 +128,15 @@ def draw_path(
         with np.errstate(divide="ignore"):
             log_mass = np.log(filtered[t] * onward)
         uniform = bits(64)
-        state = _proposal(log_mass, uniform, error)
+        state = _float_choice(log_mass, uniform, error)
         if state is None:
             bounds = partial(_path_bounds, relative[: t + 1], scale, start, transition, onward)
-            state = _held_by(bounds, uniform, bits)
+            state = _exact_choice(bounds, uniform, bits)
         path[t] = state
     return path
 
 
-def _filtered(relative: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Reals:
+def _filter_weights(relative: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Reals:
     """The weight of each state at each step given the scores so far; every row sums to 1."""
     likelihood = np.exp(relative.astype(np.float64) / scale)
     filtered = np.empty_like(likelihood)
@@ -163,7 +161,7 @@ def _path_bounds(
             weight = [_dot(weight, [arc[k] for arc in arcs], context) for k in range(len(weight))]
         weight = [context.multiply(w, _exp(power, context)) for w, power in zip(weight, powers, strict=True)]
     terms = [context.multiply(w, Decimal(float(value))) for w, value in zip(weight, onward, strict=True)]
-    return _shares(terms, len(relative) * (2 * len(weight) + 8) + 2 * largest, context)
+    return _cumulative_shares(terms, len(relative) * (2 * len(weight) + 8) + 2 * largest, context)
 
 
 def _dot(left: list[Decimal], right: list[Decimal], context: Context) -> Decimal:
@@ -202,8 +200,8 @@ def _float_error(weights: Reals) -> float:
     return parts * 2.0**-46 * (largest + values + 10)
 
 
-def _proposal(log_mass: Reals, uniform: int, error: float) -> int | None:
-    """The value whose probability interval surely holds the uniform, or None where the error bound cannot tell."""
+def _float_choice(log_mass: Reals, uniform: int, error: float) -> int | None:
+    """The value whose probability interval certainly contains the uniform; None where the error bound is too wide."""
     cumulative = np.cumsum(np.exp(log_mass - log_mass.max()))
     cumulative /= cumulative[-1]
     point, last = uniform / 2.0**64, len(cumulative) - 1
@@ -213,12 +211,14 @@ def _proposal(log_mass: Reals, uniform: int, error: float) -> int | None:
     return value if after_low and before_high and error < np.inf else None
 
 
-def _decided(scores: npt.NDArray[Any], scale: float, left: int, uniform: int, bits: Callable[[int], int]) -> int:
-    """The first part given what is left, by bounds that close in until one interval holds the uniform."""
-    return _held_by(lambda digits: _cumulative_bounds(scores, scale, left, digits), uniform, bits)
+def _exact_part(scores: npt.NDArray[Any], scale: float, left: int, uniform: int, bits: Callable[[int], int]) -> int:
+    """The first part given what is left, by bounds that narrow until one interval contains the uniform."""
+    return _exact_choice(lambda digits: _cumulative_bounds(scores, scale, left, digits), uniform, bits)
 
 
-def _held_by(bounds: Callable[[int], tuple[list[Fraction], Fraction]], uniform: int, bits: Callable[[int], int]) -> int:
+def _exact_choice(
+    bounds: Callable[[int], tuple[list[Fraction], Fraction]], uniform: int, bits: Callable[[int], int]
+) -> int:
     """The value whose probability interval holds the uniform; more digits and more bits until the bounds decide."""
     count, digits = 64, 40
     while True:
@@ -251,12 +251,12 @@ def _cumulative_bounds(
         masses.append([_exp(power, context) for power in powers])
     suffix = masses[-1]
     for row in masses[-2:0:-1]:
-        suffix = [_convolved(row, suffix, at, context) for at in range(left + 1)]
+        suffix = [_convolution_at(row, suffix, at, context) for at in range(left + 1)]
     terms = [context.multiply(mass, suffix[left - value]) for value, mass in enumerate(masses[0])]
-    return _shares(terms, len(masses) * (2 * left + 8) + 2 * largest, context)
+    return _cumulative_shares(terms, len(masses) * (2 * left + 8) + 2 * largest, context)
 
 
-def _shares(terms: list[Decimal], steps: Fraction, context: Context) -> tuple[list[Fraction], Fraction]:
+def _cumulative_shares(terms: list[Decimal], steps: Fraction, context: Context) -> tuple[list[Fraction], Fraction]:
     """The cumulative shares of positive terms, and a bound on their absolute error after so many operations."""
     running, cumulative = Decimal(0), []
     for term in terms:
@@ -271,7 +271,7 @@ def _exp(power: Fraction, context: Context) -> Decimal:
     return context.exp(context.divide(Decimal(power.numerator), Decimal(power.denominator)))
 
 
-def _convolved(row: list[Decimal], suffix: list[Decimal], at: int, context: Context) -> Decimal:
+def _convolution_at(row: list[Decimal], suffix: list[Decimal], at: int, context: Context) -> Decimal:
     total = Decimal(0)
     for value in range(at + 1):
         total = context.add(total, context.multiply(row[value], suffix[at - value]))

@@ -14,12 +14,17 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import ReleaseError, RowGroup
-from dpgraph.statistics.codes import Codes, encoded_batches, select
-from dpgraph.statistics.contingency import add_tables
-from dpgraph.statistics.engines import total
-from dpgraph.structure.domain import Domain, DomainError, Level
+from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.scope import RowCap, RowGroup, joined
+from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.engines.total import total
+from dpgraph.statistics.rows.batches import Batch
+from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_batch, encoded_batches, select
+from dpgraph.statistics.rows.groups import group_of
+from dpgraph.structure.conversion import OURS, converted
+from dpgraph.structure.domain import Domain, Level
 from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin, smallest_holder
 
@@ -31,12 +36,14 @@ class Counts:
     """Exact contingency tables of a network: sensitive.
 
     Every family table is a margin of one of these. There are no numbers in its ``repr``, it is not pickled and has
-    no saver; ``release`` is the way out.
+    no saver; ``release`` is the way out. ``group`` says which rows were counted, None all, and ``cap`` how many of a
+    person's, where ``cap_rows`` chose them; both are public.
     """
 
     network: Network
     sensitive_tables: FrozenMap[Family, Integers]
     group: RowGroup | None = None
+    cap: RowCap | None = None
 
     def __post_init__(self) -> None:
         frozen = {key: frozen_array(table, np.int64) for key, table in self.sensitive_tables.items()}
@@ -45,7 +52,7 @@ class Counts:
     @classmethod
     def zero(cls, network: Network) -> Counts:
         """The counts of no rows."""
-        tables = network.measured_families
+        tables = measured_families(network)
         return cls(network, FrozenMap((key, np.zeros(network.shape(key), np.int64)) for key in tables))
 
     def __add__(self, other: Counts) -> Counts:
@@ -55,8 +62,18 @@ class Counts:
             raise ReleaseError("counts of different networks do not add")
         if other.group != self.group:
             raise ReleaseError("counts of different groups of rows do not add; count the rows without where=")
+        cap = joined(self.cap, other.cap)
         mine, theirs = self.sensitive_tables, other.sensitive_tables
-        return Counts(self.network, FrozenMap((key, mine[key] + theirs[key]) for key in mine), self.group)
+        return Counts(self.network, FrozenMap((key, mine[key] + theirs[key]) for key in mine), self.group, cap)
+
+    @property
+    def description(self) -> Network:
+        """What was counted: the network."""
+        return self.network
+
+    def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
+        """The exact counts of a table, which are the same under every unit."""
+        return self.sensitive_margin(name)
 
     def sensitive_margin(self, variables: Family) -> Integers:
         """The exact counts over variables that one table holds together."""
@@ -77,7 +94,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Tally:
-    """What an engine does with any part of the rows, wherever they lie: encoded rows to one vector.
+    """What an engine does with any part of the rows, wherever they lie: rows to one vector.
 
     Vectors add. A tally holds no rows: it is public, and is what travels to other machines.
     """
@@ -85,6 +102,15 @@ class Tally:
     network: Network
     domain: Domain
     group: RowGroup | None = None
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """Counting has threads of its own."""
+        return None
+
+    def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
+        """Encodes a batch and adds its counts to a vector, in place. Sensitive."""
+        self(encode_batch(batch, self.domain, is_text), vector)
 
     def __call__(self, codes: Codes, vector: Integers) -> None:
         """Adds the counts of encoded rows to a vector, in place, as ``count_vector``. Sensitive."""
@@ -115,8 +141,8 @@ def count(
             ``RecordBatchReader``), an iterator of such tables, ``Codes``, the path of a CSV file, a Parquet file or
             a folder of Parquet files, or a pyspark or dask DataFrame.
         network: The DAG over its declared domain.
-        where: Counts only the rows in which one declared variable has one level, for ``Budget.parallel``. The
-            variable is one of the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
+        where: Counts only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
+            variables are the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
         engine: For a Parquet path that every worker can read: a ``SparkSession``, or ``"dask"`` for Dask's active
             scheduler. Its workers then read the row groups themselves.
         progress: Shows on a terminal's stderr which share of a Parquet path is counted, or the time; never how many
@@ -126,8 +152,8 @@ def count(
         Sensitive counts; they add.
 
     Raises:
-        DomainError: If the rows do not fit the domain, ``where`` is not one declared variable and level, or
-            ``engine`` is not one of these. Nothing is counted then.
+        DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, or ``engine``
+            is not one of these. Nothing is counted then.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -135,8 +161,20 @@ def count(
     Counts(2 variables, sensitive)
     """
     domain = rows.domain if isinstance(rows, Codes) else network.domain
-    group = None if where is None else _group(where, domain)
-    return counts_of_vector(total(rows, Tally(network, domain, group), engine, progress), network, group)
+    advice = "encode the rows by a domain that has it, and count those"
+    group = None if where is None else group_of(where, domain, advice)
+    cap = rows.cap if isinstance(rows, Codes) else None
+    tally = Tally(network, domain, group)
+
+    def vector() -> Integers:
+        if not isinstance(rows, Codes) or engine is not None:
+            return total(rows, tally, engine, progress)
+        counted = tally.zero()
+        tally(rows, counted)
+        return counted
+
+    made = converted(vector, UNREADABLE, passing=OURS, quiet=False)
+    return counts_of_vector(made, network, group, cap)
 
 
 def count_vector(codes: Codes, network: Network, total: Integers | None = None) -> Integers:
@@ -148,7 +186,7 @@ def count_vector(codes: Codes, network: Network, total: Integers | None = None) 
         total: A vector to add to, in place; None for one of zeros.
 
     Returns:
-        The cells of ``network.measured_families``, table after table, each in C order. Sensitive.
+        The cells of ``measured_families(network)``, table after table, each in C order. Sensitive.
 
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
     >>> count_vector(Codes.empty(network.domain), network).tolist()
@@ -164,25 +202,15 @@ def count_vector(codes: Codes, network: Network, total: Integers | None = None) 
 @lru_cache(maxsize=16)
 def _layout(network: Network) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """The variables of each measured table by position, and where its cells end in the vector."""
-    tables = network.measured_families
+    tables = measured_families(network)
     ends = accumulate(network.cells(table) for table in tables)
     return tuple(tuple(network.position[name] for name in table) for table in tables), tuple(ends)
 
 
-def counts_of_vector(vector: Integers, network: Network, group: RowGroup | None = None) -> Counts:
+def counts_of_vector(
+    vector: Integers, network: Network, group: RowGroup | None = None, cap: RowCap | None = None
+) -> Counts:
     """The tables of a vector that ``count_vector`` made, or of a sum of such vectors."""
-    tables = network.measured_families
+    tables = measured_families(network)
     parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
-    return Counts(network, FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts), group)
-
-
-def _group(where: Mapping[str, Level], domain: Domain) -> RowGroup:
-    """The declared group of rows that ``where`` names."""
-    if not isinstance(where, Mapping) or len(where) != 1:
-        raise DomainError(f"where must be one variable and its level, such as {{'region': 'north'}}; got {where!r}")
-    ((name, level),) = where.items()
-    if name not in domain:
-        raise DomainError(
-            f"where names {name!r}, which is not declared; encode the rows by a domain that has it, and count those"
-        )
-    return RowGroup(name, domain.levels(name)[domain.code(name, level)], domain[name])
+    return Counts(network, FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts), group, cap)

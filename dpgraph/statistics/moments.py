@@ -7,18 +7,24 @@ exact and the order of records does not matter.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import ReleaseError, RowGroup
+from dpgraph.privacy.descriptions import Name
+from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.scope import RowGroup
+from dpgraph.statistics.rows.cells import cells_of, real_number
+from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
+from dpgraph.structure.outcomes import OutcomeDescription
 
 Integers = npt.NDArray[np.int64]
 
@@ -30,7 +36,7 @@ class Moments:
     There are no numbers in its ``repr``, it is not pickled and has no saver; ``release`` is the way out.
     """
 
-    description: MomentDescription | LinearDesign
+    description: MomentDescription | LinearDesign | OutcomeDescription
     sensitive_sums: Integers
     sensitive_rows: int
     group: RowGroup | None = None
@@ -41,9 +47,13 @@ class Moments:
             raise ReleaseError("moments need one sum for each statistic of their description")
 
     @classmethod
-    def zero(cls, description: MomentDescription | LinearDesign) -> Moments:
+    def zero(cls, description: MomentDescription | LinearDesign | OutcomeDescription) -> Moments:
         """The moments of no records."""
         return cls(description, np.zeros(len(description.names), np.int64), 0)
+
+    def sensitive_block(self, name: Name, unit: PrivacyUnit) -> Integers:
+        """The exact integers that a release under this unit adds noise to."""
+        return self.description.released(self.sensitive_sums, self.sensitive_rows, unit)
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -63,7 +73,9 @@ class Moments:
         raise TypeError("moments are sensitive and are not pickled; release them")
 
 
-def sufficient_statistics(x: Any, family: ExponentialFamily, *, bounds: tuple[float, float] | None = None) -> Moments:
+def sufficient_statistics(
+    x: Any, family: ExponentialFamily, *, bounds: tuple[float, float] | None = None, strict: bool = False
+) -> Moments:
     """Sums the sufficient statistics of records, in whole steps of a public grid.
 
     Args:
@@ -72,40 +84,60 @@ def sufficient_statistics(x: Any, family: ExponentialFamily, *, bounds: tuple[fl
         bounds: Public (low, high) of an unbounded family; a record outside contributes 0 to every statistic
             (Bernstein and Sheldon 2018, section 3.3). Bounds chosen by looking at the records leak: choose them before,
             or by ``PrivateQuantile``.
+        strict: Whether no record may refuse the others: one that is missing, no number or outside the support then
+            contributes 0 as well. For families with bounds; for others ``count`` a strict domain.
 
     Returns:
         Sensitive moments; they add.
 
     Raises:
         DomainError: If bounds are missing, superfluous or wrong, or a record is missing, not finite, or outside the
-            family's support. Nothing is summed then.
+            family's support. Nothing is summed then. That there is such a record tells of it, unless ``strict``.
 
     >>> from dpgraph.structure.expfam import Exponential
     >>> sufficient_statistics([0.5, 2.0, 3.5], Exponential(), bounds=(0, 3))
     Moments(Exponential, 1 statistics, sensitive)
     """
     description = MomentDescription(family, bounds)
+    if strict and family.bounded:
+        raise DomainError(
+            f"{type(family).__name__} has no bounds outside which a record contributes 0, so strict=True cannot be "
+            "kept; count a strict domain instead"
+        )
     if isinstance(family, Multinomial):
         sums = np.bincount(_codes(x, family), minlength=len(family.levels))
         return Moments(description, sums, int(sums.sum()))
-    records = _numbers(x, family)
+    records = _any_numbers(x) if strict else _numbers(x, family)
     low, high = description.limits
     index = _nearest(description, records[(records >= low) & (records <= high)])
     times = np.bincount(index, minlength=description.points.size)
     return Moments(description, times @ description.contributions, records.size)
 
 
+def _any_numbers(x: Any) -> npt.NDArray[np.float64]:
+    """The records as numbers; NaN, which is outside all bounds, for what is none."""
+    cells = cells_of(x)
+    _check_axes(cells)
+    if cells.dtype.kind in "iuf":
+        return cells.astype(float)
+    if cells.dtype != object:
+        raise DomainError("records must be numbers")
+    found = (real_number(cell) for cell in cells)
+    return np.array([math.nan if number is None else number for number in found], float)
+
+
+def _check_axes(records: npt.NDArray[Any]) -> None:
+    """Refuses an array that is no column."""
+    if records.ndim != 1:
+        raise DomainError(f"records must have one axis; got {records.ndim}")
+
+
 def _numbers(x: Any, family: ExponentialFamily) -> npt.NDArray[np.float64]:
     """The records as numbers within the support."""
     name = type(family).__name__
-    try:
-        records = np.asarray(x).astype(float)
-    except (TypeError, ValueError):
-        records = None
-    if records is None:
-        raise DomainError(f"the records of a {name} family must be numbers, none missing")
-    if records.ndim != 1:
-        raise DomainError(f"records must have one axis; got {records.ndim}")
+    problem = f"the records of a {name} family must be numbers, none missing"
+    records = converted(lambda: np.asarray(x).astype(float), problem)
+    _check_axes(records)
     low, high = family.support
     if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
         raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
@@ -117,12 +149,13 @@ def _numbers(x: Any, family: ExponentialFamily) -> npt.NDArray[np.float64]:
 def _codes(x: Any, family: Multinomial) -> Integers:
     """The position of each record among the declared levels."""
     position = {level: code for code, level in enumerate(family.levels)}
-    records = np.asarray(x)
-    if records.ndim != 1:
-        raise DomainError(f"records must have one axis; got {records.ndim}")
-    if any(record not in position for record in set(records.tolist())):
-        raise DomainError(f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}")
-    return np.array([position[record] for record in records.tolist()], np.int64)
+    problem = f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}"
+    records = array_of(x, problem)
+    _check_axes(records)
+    found = converted(lambda: [position.get(record, -1) for record in records.tolist()], problem)
+    if -1 in found:
+        raise DomainError(problem)
+    return np.array(found, np.int64)
 
 
 def _nearest(description: MomentDescription, records: npt.NDArray[np.float64]) -> Integers:

@@ -7,75 +7,187 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-import math
-import os
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute
 
-from dpgraph.statistics.arrow import Batch, batches
-from dpgraph.statistics.codes import encode_column
-from dpgraph.statistics.levels import NULL_WORDS
+from dpgraph.privacy.scope import RowGroup
+from dpgraph.statistics.engines.total import total, total_of_batches
 from dpgraph.statistics.moments import Moments
-from dpgraph.structure.design import RESOLUTION, Bounded, Column, Feature, LinearDesign
-from dpgraph.structure.domain import Bins, Categories, DomainError
+from dpgraph.statistics.rows.arrow import batches
+from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
+from dpgraph.statistics.rows.codes import UNREADABLE, encode_column
+from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
+from dpgraph.statistics.rows.groups import group_of
+from dpgraph.structure.conversion import OURS, converted
+from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
+from dpgraph.structure.domain import Domain, DomainError, Level, undeclared_actions
 
-pc: Any = pyarrow.compute
-
-Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
-#: Rows that one thread takes at a time, and how many threads.
+#: Rows that one thread takes at a time.
 BATCH = 1 << 17
-THREADS = min(4, os.cpu_count() or 1)
 #: What a sum times its weight stays below, with room for noise.
 MOST_SUM = 1 << 62
 #: The weight there is always room for.
 LEAST_ROOM = 8
 
 
-class _Names(NamedTuple):
-    """What reading a table needs of a domain: which columns."""
-
-    names: tuple[str, ...]
-
-
-def regression_moments(rows: Any, design: LinearDesign) -> Moments:
+def regression_moments(
+    rows: Any,
+    design: LinearDesign,
+    *,
+    where: Mapping[str, Level] | None = None,
+    domain: Domain | None = None,
+    engine: Any = None,
+    progress: bool = False,
+) -> Moments:
     """Sums the products of a design's columns over the rows, in whole steps of a public grid.
 
+    The rows are read as ``count`` reads them, in one pass and in memory that does not grow with a file or a stream.
+    Where they lie on a cluster its workers sum, and only their sums, which are sensitive too, travel inside it.
+
     Args:
-        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, the path of a CSV file, a Parquet
-            file or a folder of Parquet files; or a pair (X, y) of arrays, the columns of X in the design's order.
+        rows: Whatever ``count`` takes but ``Codes``: a pandas, polars or Arrow table, anything with
+            ``__arrow_c_stream__``, an iterator of such tables, the path of a CSV file, a Parquet file or a folder of
+            Parquet files, or a pyspark or dask DataFrame; or a pair (X, y) of arrays, the columns of X in the design's
+            order.
         design: The features, the target and their public bounds.
+        where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
+            variables are features with levels, or declared by ``domain``; all rows must fit the design.
+        domain: Declares variables of ``where`` that are no features.
+        engine: As for ``count``.
+        progress: As for ``count``.
 
     Returns:
         Sensitive moments; they add.
 
     Raises:
-        DomainError: If the rows do not fit the design. Nothing is summed then.
+        DomainError: If the rows do not fit the design, or are too many for the sums, ``where`` is not declared
+            variables and levels, or ``engine`` does not take the rows. Nothing is summed then.
 
     >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
     >>> regression_moments(([[20.0], [50.0]], [10.0, 150.0]), design)
     Moments(LinearDesign, 5 statistics, sensitive)
     """
-    size, most = len(design.columns), MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
-    gram, many = np.zeros((size, size), np.int64), 0
-    for part, kept in _in_threads(_batches(rows, design), design):
-        gram += part
-        many += kept
-        if many > most:
-            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
-    first, second = np.array(design.pairs).T
-    return Moments(design, gram[first, second], many)
+    group = None if where is None else _group(where, design, domain)
+    tally = Products(design, group)
+
+    def summed() -> Integers:
+        if not isinstance(rows, tuple | list) or len(rows) != 2:
+            return total(rows, tally, engine, progress)
+        _check_pair(tally, engine)
+        found = ((batch, False) for batch in array_batches(rows[0], rows[1], tally.domain, BATCH))
+        return total_of_batches(found, tally, progress)
+
+    *sums, many = converted(summed, UNREADABLE, passing=OURS, quiet=False).tolist()
+    most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
+    if many > most:
+        raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
+    return Moments(design, np.array(sums, np.int64), many, group)
+
+
+@dataclass(frozen=True)
+class Products:
+    """What an engine does with any part of the rows: their sums of products, and how many rows were kept.
+
+    Vectors add: the products in the order of ``design.pairs``, then the rows. It is public, and is what travels to
+    other machines.
+    """
+
+    design: LinearDesign
+    group: RowGroup | None = None
+
+    @property
+    def rows_at_once(self) -> int:
+        """A thread's share of a table in memory."""
+        return BATCH
+
+    @property
+    def domain(self) -> Columns:
+        """The columns to read: features, the target, and what the group is told by."""
+        declared: dict[str, Any] = {**self.design.features, self.design.target: self.design.bounds}
+        for condition in self.group.conditions if self.group else ():
+            declared.setdefault(condition.by, condition.declaration)
+        return Columns(declared, self.design.strict)
+
+    def zero(self) -> Integers:
+        """The sums of no rows."""
+        return np.zeros(len(self.design.pairs) + 1, np.int64)
+
+    def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
+        """Adds the sums of a batch to a vector, in place. Sensitive."""
+        first, second = np.array(self.design.pairs).T
+        for start in range(0, batch_length(batch), BATCH):
+            part = {name: array.slice(start, BATCH) for name, array in batch.items()}
+            read, kept = self._read(part, is_text)
+            gram, many = products(read, kept, self.design)
+            vector[:-1] += gram[first, second]
+            vector[-1] += many
+
+    def _read(self, batch: Batch, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+        """The design's variables, and which rows are summed: those that are whole and in the group."""
+        design, kept = self.design, np.ones(batch_length(batch), bool)
+        names = (*design.features, design.target)
+        read = {name: column_values(batch[name], design, name, is_text, kept) for name in names}
+        for condition in self.group.conditions if self.group else ():
+            name, variable = condition.by, self.domain.variables[condition.by]
+            codes = read[name] if name in read else encode_column(batch[name], variable, name, is_text, design.strict)
+            kept &= codes == variable.code(condition.level)
+        return read, kept
+
+
+def products(read: Mapping[str, npt.NDArray[Any]], kept: Flags, design: LinearDesign) -> tuple[Integers, int]:
+    """The sums of products of all columns over the rows that are kept, and how many these are. Sensitive."""
+    if not kept.all():
+        read = {name: values[kept] for name, values in read.items()}
+    many, size = int(kept.sum()), len(design.columns)
+    step = max(1, min(many, BLOCK // size))
+    gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
+    for start in range(0, many, step):
+        stop = min(start + step, many)
+        block = z[:, : stop - start]
+        for column, out in zip(design.columns, block, strict=True):
+            _fill(out, column, design, read, slice(start, stop))
+        gram += np.rint(block @ block.T).astype(np.int64)
+    return gram, many
+
+
+def _group(where: Mapping[str, Level], design: LinearDesign, domain: Domain | None) -> RowGroup:
+    """The declared group of rows that ``where`` names, by features with levels or by variables of a domain.
+
+    Raises:
+        DomainError: If a variable is not declared, or in two ways, or could refuse a row where the design may not.
+    """
+    variables: dict[str, Any] = {
+        name: declared for name, declared in design.features.items() if not isinstance(declared, Bounded)
+    }
+    variables |= {} if domain is None else domain.variables
+    if not variables:
+        raise DomainError("no feature has levels to choose rows by; declare the variables of where by domain=...")
+    group = group_of(where, Domain.of(variables), "declare it by domain=...")
+    for condition in group.conditions:
+        name, declared = condition.by, variables[condition.by]
+        if name in (*design.features, design.target):
+            if design.declared(name) != declared:
+                raise DomainError(f"{name!r} is declared otherwise by the design; a group needs one declaration")
+        elif design.strict and undeclared_actions(declared):
+            raise DomainError(f"{name!r} could refuse a row, and the design is strict; make the domain strict as well")
+    return group
+
+
+def _check_pair(tally: Products, engine: Any) -> None:
+    """Refuses what a pair of arrays cannot serve."""
+    if engine is not None:
+        raise DomainError("engine is for the path of a Parquet file or folder; got a pair of arrays")
+    others = [name for name in tally.domain.names if name not in (*tally.design.features, tally.design.target)]
+    if others:
+        raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
 
 
 def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
@@ -98,43 +210,42 @@ def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArra
     >>> {name: values.tolist() for name, values in read.items()}
     {'age': [20.0, nan], 'sex': [1, 0]}
     """
+    return converted(lambda: _features(rows, design), UNREADABLE, passing=OURS, quiet=False)
+
+
+def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+    """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
+
+    Returns:
+        For each feature and the target an array, one value a row, and which rows a sum would hold: all of them, but
+        for those with nulls where the design drops these.
+
+    Raises:
+        DomainError: As ``regression_moments``.
+    """
+    return converted(lambda: _judged(rows, design), UNREADABLE, passing=OURS, quiet=False)
+
+
+def _judged(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+    names = (*design.features, design.target)
+    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
+    whole: list[Flags] = []
+    for batch, is_text in batches(rows, Columns({name: design.declared(name) for name in names}, design.strict)):
+        kept = np.ones(batch_length(batch), bool)
+        for name in names:
+            parts[name].append(column_values(batch[name], design, name, is_text, kept))
+        whole.append(kept)
+    read = {name: np.concatenate(found) if found else np.zeros(0) for name, found in parts.items()}
+    return read, np.concatenate(whole) if whole else np.zeros(0, bool)
+
+
+def _features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
+    """One array for each feature."""
     parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in design.features}
-    for batch, is_text in batches(rows, _Names(tuple(parts))):  # type: ignore[arg-type] # only their names are read
-        for name, declared in design.features.items():
-            parts[name].append(_feature(batch[name], declared, name, is_text))
+    for batch, is_text in batches(rows, Columns(dict(design.features), design.strict)):
+        for name, feature in design.features.items():
+            parts[name].append(feature_values(batch[name], feature, name, is_text, design.strict))
     return {name: np.concatenate(found) if found else np.zeros(0) for name, found in parts.items()}
-
-
-def _in_threads(found: Iterator[tuple[Batch, bool]], design: LinearDesign) -> Iterator[tuple[Integers, int]]:
-    """The sums of each batch, in order, a few batches at a time while the next is read."""
-    waiting: deque[Future[tuple[Integers, int]]] = deque()
-    with ThreadPoolExecutor(THREADS) as pool:
-        for batch, is_text in found:
-            for start in range(0, _length(batch), BATCH):
-                part = {name: array.slice(start, BATCH) for name, array in batch.items()}
-                waiting.append(pool.submit(_summed, part, design, is_text))
-                if len(waiting) > THREADS:
-                    yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _summed(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[Integers, int]:
-    """The sums of products of the columns of one batch, and its rows that were kept."""
-    kept = np.ones(_length(batch), bool)
-    read = {name: _column(batch[name], design, name, is_text, kept) for name in (*design.features, design.target)}
-    if not kept.all():
-        read = {name: values[kept] for name, values in read.items()}
-    many, size = int(kept.sum()), len(design.columns)
-    step = max(1, min(many, BLOCK // size))
-    gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
-    for start in range(0, many, step):
-        stop = min(start + step, many)
-        block = z[:, : stop - start]
-        for column, out in zip(design.columns, block, strict=True):
-            _fill(out, column, design, read, slice(start, stop))
-        gram += np.rint(block @ block.T).astype(np.int64)
-    return gram, many
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:
@@ -151,104 +262,3 @@ def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, n
             declared = design.declared(column.variable)
             assert isinstance(declared, Bounded)
             declared.on_grid(read[column.variable][rows], out)
-
-
-def _batches(rows: Any, design: LinearDesign) -> Iterator[tuple[Batch, bool]]:
-    """The declared columns, batch by batch."""
-    names = _Names((*design.features, design.target))
-    if isinstance(rows, tuple | list) and len(rows) == 2:
-        yield from ((batch, False) for batch in _from_arrays(rows[0], rows[1], names.names))
-    else:
-        yield from batches(rows, names)  # type: ignore[arg-type] # only their names are read
-
-
-def _from_arrays(X: Any, y: Any, names: tuple[str, ...]) -> Iterator[Batch]:
-    """The columns of a pair of arrays, some rows at a time."""
-    table, target = np.asarray(X), np.asarray(y)
-    if table.ndim != 2 or target.ndim != 1 or len(table) != len(target):
-        raise DomainError(
-            f"X must have two axes and y one, of equal length; got {table.ndim} and {target.ndim} axes, or two lengths"
-        )
-    if table.shape[1] != len(names) - 1:
-        raise DomainError(f"X has {table.shape[1]} columns, and the design declares {len(names) - 1} features")
-    for start in range(0, len(table), BATCH):
-        columns = [*table[start : start + BATCH].T, target[start : start + BATCH]]
-        yield {name: _from_array(column, name) for name, column in zip(names, columns, strict=True)}
-
-
-def _from_array(column: npt.NDArray[Any], name: str) -> pa.Array:
-    """One column of an array; what stands for nothing becomes null."""
-    try:
-        return pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f")
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
-    raise DomainError(f"column {name!r} holds values of more than one kind; make it all text or all numbers")
-
-
-def _length(batch: Mapping[str, pa.Array]) -> int:
-    return len(next(iter(batch.values())))
-
-
-def _column(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kept: Flags) -> npt.NDArray[Any]:
-    """One variable: numbers, none of them NaN, or the codes of levels; dropped rows are struck off ``kept``."""
-    declared, drop = design.declared(name), design.on_missing == "drop"
-    if isinstance(declared, Bounded):
-        values = _numbers(array, name, is_text)
-        with np.errstate(invalid="ignore", over="ignore"):
-            suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
-        if suspect and declared.missing is not None:
-            values = np.where(np.isnan(values), declared.missing, values)
-        elif suspect:
-            gone = np.isnan(values)
-            _strike(gone, name, drop, kept)
-            values = np.where(gone, declared.middle, values)
-        return values
-    has_level = declared.missing if isinstance(declared, Bins) else declared.missing is not None
-    if has_level or not drop or declared.size == 1:
-        return encode_column(array, declared, name, is_text)
-    if isinstance(declared, Bins):
-        codes = encode_column(array, Bins(declared.edges, missing=True), name, is_text)
-        _strike(codes == declared.size, name, drop, kept)
-        return codes
-    # Nulls counted once as the first level and once as the last: where the two differ there was one.
-    ends = (Categories(declared.levels, declared.other, end) for end in (declared.levels[0], declared.levels[-1]))
-    codes, others = (encode_column(array, one, name, is_text) for one in ends)
-    _strike(codes != others, name, drop, kept)
-    return codes
-
-
-def _feature(array: pa.Array, declared: Feature, name: str, is_text: bool) -> npt.NDArray[Any]:
-    """One variable of rows to predict, none of them dropped."""
-    if not isinstance(declared, Bounded):
-        return encode_column(array, declared, name, is_text)
-    values = _numbers(array, name, is_text)
-    return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)
-
-
-def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
-    """Drops rows, or refuses them."""
-    if gone.any() and not drop:
-        raise DomainError(
-            f"column {name!r} holds nulls or NaN; declare what they count as, Bounded(low, high, missing=...), or "
-            'on_missing="drop" with an add-remove unit'
-        )
-    kept &= ~gone
-
-
-def _numbers(array: pa.Array, name: str, is_text: bool) -> Reals:
-    """A column of numbers as doubles, null as NaN."""
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if is_text:
-        words = pc.utf8_trim_whitespace(array)
-        array = pc.if_else(pc.is_in(pc.utf8_lower(words), value_set=pa.array(NULL_WORDS)), None, words)
-    kind = array.type
-    fits = is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    try:
-        numbers = array.cast(pa.float64(), safe=False) if fits else None
-    except pa.ArrowException:
-        numbers = None
-    if numbers is None:
-        bare = "text" if is_text else str(kind).partition("<")[0].partition("[")[0]
-        raise DomainError(f"column {name!r} is of type {bare} where numbers between declared bounds are wanted")
-    return numbers.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)

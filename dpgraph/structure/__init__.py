@@ -1,1 +1,1 @@
-"""What is public: the domain, the DAG, and tables over them."""
+"""Public structure: domains, networks, designs, and tables over them."""

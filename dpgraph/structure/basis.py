@@ -7,7 +7,7 @@ Three scalings of the same blocks, for a variable of K levels:
 
 * contrasts, integer: row r is (1, ..., 1, -r, 0, ..., 0) with r ones, r = 1 to K - 1. At K = 2 this is (1, -1), and the
   contrasts of binary tables are their Walsh sums, sum over records of (-1)^<A, x> (Zhang et al. 2016, section 3.2);
-* residuals, real: row r divided by sqrt(r (r + 1)), the orthonormal Helmert matrix (MATHS 3.3; the blocks of
+* residuals, real: row r divided by sqrt(r (r + 1)), the orthonormal Helmert matrix (proofs.md P5; the blocks of
   ResidualPlanner, Xiao et al. 2023);
 * fixed point: contrasts times whole numbers close to ``grid`` / sqrt(r (r + 1)), so that noise of one scale on a whole
   block is nearly orthonormal while every sum stays an exact integer.
@@ -17,18 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.network import Family, Network
 
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Spread = TypeVar("Spread", float, Reals)
 
 #: More blocks than this are refused before any memory is taken.
@@ -46,12 +45,11 @@ def block_slices(table: Family, block: Family) -> tuple[int | slice, ...]:
 
 
 def ordered(network: Network, names: Family) -> Family:
-    """The variables that have more than one level, in the domain's order: how blocks are keyed."""
-    position = {name: i for i, name in enumerate(network.domain.names)}
-    return tuple(sorted((name for name in names if network.domain.sizes[name] > 1), key=position.__getitem__))
+    """The variables that have more than one level, in the domain's order: the key of a block."""
+    return tuple(sorted((name for name in names if network.domain.sizes[name] > 1), key=network.position.__getitem__))
 
 
-@cache
+@lru_cache(maxsize=64)
 def coefficient_blocks(network: Network) -> tuple[Family, ...]:
     """The blocks that carry information: the downward closure of the families, without variables of one level.
 
@@ -74,9 +72,10 @@ def block_shape(network: Network, block: Family) -> tuple[int, ...]:
 
 
 def walsh_transform(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """sum over cells x of (-1)^<g, x> table[x], for every g, along axes of two levels; its own inverse up to 2^axes.
+    """The Walsh sums of a table of two-level variables: sum over cells x of (-1)^<g, x> table[x], for every g.
 
-    Fast: additions and subtractions only, one pass for each axis, exact on integers.
+    The coefficients of Zhang et al. 2016, section 3.2; its own inverse up to 2^axes. One pass of additions and
+    subtractions for each axis, exact on integers.
 
     >>> walsh_transform(np.array([[5, 1], [2, 3]]))
     array([[11,  3],
@@ -113,11 +112,10 @@ def table_of(network: Network, contrasts: Mapping[Family, Reals], table: Family,
         table: The variables, one axis each.
         batch: If given, every block has a leading axis of this length, and so has the result.
     """
-    position = {name: i for i, name in enumerate(network.domain.names)}
     lead: tuple[slice, ...] = () if batch is None else (slice(None),)
     values = np.zeros((() if batch is None else (batch,)) + network.shape(table))
     for block in subsets(table):
-        key = tuple(sorted(block, key=position.__getitem__))
+        key = tuple(sorted(block, key=network.position.__getitem__))
         if key in contrasts:
             axes = [len(lead) + key.index(name) for name in block]
             values[lead + block_slices(table, block)] = np.transpose(contrasts[key], [*range(len(lead)), *axes])
@@ -126,12 +124,11 @@ def table_of(network: Network, contrasts: Mapping[Family, Reals], table: Family,
 
 def contrast_blocks(network: Network, tables: Iterator[tuple[Family, Integers]]) -> dict[Family, Integers]:
     """The integer contrasts of every block of exact tables, keyed in the domain's order; the first holder is read."""
-    position = {name: i for i, name in enumerate(network.domain.names)}
     found: dict[Family, Integers] = {}
     for table, counts in tables:
         values = contrast_transform(counts)
         for block in subsets(table):
-            key = tuple(sorted(block, key=position.__getitem__))
+            key = tuple(sorted(block, key=network.position.__getitem__))
             if key not in found and all(network.domain.sizes[name] > 1 for name in block):
                 part = values[block_slices(table, block)]
                 found[key] = np.asarray(np.transpose(part, [block.index(name) for name in key]))
@@ -145,7 +142,7 @@ def residual_transform(values: Reals, *, forward: bool) -> Reals:
     return np.ascontiguousarray(values)
 
 
-@cache
+@lru_cache(maxsize=64)
 def residual_matrix(size: int) -> tuple[Reals, Reals]:
     """[1; U^T] and its inverse [1/K, U], with U the orthonormal Helmert contrasts, columns that sum to zero."""
     norms = np.sqrt(_squared_norms(size))
@@ -155,7 +152,7 @@ def residual_matrix(size: int) -> tuple[Reals, Reals]:
     return forward, inverse
 
 
-@cache
+@lru_cache(maxsize=64)
 def contrast_matrix(size: int) -> Integers:
     """[1; C]: a row of ones, then row r with r ones and -r after them."""
     matrix = np.tril(np.ones((size, size), np.int64), -1)
@@ -164,9 +161,9 @@ def contrast_matrix(size: int) -> Integers:
     return matrix
 
 
-@cache
+@lru_cache(maxsize=256)
 def contrast_norms(sizes: tuple[int, ...]) -> Reals:
-    """How much longer than its residual each contrast of a block is: the product of sqrt(r (r + 1)).
+    """The length of each contrast of a block relative to its residual: the product of sqrt(r (r + 1)).
 
     Args:
         sizes: The levels of the block's variables.
@@ -177,7 +174,7 @@ def contrast_norms(sizes: tuple[int, ...]) -> Reals:
     return norms
 
 
-@cache
+@lru_cache(maxsize=256)
 def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
     """The whole number each contrast of a block is multiplied by: ``grid`` / norm rounded, at least 1.
 
@@ -192,8 +189,8 @@ def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
 def cell_variance(network: Network, variances: Mapping[Family, Spread], table: Family) -> Spread:
     """The mean variance of one cell of a table rebuilt from noisy blocks.
 
-    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (MATHS 3.3). It is every
-    cell's variance where the residuals of a block have equal variances, else the mean over the cells.
+    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5). It is
+    every cell's variance where the residuals of a block have equal variances, else the mean over the cells.
 
     Args:
         network: Where the levels are declared.
@@ -210,7 +207,7 @@ def cell_variance(network: Network, variances: Mapping[Family, Spread], table: F
 
 
 def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, float]:
-    """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (MATHS 3.4).
+    """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (proofs.md P28).
 
     V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v.
     """
@@ -224,7 +221,7 @@ def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, fl
     return weights
 
 
-@cache
+@lru_cache(maxsize=256)
 def _squared_norms(size: int) -> Reals:
     """The squared length of each row of ``contrast_matrix``: K, then r (r + 1)."""
     rows = np.arange(size, dtype=float)

@@ -1,7 +1,7 @@
-"""The design of a linear regression: how a row becomes bounded columns, and which of their products are summed.
+"""The design of a linear regression: bounded columns made of each row, and the products of columns that are summed.
 
-Every column lies on a public grid of integers, so products and their sums are exact, and how far one row moves them has
-a closed form. Public: bounds and levels are declared, never read off rows.
+Every column lies on a public grid of integers, so products and their sums are exact, and their sensitivity has a closed
+form. Public: bounds and levels are declared, never read off rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
-from dpgraph.structure.domain import Bins, Categories, NetworkError
+from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import check_boolean, is_whole
+from dpgraph.privacy.descriptions import Block
+from dpgraph.privacy.records import Movement, PrivacyUnit, ReleaseError
+from dpgraph.structure.domain import Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.movement import largest_replacement, largest_squared_replacement
 
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
 
@@ -71,12 +72,12 @@ class Bounded:
 
     @property
     def middle(self) -> float:
-        """What is scaled to 0."""
+        """The value that is scaled to 0."""
         return self.low / 2 + self.high / 2
 
     @property
     def half(self) -> float:
-        """What is scaled to 1, measured from the middle."""
+        """Half the distance of the bounds, which is scaled to 1."""
         return self.high / 2 - self.low / 2
 
     def scaled(self, values: Reals) -> Reals:
@@ -97,7 +98,7 @@ Feature = Bounded | Categories | Bins
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a design: the variable it comes from and, of three or more levels, which one it indicates."""
+    """One column of a design: its variable and, for variables of three or more levels, the level it indicates."""
 
     kind: Kind
     variable: str
@@ -107,7 +108,7 @@ class Column:
 
 @dataclass(frozen=True)
 class LinearDesign:
-    """Features, target and their public bounds: what a private linear regression is about.
+    """Features, target and their public bounds, for a private linear regression.
 
     Columns, each between -1 and 1: the intercept, 1; a number, its bounds scaled to -1 and 1; two levels, -1 and 1;
     K > 2 levels, K - 1 indicators, 0 or 1, of all but the first; the target last. Released are the sums of products
@@ -120,15 +121,19 @@ class LinearDesign:
         target: The name of what is predicted.
         bounds: The target's bounds, ``Bounded`` or a pair.
         intercept: Whether there is one.
-        mean_weight: How finely the target's sum is released: its noise is that of a product of features over this, and
-            the others' grows a little. None is ``copies``; larger where few rows or a small epsilon would leave the
-            target's mean unknown, and predicting it would be better (``mechanisms.regression_allocation``).
-        on_missing: What a row with a null that has no declared meaning does: ``"error"`` refuses the table, ``"drop"``
-            leaves the row out, which needs an add-remove unit: the number of rows left is private.
+        mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
+            the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
+            few rows or a small epsilon would leave the target's mean unknown
+            (``mechanisms.additive.regression_allocation``).
+        on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
+            ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
+        strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for
+            every number and level, or ``on_missing="drop"``, and ``other`` for levels. What is no number counts as
+            missing.
 
     Raises:
-        NetworkError: If there is no feature, bounds are missing or wrong, the target is a feature, or there are more
-            than a thousand columns.
+        NetworkError: If there is no feature, bounds are missing or wrong, the target is a feature, there are more
+            than a thousand columns, or the design is strict and a row could be refused.
 
     >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100_000))
     >>> [column.name for column in design.columns]
@@ -143,6 +148,7 @@ class LinearDesign:
     intercept: bool = True
     on_missing: OnMissing = "error"
     mean_weight: int | None = None
+    strict: bool = False
 
     def __init__(
         self,
@@ -152,6 +158,7 @@ class LinearDesign:
         intercept: bool = True,
         on_missing: OnMissing = "error",
         mean_weight: int | None = None,
+        strict: bool = False,
     ) -> None:
         if not isinstance(features, Mapping) or not features:
             raise NetworkError("a regression needs at least one feature: a mapping from names to bounds or levels")
@@ -168,14 +175,24 @@ class LinearDesign:
             raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
         object.__setattr__(self, "on_missing", on_missing)
         object.__setattr__(self, "mean_weight", mean_weight)
+        object.__setattr__(self, "strict", strict)
+        self._check_strict()
         if len(self.columns) > MOST_COLUMNS:
             raise NetworkError(f"the design has {len(self.columns)} columns; at most {MOST_COLUMNS} are summed")
-        if mean_weight is not None:
-            whole = isinstance(mean_weight, int) and not isinstance(mean_weight, bool)
-            if not (whole and self.intercept and self.copies <= mean_weight <= MOST_WEIGHT):
+        if mean_weight is not None and not (self.intercept and is_whole(mean_weight, self.copies, MOST_WEIGHT)):
+            raise NetworkError(
+                f"mean_weight must be a whole number from {self.copies} to {MOST_WEIGHT}, with an intercept; "
+                f"got {mean_weight!r}"
+            )
+
+    def _check_strict(self) -> None:
+        """Refuses a strict design in which a row could be refused."""
+        check_boolean("strict", self.strict, error=NetworkError)
+        for name in (*self.features, self.target) if self.strict else ():
+            wanted = _undeclared(self.declared(name), self.on_missing == "drop")
+            if wanted:
                 raise NetworkError(
-                    f"mean_weight must be a whole number from {self.copies} to {MOST_WEIGHT}, with an intercept; "
-                    f"got {mean_weight!r}"
+                    f"{name!r} could refuse a row, and the design is strict: declare {' and '.join(wanted)}"
                 )
 
     @cached_property
@@ -200,10 +217,10 @@ class LinearDesign:
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The columns of each released product, i <= j."""
         size = len(self.columns)
-        return tuple((i, j) for i in range(size) for j in range(i, size) if self._unknown(i, j))
+        return tuple((i, j) for i in range(size) for j in range(i, size) if self._is_released(i, j))
 
-    def _unknown(self, i: int, j: int) -> bool:
-        """Whether the sum of a product is neither known nor another one's."""
+    def _is_released(self, i: int, j: int) -> bool:
+        """Whether the sum of a product is neither known nor equal to another one."""
         one, two = self.columns[i], self.columns[j]
         if i != j:
             return not (one.kind == two.kind == "level" and one.variable == two.variable)
@@ -216,11 +233,12 @@ class LinearDesign:
 
     def with_mean_weight(self, mean_weight: int | None) -> LinearDesign:
         """The same columns with another weight of the target's sum."""
-        return LinearDesign(self.features, self.target, self.bounds, self.intercept, self.on_missing, mean_weight)
+        settings = (self.intercept, self.on_missing, mean_weight, self.strict)
+        return LinearDesign(self.features, self.target, self.bounds, *settings)
 
     @property
     def copies(self) -> int:
-        """How often the target counts: 2 from ``MANY_COLUMNS`` on, as if its column stood there twice, else 1.
+        """How many times the target's column counts: 2 from ``MANY_COLUMNS`` columns on, else 1.
 
         Products with the target are then released doubled and its square threefold, as the two columns' sums would let
         one average: their noise is a half and a third of the others'. One row moves all of it little further, and least
@@ -235,22 +253,22 @@ class LinearDesign:
         last, c = len(self.columns) - 1, self.copies
         weights = [c * (c + 1) // 2 if i == last else c if j == last else 1 for i, j in self.pairs]
         if self.intercept:
-            weights[self.pairs.index((0, last))] += self._extra
+            weights[self.pairs.index((0, last))] += self._extra_mean_weight
         return tuple(weights)
 
     @property
-    def _extra(self) -> int:
-        """What the target's sum is multiplied by beyond ``copies``."""
+    def _extra_mean_weight(self) -> int:
+        """The weight of the target's sum beyond ``copies``."""
         return 0 if self.mean_weight is None else self.mean_weight - self.copies
 
     @property
     def steps(self) -> tuple[float, ...]:
-        """What one unit of each released integer stands for, in products of columns at their bounds."""
+        """The value of one unit of each released integer, in products of columns at their bounds."""
         return tuple(1.0 / (RESOLUTION**2 * weight) for weight in self.weights)
 
     @property
     def weight(self) -> int:
-        """What each row adds to the released number of rows where n is private: as much as to a product."""
+        """What each row adds to the released number of rows where n is private."""
         return RESOLUTION**2
 
     @property
@@ -282,7 +300,7 @@ class LinearDesign:
                 'on_missing="drop" makes the number of rows depend on their values; use an add-remove unit, or '
                 "declare missing=... for each feature"
             )
-        return unit.rows_per_person * math.floor(self._movement(unit) * RESOLUTION**2)
+        return unit.rows_per_person * math.floor(self._row_l1(unit) * RESOLUTION**2)
 
     def squared_sensitivity(self, unit: PrivacyUnit) -> int:
         """The largest squared L2 distance, in squared steps, that one person's rows move what is released.
@@ -291,38 +309,62 @@ class LinearDesign:
             ReleaseError: As ``sensitivity``.
         """
         self.sensitivity(unit)
-        # A product times c has c^2 times the square, as if the target stood there c^2 times; its own square has less.
-        intercept, numbers, signs, groups = self._counts
-        added = sum(weight**2 for weight in self._added)
+        # A product times c has c^2 times the square, as if there were c^2 target columns; its own square has less.
+        intercept, numbers, signs, groups = self._column_counts
+        added = sum(weight**2 for weight in self._added_row_weights)
         squared = (intercept, numbers - 1 + self.copies**2, signs, groups)
         # The target's sum moves by at most 2; where it is weighted more, its square is added as that of a new number.
-        more = 4 * ((self.copies + self._extra) ** 2 - self.copies**2)
-        one = largest_squared_replacement(*squared) + more if unit.n_is_public else added
-        return unit.rows_per_person**2 * one * RESOLUTION**4
+        target_l2_squared = 4 * ((self.copies + self._extra_mean_weight) ** 2 - self.copies**2)
+        replaced = largest_squared_replacement(*squared) + target_l2_squared
+        row_l2_squared = replaced if unit.n_is_public else added
+        return unit.rows_per_person**2 * row_l2_squared * RESOLUTION**4
+
+    def movement(self, unit: PrivacyUnit) -> Movement:
+        """How far one person's rows move what is released, in steps; no total of it is fixed.
+
+        Raises:
+            ReleaseError: As ``sensitivity``.
+        """
+        l1 = self.sensitivity(unit)
+        return Movement(l1, min(self.squared_sensitivity(unit), l1**2))
+
+    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
+        """One block: all that is released.
+
+        Raises:
+            ReleaseError: As ``sensitivity``.
+        """
+        names = self.released_names(unit)
+        return (Block(names, (len(names),), self.movement(unit)),)
+
+    def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What one row adds to each released integer where n is public, at least and at most, Python integers."""
+        most = np.array([RESOLUTION**2 * weight for weight in self.weights], object)
+        return -most, most
 
     @property
-    def _counts(self) -> tuple[int, int, int, int]:
+    def _column_counts(self) -> tuple[int, int, int, int]:
         """How many columns are intercepts, numbers (with the target once) and signs, and variables of more levels."""
         kinds = [column.kind for column in self.columns]
         groups = len({column.variable for column in self.columns if column.kind == "level"})
         return kinds.count("intercept"), kinds.count("number") + 1, kinds.count("sign"), groups
 
     @property
-    def _added(self) -> list[int]:
-        """The weight of every released number that one added row can move at once, n among them."""
-        intercept, numbers, signs, groups = self._counts
+    def _added_row_weights(self) -> list[int]:
+        """The weights of all released numbers that one added row can move at once, n included."""
+        intercept, numbers, signs, groups = self._column_counts
         features, c = intercept + numbers - 1 + signs + groups, self.copies
         squares = numbers - 1 + (0 if intercept else groups)
-        mean = [c + self._extra] if intercept else []
+        mean = [c + self._extra_mean_weight] if intercept else []
         with_target = [c] * (features - intercept) + mean
         return [1] * (features * (features - 1) // 2 + squares + 1) + with_target + [c * (c + 1) // 2]
 
-    def _movement(self, unit: PrivacyUnit) -> Fraction:
-        """The largest L1 distance one row moves, in products of columns at their bounds; added, each moves by one."""
-        intercept, numbers, signs, groups = self._counts
+    def _row_l1(self, unit: PrivacyUnit) -> Fraction:
+        """The largest L1 distance by which one row moves what is released, in products of columns at their bounds."""
+        intercept, numbers, signs, groups = self._column_counts
         if unit.n_is_public:
-            return largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra)
-        return Fraction(sum(self._added))
+            return largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra_mean_weight)
+        return Fraction(sum(self._added_row_weights))
 
     def matrix(self, values: Reals, n: float) -> Reals:
         """The symmetric matrix of sums of products, shape (columns, columns), known entries filled in.
@@ -341,6 +383,15 @@ class LinearDesign:
             elif column.kind == "level" and self.intercept:
                 made[i, i] = made[0, i]
         return made
+
+
+def _undeclared(declared: Feature, drop: bool) -> list[str]:
+    """What a declaration lacks so that no row can be refused, where rows with nulls may be dropped."""
+    if isinstance(declared, Bounded):
+        return [] if drop or declared.missing is not None else ["missing=... a number"]
+    lacking = undeclared_actions(declared)
+    dropped = drop and declared.size > 1  # a single level cannot be told from a null
+    return [action for action in lacking if not (dropped and action.startswith("missing"))]
 
 
 def _feature(name: Any, value: Any) -> Feature:

@@ -1,4 +1,4 @@
-"""What values a variable may take: declared in public, never learned from private rows."""
+"""The values that variables may take: declared in public, never learned from private rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool
@@ -22,7 +23,7 @@ class NetworkError(DomainError):
 
 
 class DomainWarning(UserWarning):
-    """A domain was read off rows, which is right for public rows only."""
+    """A domain was inferred from rows, which is safe for public rows only."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ class Categories:
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
         self._check()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Categories):
+            return NotImplemented
+        # To Python 1 and True are equal; to a table they are not, and a row may be at different levels of the two.
+        mine, theirs = ((one.kind, one.levels, one.other, one.missing) for one in (self, other))
+        return mine == theirs
 
     def _check(self) -> None:
         if not self.levels:
@@ -113,8 +121,7 @@ class Bins:
             raise NetworkError(f"bins need at least two edges; got {len(numbers)}")
         if any(not math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):  # type: ignore[operator]
             raise NetworkError(f"bin edges must be finite and increase; got {numbers!r}")
-        if not isinstance(missing, bool):
-            raise NetworkError(f"missing must be true or false for bins; got {missing!r}")
+        check_boolean("missing", missing, error=NetworkError)
         object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "missing", missing)
 
@@ -135,7 +142,7 @@ class Bins:
         """The position of one public value, a bin's name or a number, or None if it is neither."""
         if isinstance(value, str):
             return self.levels.index(value) if value in self.levels else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        if not is_number(value) or math.isnan(value):
             return None
         return sum(value >= edge for edge in self.edges[1:-1])
 
@@ -147,22 +154,50 @@ Variable = Categories | Bins
 class Domain:
     """The variables and their levels, in order.
 
+    Args:
+        variables: What is declared of each.
+        strict: Whether every value and every null has a level, so that no row can refuse a table: whether a table is
+            refused is one bit about its rows, which no budget is charged for.
+
+    Raises:
+        NetworkError: If it is strict and a variable lacks ``other`` or ``missing``.
+
     >>> domain = Domain.of({"sex": ["F", "M"], "age": Bins([17, 25, 50, 90])})
     >>> domain.names, dict(domain.sizes)
     (('sex', 'age'), {'sex': 2, 'age': 3})
     """
 
     variables: FrozenMap[str, Variable]
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        check_boolean("strict", self.strict, error=NetworkError)
+        for name, variable in self.variables.items() if self.strict else ():
+            wanted = undeclared_actions(variable)
+            if wanted:
+                raise NetworkError(
+                    f"variable {name!r} could refuse a row, and the domain is strict: declare {' and '.join(wanted)}"
+                )
 
     @classmethod
-    def of(cls, variables: Mapping[str, Variable | Iterable[Level]] | Domain) -> Domain:
+    def of(cls, variables: Mapping[str, Variable | Iterable[Level]] | Domain, *, strict: bool = False) -> Domain:
         """Reads a mapping from name to levels, ``Categories`` or ``Bins``.
+
+        Args:
+            variables: The mapping, or a domain, which stays strict if it is.
+            strict: Accepts only declarations under which no row can refuse a table: ``Categories`` with ``other`` and
+                ``missing``, ``Bins`` with ``missing``. What is no number counts as missing in bins. A column that is
+                not there, or has a type that holds none of the declared values, is still refused: that is the table's
+                schema, which is public. Columns of CSV files and of Python objects have no type.
 
         Raises:
             NetworkError: Naming the variable whose declaration is not valid.
+
+        >>> Domain.of({"sex": Categories(["F", "M", "?"], other="?", missing="?")}, strict=True)
+        Domain(sex: 3, strict)
         """
         if isinstance(variables, Domain):
-            return variables
+            return variables if variables.strict or not strict else cls(variables.variables, strict)
         if not isinstance(variables, Mapping):
             raise NetworkError(f"a domain is a mapping from names to levels; got {type(variables).__name__}")
         declared: dict[str, Variable] = {}
@@ -175,7 +210,7 @@ class Domain:
                 raise NetworkError(f"variable {name!r}: {error}") from None
         if not declared:
             raise NetworkError("the domain is empty; declare at least one variable")
-        return cls(FrozenMap(declared))
+        return cls(FrozenMap(declared), strict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,10 +247,19 @@ class Domain:
 
     def restrict(self, names: Iterable[str]) -> Domain:
         """The domain of some of the variables, in the order asked for."""
-        return Domain(FrozenMap((name, self[name]) for name in names))
+        return Domain(FrozenMap((name, self[name]) for name in names), self.strict)
 
     def __repr__(self) -> str:
-        return f"Domain({', '.join(f'{name}: {size}' for name, size in self.sizes.items())})"
+        sizes = [f"{name}: {size}" for name, size in self.sizes.items()]
+        return f"Domain({', '.join([*sizes, 'strict'] if self.strict else sizes)})"
+
+
+def undeclared_actions(variable: Variable) -> list[str]:
+    """What a declaration lacks so that no value and no null can be refused."""
+    if isinstance(variable, Bins):
+        return [] if variable.missing else ["missing=True"]
+    actions = {"other": variable.other, "missing": variable.missing}
+    return [f"{action}=... one of the levels" for action, level in actions.items() if level is None]
 
 
 def level_kind(level: object) -> str:

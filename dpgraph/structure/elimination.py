@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.structure.network import Family, Network
 
-Integers = npt.NDArray[np.int64]
 Factor = tuple[Family, Integers]
 
 
@@ -29,7 +28,7 @@ def moral_graph(network: Network) -> dict[str, set[str]]:
     return neighbours
 
 
-@cache
+@lru_cache(maxsize=64)
 def elimination_order(network: Network) -> tuple[Family, int]:
     """An order that adds few edges (min-fill, ties by degree and then by the domain's order), and its width.
 
@@ -40,11 +39,10 @@ def elimination_order(network: Network) -> tuple[Family, int]:
     (('a', 'b', 'c'), 1)
     """
     neighbours, order, width = moral_graph(network), [], 0
-    position = {name: i for i, name in enumerate(network.domain.names)}
 
     def rank(name: str) -> tuple[int, int, int]:
         mine = neighbours[name]
-        return sum(len(mine - neighbours[other]) - 1 for other in mine), len(mine), position[name]
+        return sum(len(mine - neighbours[other]) - 1 for other in mine), len(mine), network.position[name]
 
     ranks = {name: rank(name) for name in neighbours}
     while ranks:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole, is_number, is_whole
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.domain import DomainError, Level
 from dpgraph.structure.priors import (
@@ -38,14 +39,13 @@ __all__ = [
     "check_prior",
 ]
 
-Reals = npt.NDArray[np.float64]
 
 #: The most categories or trials, and the most whole numbers between bounds.
 MOST_POINTS = 1 << 20
 
 
 class ExponentialFamily(Protocol):
-    """What sufficient statistics, releases and inference ask of a family."""
+    """The interface of an exponential family."""
 
     @property
     def bounded(self) -> bool:
@@ -92,8 +92,7 @@ class Binomial:
     parameters: ClassVar[tuple[str, ...]] = ("p",)
 
     def __post_init__(self) -> None:
-        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or not 1 <= self.trials <= MOST_POINTS:
-            raise DomainError(f"trials must be a whole number from 1 to {MOST_POINTS}; got {self.trials!r}")
+        check_whole("trials", self.trials, most=MOST_POINTS, error=DomainError)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -125,7 +124,7 @@ class Multinomial:
     discrete: ClassVar[bool] = True
 
     def __init__(self, levels: int | Sequence[Level]) -> None:
-        if isinstance(levels, int) and not isinstance(levels, bool):
+        if is_whole(levels):
             levels = tuple(range(min(levels, MOST_POINTS + 1)))
         if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise DomainError(f"levels must be a number of categories or their names; got {levels!r}")
@@ -192,7 +191,7 @@ class Gamma:
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
 
     def __post_init__(self) -> None:
-        if isinstance(self.shape, bool) or not isinstance(self.shape, int | float) or not 0 < self.shape < math.inf:
+        if not is_number(self.shape) or not 0 < self.shape < math.inf:
             raise DomainError(f"shape must be a finite number above 0; got {self.shape!r}")
 
     def statistic(self, x: Reals) -> Reals:
@@ -239,7 +238,7 @@ class Normal:
 
     def __post_init__(self) -> None:
         known = self.variance
-        if known is not None and (isinstance(known, bool) or not 0 < known < math.inf):
+        if known is not None and (not is_number(known) or not 0 < known < math.inf):
             raise DomainError(f"variance must be a finite number above 0, or left out; got {known!r}")
 
     @property
@@ -276,7 +275,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class Natural:
-    """A family of one's own, in its natural parameters: p(x) = h(x) exp(eta . t(x) - A(eta)).
+    """A user-defined family in its natural parameters: p(x) = h(x) exp(eta . t(x) - A(eta)).
 
     Args:
         names: Names of the statistics, which are those of the parameters eta too.
@@ -329,14 +328,14 @@ class Natural:
         return np.asarray(self.t(x), float)
 
     def prior(self, statistics: Sequence[float], records: float) -> NaturalPrior:
-        """The conjugate prior that weighs like so many records whose statistics sum to these."""
+        """The conjugate prior equivalent to this many records whose statistics have these sums."""
         if len(statistics) != len(self.names):
             raise ReleaseError(f"statistics of the prior must be {len(self.names)} numbers; got {len(statistics)}")
         return NaturalPrior(tuple(float(one) for one in statistics), records)
 
 
 def check_prior(family: ExponentialFamily, prior: Prior) -> None:
-    """Refuses a prior of another family.
+    """Refuses a prior that belongs to another family.
 
     Raises:
         ReleaseError: If the prior is not what ``family.prior(...)`` makes.

@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.errors import ReleaseError
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -54,6 +57,17 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other) and np.asarray(one).dtype.kind == np.asarray(other).dtype.kind  # type: ignore[arg-type]
     return one == other
+
+
+def frozen_integers(values: npt.ArrayLike, what: str) -> Integers:
+    """A read-only copy of whole numbers.
+
+    Raises:
+        ReleaseError: If one is not: a float, or true and false, which numpy would read as 1 and 0.
+    """
+    if np.asarray(values).dtype.kind not in "iu":
+        raise ReleaseError(f"{what} must be whole numbers; got an array of {np.asarray(values).dtype}")
+    return frozen_array(values, np.int64)
 
 
 def frozen_array(values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:

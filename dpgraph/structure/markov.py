@@ -1,4 +1,4 @@
-"""What a private Gibbs sampler of a hidden Markov model published: every sweep of it."""
+"""The published sweeps of a private Gibbs sampler of a hidden Markov model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Integers, Reals
 
 
 def check_markov_network(network: Network, chain: str, time: str) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def check_markov_network(network: Network, chain: str, time: str) -> tuple[str, 
 def checked_laws(
     network: Network, fields: tuple[str, ...], transition: Reals, emissions: Mapping[str, Reals], states: Integers
 ) -> FrozenMap[str, Reals]:
-    """The emissions, frozen, if every field has its own, states exist, and probabilities are probabilities.
+    """The emissions, frozen, after checking shapes, probabilities and states.
 
     Args:
         network: Of the model.
@@ -73,7 +73,7 @@ def transition_counts(states: Integers, size: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class MarkovSweeps:
-    """The states, emissions and transitions of every sweep; labels mean the same from one sweep to the next, mostly.
+    """The states, emissions and transitions of every sweep; state labels may switch between sweeps.
 
     Attributes:
         network: As ``hmm_network``.
@@ -110,7 +110,7 @@ class MarkovSweeps:
 
     @property
     def sweeps(self) -> int:
-        """How many sweeps there are, the last one last."""
+        """The number of sweeps, in the order they were made."""
         return self.transition.shape[0]
 
     @property

@@ -2,18 +2,17 @@
 
 Merging two tables into one doubles the budget of each but sums more noisy cells into every margin. With Laplace noise
 and optimal budgets the total squared error is 2 (sum_m W_m^(1/3))^3 / epsilon^2, where W_m is the cells of table m
-times the families read from it (MATHS 3.4, 3.5), so a merge pays exactly when it lowers sum_m W_m^(1/3).
+times the families read from it (proofs.md P2), so a merge pays exactly when it lowers sum_m W_m^(1/3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import Family, Network
 
 
 def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
@@ -39,10 +38,12 @@ def weights(network: Network, tables: Sequence[Family]) -> list[int]:
     return [network.cells(table) * max(1, served[table]) for table in tables]
 
 
-def merged_families(network: Network) -> tuple[Family, ...]:
-    """Greedily merges the pair of tables that lowers the total error most, until none does.
+@lru_cache(maxsize=64)
+def measured_families(network: Network) -> tuple[Family, ...]:
+    """The maximal families, small ones merged where that lowers the noise: what is counted, and measured by default.
 
-    A merged table has its variables in the domain's order. The result depends on nothing but public structure.
+    Greedily merges the pair of tables that lowers the total error most, until none does. A merged table has its
+    variables in the domain's order. The result depends on nothing but public structure.
     """
     names = network.domain.names
     log_size = np.log([network.domain.sizes[name] for name in names])

@@ -8,18 +8,22 @@ sensitivity is the largest over all rows, not a bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.privacy.descriptions import Block, Name, noisy_value
+from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
-from dpgraph.structure.frozen import frozen_array
+from dpgraph.structure.frozen import frozen_array, frozen_integers
+from dpgraph.structure.tables import check_fixed_total, check_rows
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -171,6 +175,37 @@ class MomentDescription:
         along = (rows @ sign for sign in signs)
         return unit.rows_per_person * max(int(one.max() - one.min()) for one in along)
 
+    def movement(self, unit: PrivacyUnit) -> Movement:
+        """How far one person's rows move what is released, in steps.
+
+        Categories move as the cells of a table do. For other families the squared L2 distance is exact under
+        add-remove, and under replace bounded by the sum of the squared ranges of the statistics.
+        """
+        l1, people = self.sensitivity(unit), unit.rows_per_person
+        if self.partitions:
+            moved = l1 // people
+            return Movement(l1, moved * people**2, moved if people == 1 else None, fixed_total=unit.n_is_public)
+        rows = self._rows(unit)
+        if not unit.n_is_public:
+            reach, square = np.abs(rows).max(axis=0), int((rows**2).sum(axis=1).max())
+        else:
+            reach = rows.max(axis=0) - rows.min(axis=0)
+            square = int((reach**2).sum())
+        square = min(square * people**2, l1**2)
+        return Movement(l1, square, l1 if people == 1 and reach.max() <= 1 else None)
+
+    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
+        """One block: all that is released."""
+        names = self.released_names(unit)
+        return (Block(names, (len(names),), self.movement(unit)),)
+
+    def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What one record adds to each released integer where n is public, at least and at most, Python integers."""
+        if self.partitions:
+            return np.zeros(len(self.names), object), np.ones(len(self.names), object)
+        low, high = (edge.astype(object) for edge in (self.contributions.min(axis=0), self.contributions.max(axis=0)))
+        return np.minimum(low, 0), np.maximum(high, 0)
+
     def _rows(self, unit: PrivacyUnit) -> Integers:
         """Everything that one record can contribute to what is released."""
         rows = self.contributions
@@ -195,6 +230,9 @@ class NoisyMoments:
         law: The noise of every sum: one independent draw each, unless it is sum-zero.
         n: The exact number of records where it is public, else None; ``names`` then ends in n or the failures, unless
             the statistics sum to n.
+
+    Raises:
+        ReleaseError: If the sums or n are no whole numbers, or noise that sums to zero leaves another total than n.
     """
 
     description: MomentDescription | LinearDesign
@@ -203,9 +241,11 @@ class NoisyMoments:
     n: int | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sums", frozen_array(self.sums, np.int64))
+        check_rows(self.n)
+        object.__setattr__(self, "sums", frozen_integers(self.sums, "sums"))
         if self.sums.shape != (len(self.names),):
             raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
+        check_fixed_total(", ".join(self.names), self.sums, self.law, self.n)
 
     @property
     def of_family(self) -> MomentDescription:
@@ -238,3 +278,17 @@ class NoisyMoments:
     def scales(self) -> Reals:
         """The noise scale of each statistic in its own units."""
         return self.law.scale * self.steps
+
+
+@noisy_value.register(MomentDescription)
+@noisy_value.register(LinearDesign)
+def _noisy_moments(
+    description: MomentDescription | LinearDesign,
+    values: Mapping[Name, Integers],
+    laws: Mapping[Name, NoiseLaw],
+    n: int | None,
+    unit: PrivacyUnit,
+) -> NoisyMoments:
+    """The one block of sums, of a family or of a regression."""
+    ((name, sums),) = values.items()
+    return NoisyMoments(description, sums, laws[name], n)

@@ -1,4 +1,4 @@
-"""How far one replaced row moves the products of a design's columns: exact, in L1 and in squared L2.
+"""Sensitivity of a regression's products to one replaced row, in L1 and squared L2.
 
 Columns are counted by kind: intercept, numbers between -1 and 1 (the target is one), signs -1 or 1, and groups, the
 variables of more levels, each of which has at most one indicator at 1. Products are counted once, i <= j; the squares
@@ -12,12 +12,12 @@ Every entry attains that at once at the rows z = 1 and z' = u.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 
-@cache
+@lru_cache(maxsize=256)
 def largest_replacement(
     intercept: int, numbers: int, signs: int, groups: int, target: int = 0, extra: int = 0
 ) -> Fraction:
@@ -108,7 +108,7 @@ def _stationary(
     return tuple((right[k] - 2 * total) / 2 if p is None else p for k, p in enumerate(chosen))
 
 
-@cache
+@lru_cache(maxsize=256)
 def largest_squared_replacement(intercept: int, numbers: int, signs: int, groups: int) -> int:
     """The squared diameter in L2 of a row's products.
 

@@ -9,6 +9,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from dpgraph.privacy.descriptions import Block, partition_movement
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 from dpgraph.structure.frozen import FrozenMap
 
@@ -115,12 +117,15 @@ class Network:
         chosen = {family for _, family in kept}
         return tuple(family for family in self.families if family in chosen)
 
-    @cached_property
-    def measured_families(self) -> tuple[Family, ...]:
-        """The maximal families with small ones merged where that lowers the noise; see ``structure.merging``."""
-        from dpgraph.structure.merging import merged_families
+    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
+        """The tables of the maximal families, from which every family's counts can be read, and how each moves.
 
-        return merged_families(self)
+        Mechanisms may measure other tables instead: see ``structure.merging.measured_families``.
+        """
+        return tuple(
+            Block(family, self.shape(family), partition_movement(self.cells(family), unit))
+            for family in self.maximal_families
+        )
 
     def downward_closure(self) -> tuple[Family, ...]:
         """Every subset of a family, the empty one included, by size and then by the domain's order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.records import ReleaseError
 
 
@@ -14,7 +15,7 @@ def _check(prior: object, free: tuple[str, ...] = ()) -> None:
         value = getattr(prior, one.name)
         values = value if isinstance(value, tuple) else (value,)
         for number in values:
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            if not is_number(number) or not math.isfinite(number):
                 raise ReleaseError(f"{one.name} of the prior must be finite; got {value!r}")
             if one.name not in free and number <= 0:
                 raise ReleaseError(f"{one.name} of the prior must be above 0; got {value!r}")
@@ -22,7 +23,7 @@ def _check(prior: object, free: tuple[str, ...] = ()) -> None:
 
 @dataclass(frozen=True)
 class BetaPrior:
-    """Of a probability: density proportional to p^(alpha - 1) (1 - p)^(beta - 1)."""
+    """The prior of a probability: density proportional to p^(alpha - 1) (1 - p)^(beta - 1)."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -33,7 +34,7 @@ class BetaPrior:
 
 @dataclass(frozen=True)
 class DirichletPrior:
-    """Of the probabilities of categories: density proportional to prod_k p_k^(concentration_k - 1)."""
+    """The prior of the probabilities of categories: density proportional to prod_k p_k^(concentration_k - 1)."""
 
     concentration: tuple[float, ...]
 
@@ -43,7 +44,7 @@ class DirichletPrior:
 
 @dataclass(frozen=True)
 class GammaPrior:
-    """Of a rate: density proportional to r^(shape - 1) exp(-rate r); its mean is shape / rate."""
+    """The prior of a rate: density proportional to r^(shape - 1) exp(-rate r); its mean is shape / rate."""
 
     shape: float
     rate: float
@@ -54,7 +55,7 @@ class GammaPrior:
 
 @dataclass(frozen=True)
 class NormalPrior:
-    """Of a mean whose data have a known variance: normal with this mean and variance."""
+    """The prior of a mean, for data of known variance: normal with this mean and variance."""
 
     mean: float
     variance: float
@@ -65,9 +66,9 @@ class NormalPrior:
 
 @dataclass(frozen=True)
 class NormalInverseGammaPrior:
-    """Of a mean and a variance: 1/variance is Gamma(shape, rate), and the mean is normal about ``mean``.
+    """The prior of a mean and a variance: 1/variance is Gamma(shape, rate), and the mean is normal about ``mean``.
 
-    Its variance is the data's divided by ``records``, so the prior weighs as many records.
+    The mean's variance is that of the data divided by ``records``, so the prior is worth as many records.
     """
 
     mean: float
@@ -81,9 +82,10 @@ class NormalInverseGammaPrior:
 
 @dataclass(frozen=True)
 class NaturalPrior:
-    """Of natural parameters: density proportional to exp(statistics . eta - records A(eta)) (Diaconis, Ylvisaker 1979).
+    """The prior of natural parameters: density proportional to exp(statistics . eta - records A(eta)).
 
-    The prior weighs as many imagined records as ``records``, whose statistics sum to ``statistics``.
+    It is worth as many imagined records as ``records``, whose statistics sum to ``statistics`` (Diaconis and Ylvisaker
+    1979).
     """
 
     statistics: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Weights of a linear regression drawn from a posterior, and their meaning in the units of the rows: public values."""
+"""Weights of a linear regression drawn from a posterior, and coefficients in the units of the rows: public values."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 
-Reals = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class SampledWeights:
-    """Draws of the weights w: the scaled target is predicted by the design's other columns times w.
+    """Draws of the weights w of a linear regression, which predicts the scaled target by the design's other columns.
 
     Attributes:
         design: The design; its columns are between -1 and 1.
         weights: Shape (draws, columns - 1), in the order of the columns; every row has
-            ||w|| <= radius / sqrt(largest_row(design)), so no prediction leaves [-radius, radius].
+            ||w|| <= radius / sqrt(largest_squared_norm(design)), so no prediction leaves [-radius, radius].
         radius: The declared bound on predictions, where the target is between -1 and 1.
-        precision: The prior precision of sqrt(largest_row(design)) w.
+        precision: The prior precision of sqrt(largest_squared_norm(design)) w.
 
     Raises:
         ReleaseError: If the parts do not fit.
@@ -43,7 +41,7 @@ class SampledWeights:
         object.__setattr__(self, "weights", weights)
         if weights.ndim != 2 or not len(weights) or weights.shape[1] != len(self.design.columns) - 1:
             raise ReleaseError(f"weights must have shape (draws, {len(self.design.columns) - 1}); got {weights.shape}")
-        largest = self.radius / math.sqrt(largest_row(self.design))
+        largest = self.radius / math.sqrt(largest_squared_norm(self.design))
         if not (np.linalg.norm(weights, axis=1) <= largest * (1 + 1e-9)).all():
             raise ReleaseError(f"weights must be finite and of a norm up to {largest:g}")
 
@@ -52,12 +50,12 @@ class SampledWeights:
         return original_coefficients(self.design, self.weights)
 
 
-def largest_row(design: LinearDesign) -> int:
+def largest_squared_norm(design: LinearDesign) -> int:
     """The largest squared norm of a row's columns without the target: exact, and attained.
 
     The intercept, a number and a two-level variable can each add 1; of the indicators of one variable at most one is 1.
 
-    >>> largest_row(LinearDesign({"age": (18, 90), "city": ["a", "b", "c"]}, "income", (0, 9)))
+    >>> largest_squared_norm(LinearDesign({"age": (18, 90), "city": ["a", "b", "c"]}, "income", (0, 9)))
     3
     """
     columns = design.columns[:-1]

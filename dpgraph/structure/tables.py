@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import NoiseLaw, Provenance, SumZeroLaplace
+from dpgraph.privacy.descriptions import noisy_value
+from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError
 from dpgraph.structure.basis import (
     block_shape,
     cell_variance,
@@ -21,7 +22,7 @@ from dpgraph.structure.basis import (
     table_of,
 )
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.frozen import FrozenMap, frozen_array, frozen_integers
 from dpgraph.structure.network import Family, Network
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class NoisyCounts:
     """What an additive mechanism released: integer tables and the exact noise law of each.
 
     ``n`` is the exact number of rows where the neighbour relation makes it public, else None.
+
+    Raises:
+        NetworkError: If a table or a law is missing or of the wrong shape.
+        ReleaseError: If counts or n are no whole numbers, or a table whose noise sums to zero does not sum to n.
     """
 
     network: Network
@@ -91,10 +96,18 @@ class NoisyCounts:
     n: int | None
 
     def __post_init__(self) -> None:
+        check_rows(self.n)
         object.__setattr__(self, "tables", _checked(self.network, self.tables, np.int64))
         if set(self.laws) != set(self.tables):
             raise NetworkError("every noisy table needs its noise law, and no other")
         object.__setattr__(self, "laws", FrozenMap((key, self.laws[key]) for key in self.tables))
+        for key, table in self.tables.items():
+            check_fixed_total(", ".join(key), table, self.laws[key], self.n)
+
+    @property
+    def description(self) -> Network:
+        """What was measured: the network."""
+        return self.network
 
     def variance(self, table: Family) -> float:
         """The noise variance of one cell."""
@@ -108,6 +121,18 @@ class NoisyCounts:
         cut = FrozenMap((key, np.clip(table, 0, self.n).astype(float)) for key, table in self.tables.items())
         guess = float(np.mean([table.sum() for table in self.tables.values()])) if self.n is None else float(self.n)
         return Tables(self.network, cut, max(0.0, guess))
+
+
+@noisy_value.register
+def _noisy_counts(
+    description: Network,
+    values: Mapping[Family, Integers],
+    laws: Mapping[Family, NoiseLaw],
+    n: int | None,
+    unit: PrivacyUnit,
+) -> NoisyCounts:
+    """Noisy tables of a network, whichever were measured."""
+    return NoisyCounts(description, FrozenMap(values), FrozenMap(laws), n)
 
 
 @dataclass(frozen=True)
@@ -130,6 +155,7 @@ class NoisyCoefficients:
 
     Raises:
         NetworkError: If a block is missing, unknown or of the wrong shape, has no law, or a setting is out of range.
+        ReleaseError: If a coefficient or n is no whole number.
     """
 
     network: Network
@@ -141,21 +167,27 @@ class NoisyCoefficients:
     pseudo_records: int = 0
 
     def __post_init__(self) -> None:
+        check_rows(self.n)
         wanted = coefficient_blocks(self.network)
         if set(self.blocks) | ({()} if self.n is not None else set()) != set(wanted):
             raise NetworkError("the blocks are not those of the network's downward closure")
-        if set(self.laws) != set(self.blocks) or any(isinstance(law, SumZeroLaplace) for law in self.laws.values()):
+        if set(self.laws) != set(self.blocks) or any(law.sums_to_zero for law in self.laws.values()):
             raise NetworkError("every block needs its noise law, independent in every coordinate, and no other")
         if not (1 <= self.grid <= 1 << 32 and 1 <= self.step <= 1 << 32 and 0 <= self.pseudo_records <= MOST_RECORDS):
             raise NetworkError("grid and step are at least 1, pseudo_records at least 0, and none is absurdly large")
         frozen: dict[Family, Integers] = {}
         for block in wanted:
             if block in self.blocks:
-                frozen[block] = frozen_array(self.blocks[block], np.int64)
+                frozen[block] = frozen_integers(self.blocks[block], f"the block of {', '.join(block)}")
                 if frozen[block].shape != block_shape(self.network, block):
                     raise NetworkError(f"the block of {', '.join(block)} has the wrong shape {frozen[block].shape}")
         object.__setattr__(self, "blocks", FrozenMap(frozen))
         object.__setattr__(self, "laws", FrozenMap((block, self.laws[block]) for block in frozen))
+
+    @property
+    def description(self) -> Network:
+        """What was measured: the network."""
+        return self.network
 
     def contrasts(self) -> dict[Family, Reals]:
         """Unbiased estimates of every block's contrasts; that of () is the number of rows, pseudo-records included."""
@@ -251,5 +283,26 @@ def _checked(network: Network, tables: Mapping[Family, Any], dtype: Any) -> Froz
     for key, table in tables.items():
         if np.shape(table) != network.shape(key):
             raise NetworkError(f"the table of {', '.join(key)} has shape {np.shape(table)}, not {network.shape(key)}")
-        frozen[key] = frozen_array(table, dtype)
+        name = f"the table of {', '.join(key)}"
+        frozen[key] = frozen_integers(table, name) if dtype is np.int64 else frozen_array(table, dtype)
     return FrozenMap(frozen)
+
+
+def check_rows(n: object) -> None:
+    """Refuses a number of rows that is none: it is a whole number of at least 0, or None where it is private.
+
+    Raises:
+        ReleaseError: If it is something else.
+    """
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 62):
+        raise ReleaseError(f"n must be a whole number of rows, or None where it is private; got {n!r}")
+
+
+def check_fixed_total(name: str, table: Integers, law: NoiseLaw, n: int | None) -> None:
+    """Refuses noise that sums to zero on numbers that do not sum to a public n.
+
+    Raises:
+        ReleaseError: Naming the table.
+    """
+    if law.sums_to_zero and (n is None or int(table.sum()) != n):
+        raise ReleaseError(f"the noise of {name} sums to zero, so its total is n = {n}, not {int(table.sum())}")

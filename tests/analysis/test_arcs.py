@@ -6,7 +6,7 @@ from hypothesis import given, settings
 import dpgraph as dg
 from dpgraph.analysis.arcs import arc_costs
 from dpgraph.structure.merging import weights
-from tests.mechanisms.test_sensitivity import small_networks
+from tests.mechanisms.additive.test_sensitivity import small_networks
 
 
 def root_sum(network):

@@ -34,9 +34,9 @@ def test_nothing_is_shown_where_nobody_looks(command, run):
 
 
 def test_a_posterior_tells_of_chains_that_have_not_mixed_before_what_they_found(run, monkeypatch):
-    from dpgraph.inference import noise_aware
+    from dpgraph.inference import draws
 
-    monkeypatch.setattr(noise_aware, "MOST_R_HAT", 0.0)
+    monkeypatch.setattr(draws, "MOST_R_HAT", 0.0)
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "5", "--out", "r.json")
     how = ("--noise-aware", "--method", "records", "--draws", "3", "--seed", "1")
     told = run("posterior", "r.json", *how, "--out", "m.json").stderr.splitlines()

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import dpgraph as dg
 from dpgraph.cli import main
-from dpgraph.inference import queries
+from dpgraph.inference.network import queries
 
 HOME = "dpgraph.cli.models"
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 import dpgraph as dg
 from dpgraph.files.documents import document
 from tests.estimators.sklearn_checks import checks_of
+from tests.files.edits import edited
 from tests.privacy import test_replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
@@ -67,7 +68,7 @@ def test_a_fit_says_what_it_found():
     narrow, wide = made.coef_interval(0.5), made.coef_interval(0.99)
     assert list(narrow.columns) == ["lower", "upper"]
     assert ((wide["lower"] < narrow["lower"]) & (narrow["upper"] < wide["upper"])).all()
-    assert {"r_hat", "effective_size"} == set(made.diagnostics_)
+    assert {"r_hat", "effective_size"} <= set(made.diagnostics_)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -116,7 +117,7 @@ class Replayed(test_replay.Replayed):
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
 def test_a_fit_sees_the_release_alone(inference, neighbours):
-    """Replay (S7): other rows that release the same integers give the same bytes."""
+    """Replay (promise.md S7): other rows that release the same integers give the same bytes."""
 
     def seen(frame, target):
         noise, unit = Replayed(1 << 36), dg.PrivacyUnit(neighbours)
@@ -261,6 +262,6 @@ def test_sampled_weights_are_saved_and_loaded(tmp_path):
     assert np.array_equal(again.predict(codes), made.predict(X))
     for broken in ({"weights": []}, {"kind": "counts"}, {"radius": 0}, {"event": None}):
         plain = json.loads((tmp_path / "m.json").read_text())
-        (tmp_path / "b.json").write_text(json.dumps(plain | broken))
-        with pytest.raises(dg.ReleaseError):
+        (tmp_path / "b.json").write_text(edited(plain | broken))
+        with pytest.raises(dg.ReleaseError, match=r"^(?!.*digest)"):
             dg.load(tmp_path / "b.json")

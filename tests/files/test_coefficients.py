@@ -1,4 +1,4 @@
-"""Releases of noisy coefficients survive JSON, and a file that was tampered with is refused (S14)."""
+"""Releases of noisy coefficients survive JSON, and a file that was tampered with is refused (promise.md S14)."""
 
 import copy
 import json
@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.files.digest import sealed
 from dpgraph.files.documents import document, value_of
-from dpgraph.mechanisms.fourier import FourierMechanism
-from dpgraph.mechanisms.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.fourier import FourierMechanism
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from tests.files.edits import edited
 
 BINARY = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
 LEVELS = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "one": [0]}, {"b": ["a", "one"]})
@@ -40,7 +42,8 @@ def test_a_release_round_trips_exactly(design, noise, tmp_path):
     loaded = dg.load(tmp_path / "r.json")
     assert loaded == release
     assert loaded.private is (noise is None)
-    assert document(loaded) == document(release) == json.loads((tmp_path / "r.json").read_text())
+    assert document(loaded) == document(release)
+    assert sealed(document(release)) == json.loads((tmp_path / "r.json").read_text())
     np.testing.assert_array_equal(dg.posterior(loaded).mean().table("b"), dg.posterior(release).mean().table("b"))
 
 
@@ -105,7 +108,7 @@ def set_in(*path):
     ],
 )
 def test_a_file_whose_parts_do_not_fit_is_refused(change, tmp_path):
-    (tmp_path / "r.json").write_text(json.dumps(tampered(change)))
+    (tmp_path / "r.json").write_text(edited(tampered(change)))
     with pytest.raises((dg.ReleaseError, dg.NetworkError)):
         dg.load(tmp_path / "r.json")
 
@@ -123,7 +126,7 @@ def test_a_release_of_counts_without_a_kind_is_read_as_before(tmp_path):
 
 
 def test_no_exact_count_is_in_the_file():
-    """S14: under add/remove, 30 rows all told; with noise of this size no true count need appear."""
+    """promise.md S14: under add/remove, 30 rows all told; with noise of this size no true count need appear."""
     release = released(BINARY, FourierMechanism("0.001"), "add-remove")
     assert document(release)["n"] is None
     assert '"n": 30' not in json.dumps(document(release))

@@ -7,6 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document, value_of
+from tests.files.edits import edited
 
 TOML = """
 [variables]
@@ -159,7 +160,7 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     hostile = plain()
     value_of(hostile)
     hostile["design"] |= change
-    (tmp_path / "m.json").write_text(json.dumps(hostile))
+    (tmp_path / "m.json").write_text(edited(hostile))
     with pytest.raises((dg.ReleaseError, dg.DomainError), match=r"m\.json"):
         dg.load(tmp_path / "m.json")
 
@@ -183,7 +184,7 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     ],
 )
 def test_a_release_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
-    (tmp_path / "m.json").write_text(json.dumps(plain() | change))
+    (tmp_path / "m.json").write_text(edited(plain() | change))
     with pytest.raises((dg.ReleaseError, dg.DomainError), match=r"m\.json"):
         dg.load(tmp_path / "m.json")
 
@@ -193,3 +194,16 @@ def test_a_file_holds_no_number_of_rows_where_it_is_private(tmp_path):
     assert document(release)["n"] is None
     assert release.value.names[-1] == "n"
     assert "40" not in [str(value) for value in document(release).values()]
+
+
+def test_a_strict_design_is_read_and_written_strict(tmp_path):
+    lines = [line for line in TOML.splitlines() if not line.startswith("sex")]
+    text = "strict = true\n" + "\n".join(lines).replace("90.5]", "90.5], missing = 40")
+    design = dg.read_design(written(tmp_path, text), "wage")
+    assert design.strict
+    dg.save(design, tmp_path / "design.json")
+    assert dg.load(tmp_path / "design.json") == design
+    assert value_of(document(DESIGN)) == DESIGN
+    assert not DESIGN.strict
+    with pytest.raises(dg.NetworkError, match=r"d\.toml: 'age' could refuse a row, and the design is strict"):
+        dg.read_design(written(tmp_path, text.replace(", missing = 40", "")), "wage")

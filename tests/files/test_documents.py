@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.files.documents import document, probabilities_of, value_of
 from dpgraph.files.networks import parse_json
-from dpgraph.inference.dirichlet import DirichletPosterior
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.privacy.records import SumZeroLaplace
+from tests.files.edits import edited
 from tests.strategies import networks, networks_with_frames, probabilities, words
 
 NETWORK = dg.Network.of(
@@ -35,6 +37,7 @@ ROWS = pd.DataFrame(
         "d": [True, False, True] * 17,
     }
 )
+
 REPLACE, ADD_REMOVE = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove", 2)
 
 
@@ -111,7 +114,7 @@ def test_a_secure_release_is_marked_private():
 def test_a_file_names_its_format_event_unit_and_cost():
     plain = document(PRIVATE_N)
     assert plain["format"] == "dpgraph-release"
-    assert plain["version"] == 1
+    assert plain["version"] == 2
     assert plain["unit"] == {"neighbours": "add-remove", "rows_per_person": 2}
     assert plain["cost"] == {"epsilon": "1/3", "delta": "0"}
     assert plain["event"]["mechanism"] == "LaplaceMechanism"
@@ -137,7 +140,10 @@ def test_a_file_under_add_remove_holds_no_exact_count(rows, tmp_path):
         private = False
 
         def add(self, values, law):
-            return values + 1_000_003
+            shift = np.full(len(values), 1_000_003)
+            if isinstance(law, SumZeroLaplace):
+                shift[1] = -1_000_003
+            return values + shift
 
     frame = pd.DataFrame({"a": ["x"] * (rows - 518) + ["y"] * 518})
     network = dg.Network.of({"a": ["x", "y"]}, {})
@@ -255,7 +261,7 @@ def load_text(text, tmp_path):
 
 def refused(plain, tmp_path):
     """Loading refuses, with one of the two classes and the file's name."""
-    text = plain if isinstance(plain, str) else json.dumps(plain)
+    text = plain if isinstance(plain, str) else edited(plain)
     with pytest.raises((dg.ReleaseError, dg.NetworkError)) as caught:
         load_text(text, tmp_path)
     assert type(caught.value) in (dg.ReleaseError, dg.NetworkError)
@@ -367,7 +373,7 @@ def test_junk_in_any_place_is_a_release_or_network_error_or_still_a_value(kind, 
 
 
 BROKEN = {
-    "an unknown version": (("version",), 2),
+    "an unknown version": (("version",), 3),
     "no version": (("version",), None),
     "an unknown format": (("format",), "dpgraph-hmm"),
     "no event": (("event",), None),
@@ -424,6 +430,8 @@ def test_a_table_given_twice_is_refused(tmp_path):
     plain = document(RELEASE)
     plain["tables"].append(plain["tables"][0])
     assert "not those the event measured" in refused(plain, tmp_path)
+    plain["event"]["measurements"].append(plain["event"]["measurements"][0])
+    assert "but its noise costs" in refused(plain, tmp_path)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
@@ -441,6 +449,8 @@ def test_a_number_that_is_none_is_refused_wherever_it_stands(kind, number, tmp_p
         text = json.dumps(marked).replace('"@"', number)
         if isinstance(plain_at(plain, path), int | float):
             refused(text, tmp_path)
+            with pytest.raises((dg.ReleaseError, dg.NetworkError, OverflowError)):
+                value_of(parse_json(text))
             tried += 1
     assert tried >= 2
 

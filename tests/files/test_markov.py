@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.documents import document
+from tests.files.edits import edited
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::dpgraph.inference.draws.ConvergenceWarning"
@@ -65,7 +66,7 @@ def test_a_model_round_trips_exactly(fitted, tmp_path):
 def test_a_file_that_was_tampered_with_is_refused(fitted, name, value, tmp_path):
     plain = document(fitted.model_)
     plain[name] = value
-    (tmp_path / "m.json").write_text(json.dumps(plain))
+    (tmp_path / "m.json").write_text(edited(plain))
     with pytest.raises((dg.ReleaseError, dg.NetworkError)):
         dg.load(tmp_path / "m.json")
 

@@ -7,6 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document, value_of
+from tests.files.edits import edited
 
 RNG = np.random.default_rng(0)
 CASES = [
@@ -59,6 +60,6 @@ def test_round_trip(case, neighbours, tmp_path):
 def test_a_file_that_does_not_fit_is_refused(change, tmp_path):
     plain = json.loads(json.dumps(document(released(*CASES[2], "replace"))))
     value_of(plain)
-    (tmp_path / "m.json").write_text(json.dumps(plain | change))
+    (tmp_path / "m.json").write_text(edited(plain | change))
     with pytest.raises((dg.ReleaseError, dg.DomainError)):
         dg.load(tmp_path / "m.json")

@@ -321,3 +321,45 @@ def test_a_saved_file_names_its_network(tmp_path):
     counts = dg.count(pd.DataFrame({"a": ["x"], "b": [0.5]}), network)
     dg.save(dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1)), tmp_path / "r.json")
     assert dg.read_network(tmp_path / "r.json") == network
+
+
+STRICT = """
+strict = true
+[variables]
+age = { bins = [17, 90], missing = true }
+work = { levels = ["Private", "Other"], other = "Other", missing = "Other" }
+[parents]
+age = []
+work = ["age"]
+"""
+
+
+def test_a_strict_network_is_read_and_written_strict(tmp_path):
+    (tmp_path / "net.toml").write_text(STRICT)
+    network = dg.read_network(tmp_path / "net.toml")
+    assert network.domain.strict
+    assert dg.read_domain(tmp_path / "net.toml") == network.domain
+    assert network_of(parse_json(json.dumps(plain_network(network)))) == network
+    dg.save(network, tmp_path / "net.json")
+    assert dg.load(tmp_path / "net.json") == network == dg.read_network(tmp_path / "net.json")
+    assert dg.read_domain(tmp_path / "net.json").strict
+    released = dg.release(dg.count(pd.DataFrame({"age": [{}], "work": ["?"]}), network), dg.LaplaceMechanism(1),
+                          budget=dg.Budget(1))  # fmt: skip
+    dg.save(released, tmp_path / "release.json")
+    assert dg.load(tmp_path / "release.json").value.network == network
+    assert "strict" not in plain_network(EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (STRICT.replace(", missing = true", ""), "variable 'age' could refuse a row, and the domain is strict"),
+        (STRICT.replace("strict = true", 'strict = "true"'), "strict must be true or false; got 'true'"),
+        (STRICT.replace("strict = true\n", "").replace("[parents]", "strict = true\n[parents]"), "variable 'strict'"),
+        (STRICT.replace("strict = true\n", "") + "strict = true\n", "parents of 'strict'"),
+    ],
+)
+def test_a_file_that_is_not_as_strict_as_it_says_is_refused(text, message, tmp_path):
+    (tmp_path / "net.toml").write_text(text)
+    with pytest.raises(dg.NetworkError, match=message):
+        dg.read_network(tmp_path / "net.toml")

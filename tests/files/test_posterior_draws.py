@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.documents import document
+from tests.files.edits import edited
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": ["n", "y"]}, {"b": ["a"], "c": ["a", "b"]})
 
@@ -64,7 +65,7 @@ def test_a_file_that_was_tampered_with_is_refused(release, path, value, tmp_path
     for step in path[:-1]:
         inner = inner[step]
     inner[path[-1]] = value
-    (tmp_path / "changed.json").write_text(json.dumps(changed))
+    (tmp_path / "changed.json").write_text(edited(changed))
     with pytest.raises((dg.ReleaseError, dg.NetworkError)):
         dg.load(tmp_path / "changed.json")
 

@@ -7,6 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.structure.design import LinearDesign
+from tests.files.edits import edited
 
 DESIGN = LinearDesign({"x": dg.Bounded(0, 10, missing=1), "k": ["a", "b", "c"]}, "y", (0, 200))
 
@@ -53,6 +54,6 @@ def test_a_file_that_is_not_whole_is_refused(fitted, tmp_path, name):
     dg.save(fitted, tmp_path / "m.json")
     plain = json.loads((tmp_path / "m.json").read_text())
     BROKEN[name](plain)
-    (tmp_path / "m.json").write_text(json.dumps(plain))
+    (tmp_path / "m.json").write_text(edited(plain))
     with pytest.raises((dg.ReleaseError, dg.NetworkError)):
         dg.load(tmp_path / "m.json")

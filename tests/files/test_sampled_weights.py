@@ -9,6 +9,7 @@ import dpgraph as dg
 from dpgraph.files.documents import document, value_of
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import Bounded, LinearDesign
+from tests.files.edits import edited
 
 FEATURES = {
     "age": Bounded(18, 90, missing=40),
@@ -62,7 +63,7 @@ def test_round_trip(design, tmp_path):
 def test_a_file_that_does_not_fit_is_refused(change, tmp_path):
     plain = json.loads(json.dumps(document(released())))
     value_of(plain)
-    (tmp_path / "r.json").write_text(json.dumps(plain | change))
+    (tmp_path / "r.json").write_text(edited(plain | change))
     with pytest.raises((dg.ReleaseError, dg.DomainError)):
         dg.load(tmp_path / "r.json")
 
@@ -87,6 +88,6 @@ def test_a_file_that_does_not_fit_is_refused(change, tmp_path):
 def test_a_design_that_does_not_fit_is_refused(change, tmp_path):
     plain = json.loads(json.dumps(document(released())))
     plain["design"] |= change
-    (tmp_path / "r.json").write_text(json.dumps(plain))
+    (tmp_path / "r.json").write_text(edited(plain))
     with pytest.raises((dg.ReleaseError, dg.DomainError)):
         dg.load(tmp_path / "r.json")

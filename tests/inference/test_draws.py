@@ -1,192 +1,157 @@
-"""Posterior draws as a value: shapes, summaries, diagnostics, latent rows and refusals."""
+"""The contract of all draws: what the three families answer, alike, and when their chains are warned of."""
+
+import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from arviz_stats.base.array import array_stats
 
 import dpgraph as dg
-from dpgraph.inference.draws import PosteriorDraws
-from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.tables import Probabilities, margin
+from dpgraph.inference.draws import Draws, diagnostics_of, random_indices, warn_if_not_mixed
+from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
-NETWORK = dg.Network.of({"c": ["x", "y"], "a": [0, 1, 2], "here": ["only"]}, {"c": ["a", "here"]})
+COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+COUNTS = dg.NoisyCounts(COIN, {("wet", "rain"): [[60, 4], [9, 27]]}, {("wet", "rain"): DiscreteLaplace(2.0)}, n=100)
+TIMES = NoisyMoments(MomentDescription(dg.expfam.Exponential(), (0, 1)), [30 << 20], DiscreteLaplace(2.0**20), 100)
+DESIGN = dg.LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
+SUMS = (np.array([0.0, 0.0, 300.0, 150.0, 100.0]) / np.array(DESIGN.steps)).astype(np.int64)
+PRODUCTS = NoisyMoments(DESIGN, SUMS, DiscreteLaplace(5.0 / DESIGN.steps[0]), n=1000)
+RATE = dg.expfam.Exponential().prior(8, 2)
 
-
-def dirichlet(rng, lead, shape):
-    """Random tables whose columns sum to 1, axes (*lead, variable, *parents)."""
-    raw = rng.standard_gamma(1.0, (*lead, *shape))
-    return raw / raw.sum(axis=len(lead), keepdims=True)
-
-
-def made(chains=3, draws=40, method="records", seed=0, **settings):
-    rng = np.random.default_rng(seed)
-    shapes = {name: NETWORK.shape(NETWORK.family(name)) for name in NETWORK.domain.names}
-    tables = {name: dirichlet(rng, (chains, draws), shape) for name, shape in shapes.items()}
-    return PosteriorDraws(NETWORK, tables, method, **settings), tables
-
-
-def test_draws_are_numbered_chain_by_chain():
-    drawn, tables = made()
-    assert drawn.shape == (3, 40)
-    assert len(drawn) == len(list(drawn)) == 120
-    for index in (0, 39, 40, 119, -1, np.int64(85)):
-        one = drawn[index]
-        assert isinstance(one, Probabilities)
-        for name, table in tables.items():
-            chain, draw = divmod(int(index) % 120, 40)
-            np.testing.assert_array_equal(one.table(name), table[chain, draw])
-            np.testing.assert_array_equal(drawn.flat(name)[index], table[chain, draw])
-    assert [one.table("c")[0, 0, 0] for one in drawn] == drawn.flat("c")[:, 0, 0, 0].tolist()
-    for index in (120, -121):
-        with pytest.raises(IndexError):
-            drawn[index]
-    with pytest.raises(dg.DomainError):
-        drawn.flat("z")
+#: Noisy statistics, their prior, a method with chains and one with independent draws.
+FAMILIES = {
+    "network": (COUNTS, None, "records", "tables"),
+    "exponential family": (TIMES, RATE, "gibbs", "quadrature"),
+    "regression": (PRODUCTS, None, "hamiltonian", "plug-in"),
+}
+EVERY = pytest.mark.parametrize("family", FAMILIES)
+BOTH = pytest.mark.parametrize("independent", [True, False], ids=["independent", "chains"])
 
 
-def test_means_and_intervals_are_those_of_the_draws():
-    drawn, tables = made()
-    mean = drawn.mean()
-    for name, table in tables.items():
-        flat = table.reshape(120, *table.shape[2:])
-        np.testing.assert_allclose(mean.table(name), flat.mean(axis=0), rtol=1e-12)
-        assert (abs(mean.table(name).sum(axis=0) - 1) <= 2e-16).all()
-        low, high = drawn.interval(0.8)[name]
-        sorted_draws = np.sort(flat, axis=0)
-        inside = ((flat >= low) & (flat <= high)).mean(axis=0)
-        assert (inside[np.ptp(flat, axis=0) > 0] == 0.8).all()
-        assert (low >= sorted_draws[11]).all()
-        assert (low <= sorted_draws[12]).all()
-        assert drawn.interval()[name].shape == (2, *flat.shape[1:])
+def made(family, independent, **settings):
+    noisy, prior, chains, plain = FAMILIES[family]
+    settings = {"draws": 500, "seed": 1} | settings
+    return dg.noise_aware_posterior(noisy, prior=prior, method=plain if independent else chains, **settings)
 
 
-@pytest.mark.parametrize("probability", [0, 1, -0.1, 1.1, float("nan"), True])
-def test_a_probability_out_of_range_is_refused(probability):
-    with pytest.raises(dg.ReleaseError, match="an interval's probability must be between 0 and 1"):
-        made()[0].interval(probability)
+def values(point):
+    """One draw or mean, as numbers in the order of the frame's rows."""
+    if isinstance(point, dict):
+        return list(point.values())
+    return [entry for name in COIN.domain.names for entry in point.table(name).ravel()]
 
 
-def test_a_sample_repeats_nothing_until_all_are_used():
-    drawn, _ = made(chains=2, draws=5)
-    key = [one.table("a").tobytes() for one in drawn]
-    picked = [one.table("a").tobytes() for one in drawn.sample(np.random.default_rng(0), 23)]
-    assert len(picked) == 23
-    assert sorted(picked[:10]) == sorted(picked[10:20]) == sorted(key)
-    assert picked[:10] != picked[10:20]
-    assert len(set(picked[20:])) == 3
-    (one,) = drawn.sample(np.random.default_rng(1))
-    (again,) = drawn.sample(np.random.default_rng(1))
-    assert one.table("a").tobytes() == again.table("a").tobytes()
-
-
-@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
-def test_a_sample_of_no_size_is_refused(size):
-    with pytest.raises(dg.ReleaseError, match="size must be a whole number, at least 1"):
-        made()[0].sample(np.random.default_rng(0), size)
-
-
-def test_the_frame_has_a_row_for_each_entry():
-    drawn, tables = made()
+@EVERY
+@BOTH
+def test_all_draws_answer_alike(family, independent):
+    """Mean, interval and frame say the same; a sample of all draws is all draws, each of the mean's form."""
+    drawn = made(family, independent)
+    assert isinstance(drawn, Draws)
     frame = drawn.to_frame(0.5)
-    assert len(frame) == NETWORK.cell_count == 6 + 3 + 1
-    assert list(frame.columns) == ["variable", "level", "given", "mean", "sd", "low", "high"]
-    row = frame[(frame.variable == "c") & (frame.level == "y") & (frame.given == "a=2, here=only")].iloc[0]
-    values = tables["c"][:, :, 1, 2, 0].ravel()
-    expected = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.75])]
-    assert row[["mean", "sd", "low", "high"]].tolist() == pytest.approx(expected)
-    assert frame[frame.variable == "a"]["given"].unique().tolist() == [""]
+    assert frame.columns[-4:].tolist() == ["mean", "sd", "low", "high"]
+    every = np.array([values(one) for one in drawn.sample(np.random.default_rng(0), len(drawn))])
+    np.testing.assert_allclose(frame["mean"], every.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(frame["sd"], every.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(frame[["low", "high"]].T, np.quantile(every, [0.25, 0.75], axis=0), rtol=1e-9)
+    ends = drawn.interval(0.5).values()
+    for side, column in enumerate(("low", "high")):
+        np.testing.assert_allclose(np.concatenate([np.ravel(end[side]) for end in ends]), frame[column])
+    np.testing.assert_allclose(values(drawn.mean()), frame["mean"], atol=0.02)
 
 
-def test_diagnostics_are_those_of_arviz_entry_by_entry():
-    drawn, tables = made(seed=3)
-    moved = {**tables, "a": tables["a"].copy()}
-    moved["a"][2] = dirichlet(np.random.default_rng(5), (40,), (3,)) ** 4
-    moved["a"] /= moved["a"].sum(axis=2, keepdims=True)
-    drawn = PosteriorDraws(NETWORK, moved, "records")
-    for name, table in moved.items():
-        for place in np.ndindex(table.shape[2:]):
-            chains = table[(slice(None), slice(None), *place)]
-            if name == "here":
-                assert drawn.r_hat[name][place] == 1
-                assert drawn.effective_sizes[name][place] == 120
-            else:
-                assert drawn.r_hat[name][place] == pytest.approx(float(array_stats.rhat(chains)))
-                assert drawn.effective_sizes[name][place] == pytest.approx(float(array_stats.ess(chains)))
+@EVERY
+@BOTH
+def test_all_diagnostics_have_the_same_entries(family, independent):
+    drawn = made(family, independent)
     found = drawn.diagnostics
-    assert found["r_hat"] == max(values.max() for values in drawn.r_hat.values()) > 1.01
-    assert found["effective_size"] == min(values.min() for values in drawn.effective_sizes.values())
-    assert (found["chains"], found["draws"]) == (3, 40)
+    entries = ["method", "reason", "chains", "draws", "r_hat", "effective_size"]
+    assert list(found)[: len(entries)] == entries
+    assert all(name.startswith("acceptance of ") for name in list(found)[len(entries) :])
+    assert found["method"] == drawn.method == FAMILIES[family][3 if independent else 2]
+    assert found["reason"] == drawn.reason != ""
+    assert found["draws"] == len(drawn)
+    if independent:
+        assert (found["chains"], found["r_hat"], found["effective_size"]) == (1, 1.0, len(drawn))
+    else:
+        assert found["chains"] == (2 if family == "network" else 16)
+        assert 1 < found["r_hat"] < 1.05
+        assert found["effective_size"] > 100
 
 
-def test_independent_draws_have_nothing_to_diagnose():
-    drawn, _ = made(chains=1, draws=50, method="tables", reason="as asked", acceptance={"records": 0.5})
-    assert drawn.diagnostics == {
-        "method": "tables",
-        "reason": "as asked",
-        "chains": 1,
-        "draws": 50,
-        "r_hat": 1.0,
-        "effective_size": 50.0,
-        "acceptance of records": 0.5,
-    }
-    assert repr(drawn) == "PosteriorDraws(3 variables, method='tables', 1 x 50 draws)"
+ROWS = pd.DataFrame({"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 20, "x": 0.5, "y": 0.25})
+STATISTICS = {
+    "network": lambda: dg.count(ROWS, COIN),
+    "exponential family": lambda: dg.sufficient_statistics(ROWS["x"], dg.expfam.Exponential(), bounds=(0, 1)),
+    "regression": lambda: dg.regression_moments(ROWS, DESIGN),
+}
 
 
-def released(neighbours, n=80):
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame({"c": rng.choice(["x", "y"], n), "a": rng.integers(0, 3, n), "here": "only"})
-    budget = dg.Budget(1, unit=dg.PrivacyUnit(neighbours))
-    return dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=budget, noise=dg.SeededNoise(1))
+@EVERY
+def test_a_release_is_remembered_and_a_value_has_none(family):
+    release = dg.release(STATISTICS[family](), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    _, prior, _, method = FAMILIES[family]
+    made = [dg.noise_aware_posterior(one, prior=prior, method=method, draws=5) for one in (release, release.value)]
+    assert [one.provenance for one in made] == [release.provenance, None]
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
-def test_latent_rows_and_tables_are_one_possible_data_set(neighbours):
-    """Whole, non-negative, with margins that agree, and n rows where n is public; the rows give the same tables."""
-    drawn = dg.noise_aware_posterior(released(neighbours), method="records", draws=40, burn_in=20, seed=0)
-    tables, rows = drawn.latent_tables(), drawn.latent_rows()
-    n = 80 if neighbours == "replace" else int(drawn.n[0, -1])
-    assert (drawn.n is None) == (neighbours == "replace")
-    assert tables.n == len(rows) == n
-    assert tables.provenance == drawn.provenance
-    for table in tables.tables.values():
-        assert (table == table.astype(int)).all()
-        assert (table >= 0).all()
-        assert table.sum() == n
-    assert list(rows.columns) == list(NETWORK.domain.names)
-    recounted = dg.count(rows.astype({"c": str, "a": int, "here": str}), NETWORK)
-    for name in NETWORK.domain.names:
-        np.testing.assert_array_equal(recounted.sensitive_margin(NETWORK.family(name)), tables.family(name))
-    (key,) = tables.tables
-    np.testing.assert_array_equal(margin(tables.tables[key], key, ("a",)), tables.family("a"))
-    assert rows["c"].cat.categories.tolist() == ["x", "y"]
+@EVERY
+@pytest.mark.parametrize("probability", [0, 1, -0.5, 1.5, math.nan, True, "0.9", None])
+def test_probabilities_are_checked(family, probability):
+    drawn = made(family, True, draws=5)
+    for asked in (drawn.interval, drawn.to_frame):
+        with pytest.raises(dg.ReleaseError, match="must be a probability between 0 and 1"):
+            asked(probability)
 
 
-def test_a_method_without_latent_rows_says_so():
-    drawn, _ = made(method="tables")
-    for ask in (drawn.latent_tables, drawn.latent_rows):
-        with pytest.raises(dg.ReleaseError, match="method 'tables' has no latent rows"):
-            ask()
+@EVERY
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
+def test_sizes_are_checked(family, size):
+    with pytest.raises(dg.ReleaseError, match="size must be a whole number, at least 1"):
+        made(family, True, draws=5).sample(np.random.default_rng(0), size)
 
 
-def test_tables_that_do_not_fit_are_refused():
-    _, tables = made()
-    with pytest.raises(NetworkError, match="every variable needs its draws"):
-        PosteriorDraws(NETWORK, {name: tables[name] for name in ("a", "c")}, "tables")
-    with pytest.raises(NetworkError, match="every variable needs its draws"):
-        PosteriorDraws(NETWORK, tables | {"z": tables["a"]}, "tables")
-    with pytest.raises(NetworkError, match="the draws of 'a' have the wrong shape"):
-        PosteriorDraws(NETWORK, tables | {"a": tables["a"][0]}, "tables")
-    with pytest.raises(NetworkError, match="as many chains and draws"):
-        PosteriorDraws(NETWORK, tables | {"a": tables["a"][:, :7]}, "tables")
+def test_a_sample_repeats_no_draw_until_all_are_used():
+    found = random_indices(7, np.random.default_rng(0), 17)
+    assert sorted(found[:7]) == sorted(found[7:14]) == list(range(7))
+    assert len(set(found[14:])) == 3
 
 
-def test_draws_are_frozen_copies():
-    drawn, tables = made()
-    tables["a"][:] = 0
-    assert drawn.flat("a").sum() == pytest.approx(120)
-    with pytest.raises(ValueError, match="read-only"):
-        drawn.tables["a"][0] = 0
-    with pytest.raises(AttributeError):
-        drawn.method = "other"
+@EVERY
+def test_short_chains_warn_where_they_were_asked_for(family):
+    """Few iterations and no burn-in: fewer than a hundred effective draws."""
+    brief = {"network": dg.Records(burn_in=0), "exponential family": dg.Gibbs(0, 1), "regression": dg.Hamiltonian(0)}
+    noisy, prior, _, _ = FAMILIES[family]
+    with pytest.warns(dg.ConvergenceWarning, match="privacy is not at stake") as caught:
+        dg.noise_aware_posterior(noisy, prior=prior, method=brief[family], draws=20, seed=0)
+    assert caught[0].filename == __file__
+
+
+@EVERY
+def test_independent_draws_are_never_warned_of(family):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(made(family, True, draws=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "size", "warned"),
+    [
+        (1.05, 100.0, False),
+        (1.0501, 1000.0, True),
+        (1.0, 99.9, True),
+        (math.nan, 1000.0, True),
+        (1.01, math.nan, True),
+        (math.inf, 1000.0, True),
+    ],
+)
+def test_one_pair_of_thresholds_judges_all_chains(r_hat, size, warned):
+    draws = ParameterDraws(FrozenMap({"p": np.zeros(1000)}), "gibbs", "as asked")
+    found = diagnostics_of(draws, chains=4, r_hat=r_hat, effective_size=size)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_if_not_mixed(found)
+    assert [one.category for one in caught] == [dg.ConvergenceWarning] * warned

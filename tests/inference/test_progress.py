@@ -9,11 +9,13 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.progress import progress_bar
-from dpgraph.inference.regression import chain_iterations, regression_posterior
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::dpgraph.inference.draws.ConvergenceWarning"
 )  # a few draws are for speed
+
+
+FAMILY = dg.expfam.Exponential()
 
 
 class Terminal(io.StringIO):
@@ -50,23 +52,35 @@ def sums():
     )
 
 
-@pytest.mark.parametrize(("draws", "burn_in", "thin"), [(1, 20, 1), (1000, 10, 2)])
-def test_every_iteration_of_a_regression_is_told_of_once(sums, draws, burn_in, thin):
-    told = []
-    settings = {"draws": draws, "burn_in": burn_in, "thin": thin, "progress": told.append}
-    regression_posterior(sums, rng=np.random.default_rng(0), **settings)
-    assert told == list(range(chain_iterations(draws, burn_in, thin)))
+@pytest.fixture(scope="module")
+def times():
+    moments = dg.sufficient_statistics(np.random.default_rng(0).exponential(0.3, 200), FAMILY, bounds=(0, 2))
+    budget = dg.Budget(5, unit=dg.PrivacyUnit("add-remove"))
+    return dg.release(moments, dg.LaplaceMechanism(5), budget=budget, noise=dg.SeededNoise(0))
 
 
-def test_a_bar_of_a_regression_is_full_and_changes_no_draw(sums, monkeypatch):
-    quiet = dg.noise_aware_posterior(sums, draws=20, seed=3)
+@pytest.mark.parametrize(("draws", "burn_in", "thin", "total"), [(1, 20, 1, 80), (1000, 10, 2, 136)])
+def test_a_bar_of_a_regression_is_full_and_changes_no_draw(sums, draws, burn_in, thin, total, monkeypatch):
+    """Sixteen chains of 60 draws at least: 20 + 60, and 10 + 2 * 63 iterations."""
+    settings = {"method": dg.Hamiltonian(burn_in, thin), "draws": draws, "seed": 3}
+    quiet = dg.noise_aware_posterior(sums, **settings)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    shown = dg.noise_aware_posterior(sums, draws=20, seed=3, progress=True)
+    shown = dg.noise_aware_posterior(sums, **settings, progress=True)
     np.testing.assert_array_equal(shown.weights, quiet.weights)
-    assert f"{chain_iterations(20)}/{chain_iterations(20)}" in sys.stderr.getvalue()
+    assert f"{total}/{total}" in sys.stderr.getvalue()
     monkeypatch.setattr(sys, "stderr", Terminal())
     dg.noise_aware_posterior(sums, draws=20, seed=3, method="plug-in", progress=True)
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize(("draws", "burn_in", "thin", "total"), [(1, 20, 3, 32), (1000, 10, 2, 136)])
+def test_a_bar_of_a_family_is_full_and_changes_no_draw(times, draws, burn_in, thin, total, monkeypatch):
+    """Sixteen chains of 4 draws at least: 20 + 3 * 4, and 10 + 2 * 63 iterations."""
+    settings = {"method": dg.Gibbs(burn_in, thin), "draws": draws, "seed": 3, "prior": FAMILY.prior(2, 1)}
+    quiet = dg.noise_aware_posterior(times, **settings)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert dg.noise_aware_posterior(times, **settings, progress=True) == quiet
+    assert f"{total}/{total}" in sys.stderr.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +95,8 @@ def cells():
 
 @pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
-@pytest.mark.parametrize("fast", [None, False])
-def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampler, inference, fast, monkeypatch):
-    how = {"sampler": sampler, "inference": inference, "fast": fast, "seed": 1, "iterations": 4, "burn_in": 3}
+def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampler, inference, monkeypatch):
+    how = {"sampler": sampler, "inference": inference, "seed": 1, "iterations": 4, "burn_in": 3}
     quiet = dg.hidden_markov_model(cells, 2, chain="region", time="month", **how)
     monkeypatch.setattr(sys, "stderr", Terminal())
     shown = dg.hidden_markov_model(cells, 2, chain="region", time="month", progress=True, **how)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from tests.selection import counted
 
@@ -15,7 +15,8 @@ CODES = {"a": np.array([0, 1, 1, 0]), "b": np.array([2, 0, 1, 1])}
 
 def draws(count):
     counts = counted(NETWORK, {(0, 0, 0): 30, (1, 1, 2): 20, (2, 1, 1): 4})
-    return dg.release(counts, PosteriorSample(20 * count, draws=count), budget=dg.Budget(20 * count))
+    mechanism, budget = PosteriorSample(20 * count, draws=count), dg.Budget(20 * count)
+    return dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(1))
 
 
 def test_the_prediction_is_the_normalised_average_of_joint_probabilities():

@@ -7,6 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from tests.files.edits import edited
 from tests.selection import counted
 
 DOMAIN = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b", "c"], "grave": ["no", "yes"]})
@@ -109,15 +110,15 @@ def test_releases_and_models_round_trip_exactly(unit, noise, tmp_path):
 def test_a_file_whose_parts_do_not_fit_is_refused(released, name, value, tmp_path):
     plain = document(released)
     plain[name] = value
-    (tmp_path / "r.json").write_text(json.dumps(plain))
-    with pytest.raises((dg.ReleaseError, dg.NetworkError, dg.DomainError)):
+    (tmp_path / "r.json").write_text(edited(plain))
+    with pytest.raises((dg.ReleaseError, dg.NetworkError, dg.DomainError), match=r"^(?!.*digest)"):
         dg.load(tmp_path / "r.json")
 
 
 def test_sweeps_that_the_event_did_not_make_are_refused(released, tmp_path):
     plain = document(released)
-    plain["event"]["selections"][0]["draws"] = 12
-    (tmp_path / "r.json").write_text(json.dumps(plain))
+    plain["event"]["selections"][0] |= {"draws": 28, "epsilon": "750/7"}  # at no higher price
+    (tmp_path / "r.json").write_text(edited(plain))
     with pytest.raises(dg.ReleaseError, match="as many"):
         dg.load(tmp_path / "r.json")
 

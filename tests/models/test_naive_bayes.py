@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
 import dpgraph as dg
-from dpgraph.inference.dirichlet import DirichletPosterior
+from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.frozen import FrozenMap
 from tests.strategies import joint, probabilities

@@ -1,8 +1,9 @@
-"""The budget is exact, is charged whole or not at all, and cannot be reset or raced (S8, S10)."""
+"""The budget is exact, is charged whole or not at all, and cannot be reset or raced (promise.md S8, S10)."""
 
 import copy
 import multiprocessing
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from dpgraph.privacy import accounting
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.records import BudgetExceededError, Event, PrivacyUnit, ReleaseError, exact
+from dpgraph.structure.domain import Domain
 from tests.privacy.test_records import NOT_EPSILONS
 
 
@@ -93,6 +96,55 @@ def test_eight_threads_spend_exactly_what_there_is():
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(try_to_spend, range(400))) == 50
     assert budget.remaining == 0
+
+
+class Watched:
+    """A budget's own lock, which says when a thread finds it taken."""
+
+    def __init__(self, lock, taken):
+        self._lock, self._taken = lock, taken
+
+    def __enter__(self):
+        if not self._lock.acquire(blocking=False):
+            self._taken.set()
+            self._lock.acquire()
+
+    def __exit__(self, *exception):
+        self._lock.release()
+
+
+@pytest.mark.parametrize("parallel", [False, True], ids=["charge", "parallel"])
+def test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits(monkeypatch, parallel):
+    """The schedule that loses a charge, forced: one thread has read what was spent, and before it writes, the other
+    spends. It goes on when the other is done, or waits at the lock; no clock decides."""
+    budget, moved_on, answers = Budget(1), threading.Event(), []
+    budget._lock = Watched(budget._lock, moved_on)
+    domain = Domain.of({"region": ["north", "south"]})
+
+    def spend_all():
+        try:
+            budget.parallel(domain, "region", epsilon=1) if parallel else budget.charge(spend(1))
+            answers.append("spent")
+        except BudgetExceededError:
+            answers.append("refused")
+        moved_on.set()
+
+    other = threading.Thread(target=spend_all)
+    real = accounting.cost
+
+    def interrupted(*args, **settings):
+        price = real(*args, **settings)
+        if threading.current_thread() is not other and not other.ident:
+            other.start()
+            moved_on.wait()
+        return price
+
+    monkeypatch.setattr(accounting, "cost", interrupted)
+    spend_all()
+    other.join()
+    monkeypatch.undo()
+    assert sorted(answers) == ["refused", "spent"]
+    assert budget.spent == 1
 
 
 def test_a_forked_child_cannot_spend_its_copy():

@@ -140,7 +140,7 @@ def test_sum_zero_noise_of_a_tiny_scale_is_zero(cells):
 
 @pytest.mark.parametrize("cells", [4, 8, 32])
 def test_the_sum_zero_variance_tends_to_its_closed_limit(cells):
-    """Var -> b^2 (2K - 1)(K - 1) / (K (K + 1)) with b the scale, for large b (MATHS 1.2)."""
+    """Var -> b^2 (2K - 1)(K - 1) / (K (K + 1)) with b the scale, for large b (proofs.md P19)."""
     scale = 3000.0
     limit = scale**2 * (2 * cells - 1) * (cells - 1) / (cells * (cells + 1))
     assert SumZeroLaplace(scale).variance(cells) == pytest.approx(limit, rel=2e-3)

@@ -1,4 +1,4 @@
-"""The one door: charge before draw, never refund, refuse before charging, and n only where it is public (S1-S5, S9)."""
+"""The one door: charge before draw, never refund, refuse before charging, n if public (promise.md S1 to S5, S9)."""
 
 import ast
 import inspect
@@ -95,7 +95,7 @@ def test_a_release_needs_a_budget(counts):
 
 
 def test_no_seed_can_enter_the_release_path(counts):
-    """S3: neither the door nor a mechanism has a parameter for one, and two releases differ."""
+    """promise.md S3: neither the door nor a mechanism has a parameter for one, and two releases differ."""
     for function in (dg.release, dg.LaplaceMechanism, dg.Budget):
         assert not set(inspect.signature(function).parameters) & {"seed", "rng", "random_state"}
     tables = [dg.release(counts, dg.LaplaceMechanism("0.01"), budget=dg.Budget(1)).value.tables for _ in range(2)]
@@ -111,8 +111,8 @@ def test_seeded_noise_marks_the_release(counts):
 
 
 def test_n_shows_under_replace_only():
-    """S5: 77 001 rows; under add/remove the number is in no output, no repr and no file. The noise is seeded, because
-    a secure draw makes a cell of 77 001 by chance once in a hundred runs."""
+    """promise.md S5: 77 001 rows; under add/remove the number is in no output, repr or file. The noise is seeded,
+    because a secure draw makes a cell of 77 001 by chance once in a hundred runs."""
     rows = pd.DataFrame({"a": ["x"] * 77_001, "b": [1] * 77_001})
     counts = dg.count(rows, NETWORK)
     unit = dg.PrivacyUnit("add-remove")
@@ -128,7 +128,7 @@ def test_n_shows_under_replace_only():
 
 
 def test_shapes_keys_and_order_do_not_depend_on_the_rows():
-    """S4: the empty table, one row and many give the same keys, shapes and order of everything."""
+    """promise.md S4: the empty table, one row and many give the same keys, shapes and order of everything."""
 
     def skeleton(rows):
         release = dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1))
@@ -146,7 +146,7 @@ def test_shapes_keys_and_order_do_not_depend_on_the_rows():
 
 
 def test_released_tables_are_integers(counts):
-    """S2, and sum-zero noise keeps the public total."""
+    """promise.md S2, and sum-zero noise keeps the public total."""
     release = dg.release(counts, dg.LaplaceMechanism("0.1"), budget=dg.Budget(1))
     for table in release.value.tables.values():
         assert table.dtype == np.int64
@@ -155,38 +155,41 @@ def test_released_tables_are_integers(counts):
 
 #: Modules of inference that are handed a Generator and make none.
 GIVEN_A_GENERATOR = (
-    "_kernels",
-    "augmentation",
-    "conjugate",
-    "dirichlet",
-    "dirichlet_multinomial",
+    "counts/dirichlet_multinomial",
+    "counts/integer_sums",
     "draws",
-    "exponential_family",
-    "integer_sums",
+    "expfam/chain",
+    "expfam/conjugate",
+    "expfam/draws",
+    "expfam/noisy_sums",
+    "expfam/posterior",
+    "expfam/quadrature",
+    "expfam/walk",
     "markov/_kernels",
     "markov/latent",
     "markov/loops",
     "markov/sampler",
     "markov/starts",
-    "markov/states",
-    "moment_chain",
-    "moment_quadrature",
-    "moment_walk",
-    "noisy_sums",
-    "normal",
-    "per_table",
-    "queries",
-    "record_chains",
-    "regression",
-    "regression_chain",
-    "regression_plug_in",
-    "regression_start",
-    "starts",
+    "network/_kernels",
+    "network/by_normal",
+    "network/by_records",
+    "network/by_tables",
+    "network/draws",
+    "network/plug_in",
+    "network/posterior",
+    "network/queries",
+    "network/record_chains",
+    "network/starts",
+    "regression/chain",
+    "regression/draws",
+    "regression/plug_in",
+    "regression/posterior",
+    "regression/start",
 )
 
 
 def test_noise_is_drawn_through_its_one_home():
-    """S1: outside seeded_noise, no module under the door names a sampler of numpy, scipy, random or the OS.
+    """promise.md S1: no module under the door names a sampler, but those of seeded and recording noise.
 
     Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
     one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
@@ -196,7 +199,8 @@ def test_noise_is_drawn_through_its_one_home():
     takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
         "privacy/seeded_noise.py": makes,
-        "mechanisms/nonnegativity.py": makes,
+        "privacy/recording_noise.py": makes,
+        "mechanisms/additive/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
         "estimators/fitting.py": {"np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
@@ -205,7 +209,7 @@ def test_noise_is_drawn_through_its_one_home():
         "cli/models.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
-        "inference/noise_aware.py": makes,
+        "inference/posterior.py": makes,
         "models/markov_counts.py": makes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}

@@ -1,4 +1,4 @@
-"""Replay (S7): two different data sets that happen to release the same integers give byte-identical everything.
+"""Replay (promise.md S7): two different data sets that release the same integers give byte-identical everything.
 
 If anything downstream, or the sequence and scales of the noise calls, looked at the rows, some byte would differ.
 """

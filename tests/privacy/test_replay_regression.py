@@ -1,4 +1,4 @@
-"""Replay (S7) of the moments of a regression: the same released integers from different rows give the same bytes."""
+"""Replay (promise.md S7) of a regression's moments: the same released integers of other rows give the same bytes."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Replay (S7) for the mechanisms that select: the same choices from different rows give byte-identical everything."""
+"""Replay (promise.md S7) for mechanisms that select: the same choices from other rows give the same bytes."""
 
 import json
 import logging
@@ -10,9 +10,9 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document
-from dpgraph.mechanisms.map_estimate import MapEstimate
-from dpgraph.mechanisms.posterior_sample import PosteriorSample
-from dpgraph.mechanisms.quantile import PrivateQuantile
+from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.quantile import PrivateQuantile
 from dpgraph.models.naive_bayes import NaiveBayesEnsemble
 
 DOMAIN = dg.Domain.of({"y": ["n", "p"], "a": [0, 1, 2], "b": [0, 1], "only": ["x"]})
@@ -123,7 +123,7 @@ def test_quantiles(unit):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_shapes_keys_and_order_do_not_depend_on_the_rows(mechanism):
-    """S4, with real draws: the empty table, one row and many."""
+    """promise.md S4, with real draws: the empty table, one row and many."""
 
     def skeleton(data):
         release = dg.release(dg.count(data, NETWORK), mechanism, budget=dg.Budget(1))

@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     """A Spark session and the path of its log."""
-    from tests.statistics.cluster import start
+    from tests.statistics.engines.cluster import start
 
     with pytest.MonkeyPatch.context() as environment:
         session, log = start(tmp_path_factory.mktemp("spark"), environment)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.statistics.counts import Counts
-from tests.statistics.engines import ENGINES, IN_MEMORY, codes
+from tests.statistics.engines.rows import ENGINES, IN_MEMORY, codes
 from tests.strategies import contingency, frames, networks, networks_with_frames
 
 DOMAIN = dg.Domain.of(

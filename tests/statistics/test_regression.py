@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.statistics import regression
+from dpgraph.statistics.engines import total as engines
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.domain import DomainError
-from tests.statistics.engines import ENGINES
+from tests.statistics.engines.rows import ENGINES
 
 R = RESOLUTION
 SECRET = 0.123456789
@@ -99,8 +100,13 @@ def test_every_engine_gives_the_same_sums(engine):
 @pytest.mark.parametrize(("block", "batch", "threads"), [(1, 1, 1), (30, 7, 2), (100, 64, 4)])
 def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkeypatch):
     whole = content(dg.regression_moments(frame(MANY), DESIGN))
-    for name, value in (("BLOCK", block), ("BATCH", batch), ("THREADS", threads)):
-        monkeypatch.setattr(regression, name, value)
+    for module, name, value in (
+        (regression, "BLOCK", block),
+        (regression, "BATCH", batch),
+        (engines, "THREADS", threads),
+    ):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(engines.os, "cpu_count", lambda: 8)
     assert content(dg.regression_moments(frame(MANY), DESIGN)) == whole
     assert content(dg.regression_moments(pa.Table.from_pandas(frame(MANY)), DESIGN)) == whole
 

@@ -29,7 +29,7 @@ from dpgraph.structure.basis import (
     walsh_transform,
 )
 from dpgraph.structure.tables import margin
-from tests.mechanisms.test_sensitivity import small_networks
+from tests.mechanisms.additive.test_sensitivity import small_networks
 
 NETWORK = dg.Network.of(
     {"d": [0, 1, 2], "a": [0, 1], "one": [0], "b": [0, 1, 2, 3]}, {"b": ["a", "one"], "d": ["b", "a"]}
@@ -120,7 +120,7 @@ def test_a_family_with_too_many_subsets_is_refused():
 
 @pytest.mark.parametrize(("name", "size"), [("asia", 21), ("sachs", 39), ("alarm", 142), ("win95pts", 935)])
 def test_the_closures_of_known_networks(name, size):
-    """|N_I| as in MATHS 3.5."""
+    """|N_I| of proofs.md P3."""
     assert len(coefficient_blocks(dg.read_network(f"example:{name}"))) == size
 
 

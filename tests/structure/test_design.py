@@ -403,3 +403,34 @@ def test_a_design_is_a_value():
     import pickle
 
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("features", "target", "drop", "wanted"),
+    [
+        (
+            {"x": (0, 1)},
+            dg.Bounded(0, 1, 0),
+            False,
+            "'x' could refuse a row, and the design is strict: declare missing",
+        ),
+        ({"x": dg.Bounded(0, 1, 0)}, (0, 1), False, "'y' could refuse a row"),
+        ({"x": ["a", "b"]}, (0, 1), True, "'x' could refuse a row, and the design is strict: declare other=... one of"),
+        ({"x": dg.Categories(["a"], other="a")}, (0, 1), True, "'x' could refuse a row"),
+        ({"x": dg.Bins([0, 1, 2])}, dg.Bounded(0, 1, 0), False, "declare missing=True"),
+    ],
+)
+def test_a_strict_design_declares_what_becomes_of_every_row(features, target, drop, wanted):
+    settings = {"on_missing": "drop" if drop else "error"}
+    assert not dg.LinearDesign(features, "y", target, **settings).strict
+    with pytest.raises(dg.NetworkError, match=wanted):
+        dg.LinearDesign(features, "y", target, strict=True, **settings)
+
+
+def test_a_strict_design_stays_strict():
+    made = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1), on_missing="drop", strict=True)
+    assert made.strict
+    assert made.with_mean_weight(8).strict
+    assert made != dg.LinearDesign({"x": (0, 1)}, "y", (0, 1), on_missing="drop")
+    with pytest.raises(dg.NetworkError, match="strict must be true or false"):
+        dg.LinearDesign({"x": (0, 1)}, "y", (0, 1), strict="yes")

@@ -188,3 +188,45 @@ def test_nothing_of_it_can_be_changed(value, field):
 def test_a_network_error_is_a_domain_error_is_a_value_error():
     assert issubclass(dg.NetworkError, dg.DomainError)
     assert issubclass(dg.DomainError, ValueError)
+
+
+TEXT = dg.Categories(["a", "b"], other="b", missing="b")
+BINNED = dg.Bins([0, 1], missing=True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "wanted"),
+    [
+        (["a", "b"], "declare other=... one of the levels and missing=... one of the levels"),
+        (dg.Categories(["a"], other="a"), "declare missing=... one of the levels"),
+        (dg.Categories([1, 2], missing=1), "declare other=... one of the levels"),
+        (dg.Categories([True, False]), "declare other=... one of the levels and missing=... one of the levels"),
+        (dg.Bins([0, 1]), "declare missing=True"),
+    ],
+    ids=repr,
+)
+def test_a_strict_domain_declares_what_becomes_of_every_value(variable, wanted):
+    with pytest.raises(dg.NetworkError) as refusal:
+        dg.Domain.of({"fine": BINNED, "v": variable}, strict=True)
+    assert str(refusal.value) == f"variable 'v' could refuse a row, and the domain is strict: {wanted}"
+    assert not dg.Domain.of({"fine": BINNED, "v": variable}).strict
+
+
+def test_strictness_stays():
+    domain = dg.Domain.of({"t": TEXT, "n": BINNED}, strict=True)
+    assert domain.strict
+    assert domain == dg.Domain.of(dict(domain.variables), strict=True)
+    assert domain != dg.Domain.of(dict(domain.variables))
+    assert hash(domain) != hash(dg.Domain.of(dict(domain.variables)))
+    assert domain.restrict(["n"]).strict
+    assert dg.Domain.of(domain) is domain
+    assert dg.Domain.of(dg.Domain.of(dict(domain.variables)), strict=True) == domain
+    with pytest.raises(dg.NetworkError, match="'v' could refuse a row"):
+        dg.Domain.of(dg.Domain.of({"v": ["a"]}), strict=True)
+    assert repr(domain) == "Domain(t: 2, n: 2, strict)"
+    assert dg.Network.of(domain, {"n": ["t"]}).domain.strict
+    assert dg.naive_bayes_network(domain, "t").domain.strict
+    assert dg.Network.of(domain, {}) != dg.Network.of(dg.Domain.of(dict(domain.variables)), {})
+    for bad in (1, "yes", None):
+        with pytest.raises(dg.NetworkError, match="strict must be true or false"):
+            dg.Domain.of({"t": TEXT}, strict=bad)

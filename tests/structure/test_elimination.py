@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.structure.elimination import elimination_order, largest_sum, moral_graph
-from tests.mechanisms.test_sensitivity import small_networks
+from tests.mechanisms.additive.test_sensitivity import small_networks
 
 SIZES = {"a": 2, "b": 3, "c": 1, "d": 2, "e": 3}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.structure.design import Bounded, LinearDesign
-from dpgraph.structure.sampled_weights import SampledWeights, largest_row, original_coefficients
+from dpgraph.structure.sampled_weights import SampledWeights, largest_squared_norm, original_coefficients
 
 DESIGN = LinearDesign(
     {"age": (18, 90), "sex": ["F", "M"], "city": ["a", "b", "c"], "only": ["one"], "size": dg.Bins([0, 1, 5, 9])},
@@ -62,7 +62,7 @@ def test_the_largest_row_is_that_of_a_search_over_all_corners(intercept):
     norms = [
         (scaled_row(design, dict(zip(("age", "sex", "city", "size"), row, strict=True))) ** 2).sum() for row in rows
     ]
-    assert largest_row(design) == max(norms)
+    assert largest_squared_norm(design) == max(norms)
 
 
 LINE = LinearDesign({"x": (-1, 1)}, "y", (-1, 1))

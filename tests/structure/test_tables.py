@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.tables import Tables, conditional_frame, margin, smallest_holder
+from dpgraph.structure.tables import NoisyCoefficients, Tables, conditional_frame, margin, smallest_holder
 from tests.strategies import networks, probabilities
 
 NETWORK = dg.Network.of({"a": [0, 1], "b": ["x", "y", "z"], "c": [False, True]}, {"b": ["a"], "c": ["b", "a"]})
@@ -64,13 +64,35 @@ def test_every_noisy_table_has_its_law():
 
 
 def test_noisy_counts_are_a_value():
-    noisy = dg.NoisyCounts(NETWORK, {("a",): [1, -2], ("b",): [0, 0, 1]}, {("b",): LAW, ("a",): SumZeroLaplace(1.0)}, 3)
-    other = dg.NoisyCounts(NETWORK, {("a",): [1, -2], ("b",): [0, 0, 1]}, {("a",): SumZeroLaplace(1.0), ("b",): LAW}, 3)
+    noisy = dg.NoisyCounts(NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("b",): LAW, ("a",): SumZeroLaplace(1.0)}, 3)
+    other = dg.NoisyCounts(NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("a",): SumZeroLaplace(1.0), ("b",): LAW}, 3)
     assert noisy == other == pickle.loads(pickle.dumps(noisy))
-    assert noisy != dataclasses.replace(noisy, n=4)
-    assert noisy != dataclasses.replace(noisy, tables={("a",): [1, -3], ("b",): [0, 0, 1]})
+    assert noisy != dataclasses.replace(noisy, n=4, tables={("a",): [6, -2], ("b",): [0, 0, 1]})
+    assert noisy != dataclasses.replace(noisy, tables={("a",): [4, -1], ("b",): [0, 0, 1]})
     assert noisy.tables["a",].dtype == np.int64
     assert noisy.variance(("b",)) == pytest.approx(LAW.variance(3))
+
+
+@pytest.mark.parametrize("bad", [[True, False], [1.0, 2.0], [0.5, 2.5], ["1", "2"]], ids=str)
+def test_counts_and_n_are_whole_numbers(bad):
+    """numpy would read true as 1 and cut 2.5 to 2."""
+    laws = {("a",): LAW}
+    with pytest.raises(dg.ReleaseError, match="table of a must be whole numbers"):
+        dg.NoisyCounts(NETWORK, {("a",): np.array(bad)}, laws, 3)
+    for n in (True, 3.0, -1, "3", 2**62, np.True_):
+        with pytest.raises(dg.ReleaseError, match="n must be a whole number"):
+            dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, laws, n)
+    one = dg.Network.of({"a": [0, 1]}, {})
+    with pytest.raises(dg.ReleaseError, match="block of a must be whole numbers"):
+        NoisyCoefficients(one, {("a",): np.array(bad[:1])}, laws, 3)
+
+
+def test_noise_that_sums_to_zero_leaves_the_total_at_n():
+    laws = {("a",): SumZeroLaplace(2.0)}
+    assert dg.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, 3).n == 3
+    for n in (4, 0, None):
+        with pytest.raises(dg.ReleaseError, match="sums to zero, so its total is n"):
+            dg.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, n)
 
 
 def test_clipping_cuts_to_the_possible_counts():

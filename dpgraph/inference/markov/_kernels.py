@@ -1,13 +1,13 @@
-"""The inner loops over hidden states: arrays in, arrays out.
+"""The inner loops over hidden states, and the compiler of these and of ``loops``: arrays in, arrays out.
 
-The same source runs plain and compiled by numba, state for state alike, as both read the uniforms they are given.
+The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ def blocked(likelihood: Reals, transition: Reals, uniforms: Reals, states: Integ
 
 
 def collapsed(likelihood: Reals, concentration: float, uniforms: Reals, states: Integers, moves: Integers) -> None:
-    """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; MATHS 6).
+    """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; proofs.md P62).
 
     Args:
         likelihood: As for ``blocked``.
@@ -120,11 +120,20 @@ def dirichlet(rng: np.random.Generator, totals: Reals, prior: float, law: Reals)
         law[v] = max(law[v] / whole, 1e-300)
 
 
+def transitions_of(states: Integers, size: int) -> Integers:
+    """How often each transition occurs, shape (states, states)."""
+    moves = np.zeros((size, size), np.int64)
+    for r in range(states.shape[0]):
+        for t in range(1, states.shape[1]):
+            moves[states[r, t - 1], states[r, t]] += 1
+    return moves
+
+
 def gibbs(
     rng: np.random.Generator, likelihood: Reals, counts: npt.NDArray[Any], edges: Integers, states: Integers,
-    transition: Reals, emissions: Reals, priors: tuple[float, float],
+    transition: Reals, emissions: Reals, priors: tuple[float, float], single_states: bool,
 ) -> None:  # fmt: skip
-    """A whole sweep given the cells: states as ``blocked`` draws them, then transitions, then emissions.
+    """A whole sweep given the cells: states, then transitions, then emissions.
 
     Args:
         rng: Randomness for post-processing.
@@ -135,17 +144,19 @@ def gibbs(
         transition: Overwritten, shape (states, states).
         emissions: Overwritten, shape (states, columns).
         priors: The Dirichlet concentrations of transitions and of emissions.
+        single_states: Whether states are drawn one by one as ``collapsed`` does, or by chains as ``blocked`` does.
     """
     chains, steps, size = likelihood.shape
-    blocked(likelihood, transition, rng.random((chains, steps)), states)
-    moves, totals = np.zeros((size, size)), np.zeros(emissions.shape)
+    uniforms = rng.random((chains, steps))
+    if single_states:
+        collapsed(likelihood, priors[0], uniforms, states, transitions_of(states, size))
+    else:
+        blocked(likelihood, transition, uniforms, states)
+    moves, totals = transitions_of(states, size).astype(np.float64), np.zeros(emissions.shape)
     for r in range(chains):
         for t in range(steps):
-            here = states[r, t]
-            if t > 0:
-                moves[states[r, t - 1], here] += 1.0
             for w in range(emissions.shape[1]):
-                totals[here, w] += counts[r * steps + t, w]
+                totals[states[r, t], w] += counts[r * steps + t, w]
     for k in range(size):
         dirichlet(rng, moves[k], priors[0], transition[k])
         for f in range(edges.size - 1):
@@ -153,37 +164,25 @@ def gibbs(
             dirichlet(rng, totals[k, a:b], priors[1], emissions[k, a:b])
 
 
-@cache
-def compiled() -> tuple[Callable[..., None], Callable[..., None]]:
-    """``blocked`` and ``collapsed`` compiled; the machine code is kept on disk.
+class Kernels(NamedTuple):
+    """The loops that a sampler runs, compiled or plain."""
 
-    Raises:
-        ImportError: If numba is not installed.
-    """
+    blocked: Callable[..., None]
+    collapsed: Callable[..., None]
+    gibbs: Callable[..., None]
+    sweep: Callable[..., None]
+
+
+#: The same source without the compiler, a hundred times slower: what tests compare with.
+PLAIN = Kernels(blocked, collapsed, gibbs, loops.sweep)
+
+
+@cache
+def compiled() -> Kernels:
+    """The loops compiled, each when it is first called; the machine code is kept on disk."""
     import numba
     from numba.extending import register_jitable
 
-    register_jitable(picked)
-    return numba.njit(blocked, cache=True, nogil=True), numba.njit(collapsed, cache=True, nogil=True)
-
-
-@cache
-def compiled_sweep() -> Callable[..., None]:
-    """``loops.sweep`` compiled."""
-    import numba
-    from numba.extending import register_jitable
-
-    for part in loops.PARTS:
+    for part in (picked, blocked, collapsed, dirichlet, transitions_of, *loops.PARTS):
         register_jitable(part)
-    return numba.njit(loops.sweep, cache=True, nogil=True)
-
-
-@cache
-def compiled_gibbs() -> Callable[..., None]:
-    """``gibbs`` compiled."""
-    import numba
-    from numba.extending import register_jitable
-
-    for part in (picked, blocked, dirichlet):
-        register_jitable(part)
-    return numba.njit(gibbs, cache=True, nogil=True)
+    return Kernels(*(numba.njit(kernel, cache=True, nogil=True) for kernel in PLAIN))

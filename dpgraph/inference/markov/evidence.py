@@ -1,4 +1,4 @@
-"""What a release says about an event log: for each chain and time step a noisy table of each field.
+"""The released tables of an event log: for each chain and time step a noisy table of each field.
 
 A cell is a chain at a time step. Its fields' tables lie side by side: column w is one level of one field.
 """

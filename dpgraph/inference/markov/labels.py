@@ -1,7 +1,7 @@
-"""One naming of the states for all draws, and how well the chains of a sampler agree on what has no names.
+"""Label matching: one labelling of the states for all draws; R-hat on quantities that labels do not change.
 
-A posterior of hidden states does not change when their labels do, and samplers switch them. Each draw is renamed by
-the assignment that agrees best with a reference: where its cells are, and what its states emit.
+A posterior of hidden states does not change when their labels do, and samplers switch them. Each draw is relabelled
+by the assignment that agrees best with a reference: where its cells are, and what its states emit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dpgraph.structure.tables import Integers, Reals
 ROUNDS = 2
 
 
-def renamed(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
-    """The draws with labels that agree, the most frequent state first.
+def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
+    """Relabels the draws so that labels agree, the most frequent state first.
 
     Args:
         draws: Labels as they came.
@@ -26,34 +26,34 @@ def renamed(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
     flat: Integers = draws.states.reshape(-1, draws.states.shape[2] * draws.states.shape[3]).astype(np.int64)
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
     best = int(draws.log_joint.argmax())
-    places, laws = _members(flat[best], size), emissions[best]
+    places, laws = _memberships(flat[best], size), emissions[best]
     order = np.tile(np.arange(size), (len(flat), 1))
     for _ in range(ROUNDS):
-        order = np.stack([_assigned(places, laws, *one, fields) for one in zip(flat, emissions, strict=True)])
+        order = np.stack([_assignment(places, laws, *one, fields) for one in zip(flat, emissions, strict=True)])
         renaming = np.argsort(order, axis=1)
-        places = np.mean([_members(renaming[d][states], size) for d, states in enumerate(flat)], axis=0)
+        places = np.mean([_memberships(renaming[d][states], size) for d, states in enumerate(flat)], axis=0)
         laws = np.take_along_axis(emissions, order[:, :, None], 1).mean(axis=0)
     order = order[:, np.argsort(-places.sum(axis=1), kind="stable")]
-    return _ordered(draws, order)
+    return _relabelled(draws, order)
 
 
-def _members(states: Integers, size: int) -> Reals:
+def _memberships(states: Integers, size: int) -> Reals:
     """Which cells are in each state, shape (states, cells)."""
     return (states == np.arange(size)[:, None]).astype(float)
 
 
-def _assigned(places: Reals, laws: Reals, states: Integers, emissions: Reals, fields: tuple[slice, ...]) -> Integers:
+def _assignment(places: Reals, laws: Reals, states: Integers, emissions: Reals, fields: tuple[slice, ...]) -> Integers:
     """For each label of the reference the draw's state that takes it."""
     from scipy.optimize import linear_sum_assignment
 
-    agreement = places @ _members(states, len(laws)).T / states.size
+    agreement = places @ _memberships(states, len(laws)).T / states.size
     for columns in fields:
         apart = np.abs(laws[:, None, columns] - emissions[None, :, columns]).sum(axis=2) / 2
         agreement = agreement + (1 - apart) / len(fields)
     return linear_sum_assignment(-agreement)[1]
 
 
-def _ordered(draws: MarkovDraws, order: Integers) -> MarkovDraws:
+def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     """Every draw with state order[draw, k] called k."""
     size = draws.transition.shape[2]
     transition = draws.transition.reshape(-1, size, size)
@@ -71,7 +71,7 @@ def _ordered(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     )
 
 
-def occupancies(states: Integers, size: int) -> Integers:
+def sorted_occupancies(states: Integers, size: int) -> Integers:
     """How many cells are in each state, most first, shape (copies, draws, states)."""
     copies, many = states.shape[:2]
     index = np.arange(copies * many)[:, None] * size + states.reshape(copies * many, -1)
@@ -79,14 +79,14 @@ def occupancies(states: Integers, size: int) -> Integers:
     return -np.sort(-counted, axis=2)
 
 
-def mixing(states: Integers, log_joint: Reals, size: int) -> dict[str, float]:
+def label_invariant_diagnostics(states: Integers, log_joint: Reals, size: int) -> dict[str, float]:
     """Worst R-hat and smallest effective size of what labels do not change: the log joint and sorted occupancies.
 
     A quantity that never moves, in any chain, is left out; with fewer than four draws there is nothing to compare.
     """
     from arviz_stats.base.array import array_stats
 
-    quantities = np.concatenate([log_joint[..., None], occupancies(states, size)], axis=2)
+    quantities = np.concatenate([log_joint[..., None], sorted_occupancies(states, size)], axis=2)
     moving = np.ptp(quantities, axis=(0, 1)) > 1e-9
     if not moving.any() or quantities.shape[1] < 4:
         return {"r_hat": 1.0, "effective_size": float(log_joint.size)}

@@ -1,7 +1,14 @@
-"""The moves of ``latent``, cell by cell for one sampler chain: arrays in, arrays changed in place.
+"""Markov chain moves over the true cells of an event log, one sampler chain at a time; arrays are changed in place.
 
-The same source runs plain and compiled by numba, draw for draw alike, as both read one generator. It is several times
-as fast as numpy's because most counts are 0 and cost nothing here.
+* redraw: some of a field's entries, of some of its levels, are drawn anew;
+* resize: entries join (drawn from the emissions) or leave (picked evenly) all fields at once;
+* switch: states are drawn together with the tables of their cells, from a pool of tables for each state;
+* shift: probability moves between two levels of an emission table and the entries of its cells with it
+  (proofs.md P55): emissions move where emissions given the tables would be stuck;
+* retune: transitions move with all states summed out;
+* rescale: a chain's rate of entries moves and the entries of its cells with it.
+
+The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gibbs sampling of a hidden Markov model given released counts of an event log (Foulds et al. 2016; MATHS 6).
+"""Gibbs sampling of a hidden Markov model given released counts of an event log (Foulds et al. 2016; proofs.md P61).
 
 With ``"noise-aware"`` inference the true cells are sampled too, so the posterior knows what noise can do. With
 ``"plug-in"`` the released cells, cut at zero, stand for the truth.
@@ -11,25 +11,24 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from dpgraph.inference.markov import _kernels, loops
-from dpgraph.inference.markov import latent as moves
+from dpgraph.inference.markov import _kernels
+from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.inference.markov.latent import LatentCells, latent_cells
-from dpgraph.inference.markov.starts import apportioned, entries_estimate, fitted_emissions, projected, shrunken
-from dpgraph.inference.markov.states import (
-    Engine,
-    draw_blocked,
-    draw_collapsed,
-    draw_rows,
-    engine,
-    relative,
+from dpgraph.inference.markov.latent import LatentCells, cells_of_chain, latent_cells, resample_rates
+from dpgraph.inference.markov.starts import (
+    clipped_at_zero,
+    entries_estimate,
+    fitted_emissions,
+    rounded_to_total,
+    shrunken,
 )
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 
-#: How often a sweep switches states and shifts emissions together with the tables: the slowest to mix.
+#: How often a sweep moves the tables, once the states are drawn.
 PASSES = 3
 
 Sampler = Literal["blocked", "collapsed"]
@@ -85,7 +84,7 @@ def draw_markov(
     copies: int = 2,
     iterations: int = 200,
     burn_in: int = 100,
-    fast: bool | None = None,
+    compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> MarkovDraws:
     """Draws states, transitions and emissions given a release; several sampler chains side by side.
@@ -101,14 +100,15 @@ def draw_markov(
         copies: Independent sampler chains.
         iterations: Draws of each after burn-in.
         burn_in: Sweeps before the first draw, while the sizes of moves adapt.
-        fast: Compiled loops; None uses them where numba is installed.
+        compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
         progress: Called with the number of each sweep.
 
     Raises:
         ReleaseError: If a setting is out of range.
     """
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
-    run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", engine(fast))
+    kernels = _kernels.compiled() if compiled else _kernels.PLAIN
+    run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels)
     state = run.start(copies, rng)
     kept: dict[str, list[Any]] = {name: [] for name in ("transition", "emissions", "states", "log_joint")}
     entries = np.zeros((copies, *given.shape))
@@ -116,7 +116,7 @@ def draw_markov(
         speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
         run.sweep(state, rng, speed)
         if sweep == burn_in - 1 and state.latent is not None:
-            state.latent.tally.clear()
+            state.latent.tally[:] = 0.0
         if sweep >= burn_in:
             kept["transition"].append(state.transition.copy())
             kept["emissions"].append(state.emissions.copy())
@@ -126,8 +126,7 @@ def draw_markov(
         if progress is not None:
             progress(sweep)
     stacked = {name: np.stack(values, axis=1) for name, values in kept.items()}
-    tally = {} if state.latent is None else state.latent.tally
-    shares = {name: float(done / max(tried, 1)) for name, (done, tried) in tally.items()}
+    shares = {} if state.latent is None else state.latent.acceptance()
     return MarkovDraws(entries=entries / iterations, acceptance=shares, **stacked)
 
 
@@ -151,7 +150,7 @@ class _Run:
     prior: MarkovPrior
     sampler: str
     aware: bool
-    loops: Engine
+    kernels: Kernels
 
     @property
     def edges(self) -> Integers:
@@ -165,76 +164,37 @@ class _Run:
         found: list[tuple[Reals, Integers]] = []
         for c in range(copies):
             values = released[c]
-            counts = shrunken(given, values) if self.aware else projected(values).astype(float)
+            counts = shrunken(given, values) if self.aware else clipped_at_zero(values).astype(float)
             emissions = fitted_emissions(counts[observed], given.fields, self.size, rng)
             entries = np.rint(entries_estimate(given, values)).astype(np.int64)
-            whole = [apportioned(counts[..., columns], entries) for columns in given.fields]
-            found.append((emissions, np.concatenate(whole, axis=2) if self.aware else projected(values)))
+            whole = [rounded_to_total(counts[..., columns], entries) for columns in given.fields]
+            found.append((emissions, np.concatenate(whole, axis=2) if self.aware else clipped_at_zero(values)))
         emissions, counts = (np.stack(part) for part in zip(*found, strict=True))
         counts = np.where(observed[..., None], counts, 0)
         latent = latent_cells(given, copies, self.size, counts) if self.aware else None
         states = (counts @ np.swapaxes(np.log(emissions), 1, 2)[:, None]).argmax(axis=3)
-        transition = draw_rows(transition_counts(states, self.size) + self.prior.transition, rng)
+        transition = dirichlet_rows(transition_counts(states, self.size) + self.prior.transition, rng)
         return _State(states, transition, emissions, counts, latent)
 
     def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:
-        """States, transitions, emissions, then what is unknown of the cells."""
-        if self.loops == "compiled" and self.sampler == "blocked":
-            self._compiled_gibbs(state, rng)
-        else:
-            state.states = self._states(state, rng)
-            followed = transition_counts(state.states, self.size)
-            state.transition = draw_rows(followed + self.prior.transition, rng)
-            state.emissions = self._emissions(state, rng)
-        latent = state.latent
-        if latent is None:
-            return
-        moves.resample_rates(latent, self.prior.entries, rng)
-        if self.loops == "compiled":
-            self._compiled_moves(state, latent, rng, speed)
-        else:
-            self._moves(state, latent, rng, speed)
-        state.counts = latent.counts.reshape(state.counts.shape)
+        """States, transitions, emissions, then what is unknown of the cells, one sampler chain after another."""
+        likelihood = relative_likelihood(self._log_emission(state))
+        tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
+        priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
+        for c, cells in enumerate(tables):
+            laws = state.states[c], state.transition[c], state.emissions[c]
+            self.kernels.gibbs(rng, likelihood[c], cells, self.edges, *laws, priors, single)
+        if state.latent is not None:
+            self._move_tables(state, state.latent, rng, speed)
 
-    def _compiled_gibbs(self, state: _State, rng: np.random.Generator) -> None:
-        """States, transitions and emissions of every sampler chain, each in one call."""
-        likelihood, kernel = relative(self._log_emission(state)), _kernels.compiled_gibbs()
-        counts = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
-        priors = (float(self.prior.transition), float(self.prior.emission))
-        for c, cells in enumerate(counts):
-            kernel(
-                rng, likelihood[c], cells, self.edges, state.states[c], state.transition[c], state.emissions[c], priors
-            )
-
-    def _moves(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
-        """The moves of ``latent``, all sampler chains at once."""
-        flat = state.emissions.reshape(-1, state.emissions.shape[2])
-        key = self._key(state.states)
-        for _ in range(PASSES):
-            emissions = flat.reshape(state.emissions.shape)
-            state.states = moves.switch(latent, state.states, state.transition, emissions, rng)
-            key = self._key(state.states)
-            moves.shift(latent, key, flat, self.prior.emission, rng, speed)
-        laws = flat[key]
-        moves.redraw(latent, laws, rng, speed)
-        moves.resize(latent, laws, rng, speed)
-        state.emissions = flat.reshape(state.emissions.shape)
-
-    def _compiled_moves(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
-        """The same moves from ``loops``, one sampler chain after another."""
-        sweep, copies = _kernels.compiled_sweep(), len(state.states)
+    def _move_tables(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
+        """Rates, then the moves of ``loops``."""
+        resample_rates(latent, self.prior.entries, rng)
         priors = tuple(map(float, (self.prior.transition, self.prior.emission, *self.prior.entries)))
-        for c in range(copies):
-            cells = moves.one_chain(latent, c, copies)
-            sweep(rng, cells, state.states[c], state.transition[c], state.emissions[c], priors, PASSES, speed)
-            for name, found in zip(loops.MOVES, cells.tally.reshape(-1, 2), strict=True):
-                latent.tally[name] = latent.tally.get(name, np.zeros(2)) + found
-
-    def _states(self, state: _State, rng: np.random.Generator) -> Integers:
-        emission = self._log_emission(state)
-        if self.sampler == "blocked":
-            return draw_blocked(emission, state.transition, rng, self.loops)
-        return draw_collapsed(emission, state.states, self.prior.transition, rng, self.loops)
+        for c in range(len(state.states)):
+            laws = state.states[c], state.transition[c], state.emissions[c]
+            self.kernels.sweep(rng, cells_of_chain(latent, c), *laws, priors, PASSES, speed)
+        state.counts = latent.counts.reshape(state.counts.shape)
 
     def _log_emission(self, state: _State) -> Reals:
         """ln P(cell | state) but for what no state changes, shape (copies, chains, steps, states)."""
@@ -242,18 +202,6 @@ class _Run:
         flat = state.counts.reshape(copies, chains * steps, width).astype(float)
         product = flat @ np.swapaxes(np.log(state.emissions), 1, 2)
         return product.reshape(copies, chains, steps, self.size)
-
-    def _key(self, states: Integers) -> Integers:
-        """copy * states + state of each cell."""
-        return (states + self.size * np.arange(len(states))[:, None, None]).ravel()
-
-    def _emissions(self, state: _State, rng: np.random.Generator) -> Reals:
-        """Dirichlet draws given the cells of each state."""
-        copies, _, _, width = state.counts.shape
-        members = state.states.reshape(copies, -1)[:, None] == np.arange(self.size)[:, None]
-        total = members.astype(float) @ state.counts.reshape(copies, -1, width)
-        columns = [draw_rows(total[..., c] + self.prior.emission, rng) for c in self.given.fields]
-        return np.concatenate(columns, axis=2)
 
     def log_joint(self, state: _State) -> Reals:
         """ln P(released, tables, states | parameters) up to a constant, one for each sampler chain."""
@@ -264,6 +212,20 @@ class _Run:
         if state.latent is not None:
             total = total + state.latent.log_law().reshape(len(total), -1).sum(axis=1)
         return total
+
+
+def relative_likelihood(log_emission: Reals) -> Reals:
+    """Likelihoods over the largest of each cell: logs end here, where nothing can overflow or vanish altogether."""
+    top = log_emission[..., 0].copy()
+    for k in range(1, log_emission.shape[-1]):
+        np.maximum(top, log_emission[..., k], out=top)
+    return np.exp(log_emission - top[..., None])
+
+
+def dirichlet_rows(concentration: npt.NDArray[Any], rng: np.random.Generator) -> Reals:
+    """Dirichlet draws along the last axis, every entry above 0."""
+    drawn = np.maximum(rng.standard_gamma(concentration), 1e-300)
+    return np.maximum(drawn / drawn.sum(axis=-1, keepdims=True), 1e-300)
 
 
 def _check(given: LogEvidence, states: int, sampler: str, inference: str, numbers: dict[str, int]) -> None:

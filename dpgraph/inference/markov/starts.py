@@ -1,4 +1,4 @@
-"""Where the samplers start: mixtures fitted by expectation maximisation to the released statistics, never to rows.
+"""Starting points of the samplers: mixtures fitted by expectation maximisation to the released statistics.
 
 Random starts stick in modes thousands of nats worse; the best of several short fits does not.
 """
@@ -13,7 +13,7 @@ from dpgraph.structure.tables import Integers, Reals
 RESTARTS, STEPS = 12, 30
 
 
-def projected(values: Integers) -> Integers:
+def clipped_at_zero(values: Integers) -> Integers:
     """Noisy cells cut at zero, the paper's projection: a bias upwards in every cell that is nearly empty."""
     return np.maximum(values, 0)
 
@@ -81,7 +81,7 @@ def _normalised(counts: Reals, fields: tuple[slice, ...]) -> Reals:
     return shares
 
 
-def apportioned(counts: Reals, entries: Integers) -> Integers:
+def rounded_to_total(counts: Reals, entries: Integers) -> Integers:
     """Whole numbers near ``counts`` that sum to ``entries`` along the last axis."""
     share = (counts + 1e-9) / (counts + 1e-9).sum(axis=-1, keepdims=True)
     whole = np.floor(share * entries[..., None]).astype(np.int64)

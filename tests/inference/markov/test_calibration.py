@@ -89,7 +89,6 @@ def test_calibration_where_noise_is_as_large_as_the_cells(seed):
 
     With 300 logs of seed 2 one was at 0.101, where that value is 0.099: an event of one study in twenty.
     """
-    pytest.importorskip("numba")
     found = distances("noise-aware", 600, DiscreteLaplace(10.0), seed=seed)
     assert found.max() < np.sqrt(np.log(2 * 9 / 0.05) / (2 * 600)), found
 

@@ -7,10 +7,10 @@ import pytest
 import dpgraph as dg
 from dpgraph.inference.markov.evidence import log_evidence
 from dpgraph.inference.markov.starts import (
-    apportioned,
+    clipped_at_zero,
     entries_estimate,
     fitted_emissions,
-    projected,
+    rounded_to_total,
     shrunken,
 )
 
@@ -65,10 +65,10 @@ def test_starts_are_whole_and_agree_on_the_entries():
     assert (counts >= 0).all()
     entries = np.rint(entries_estimate(given, values)).astype(int)
     for columns in given.fields:
-        whole = apportioned(counts[..., columns], entries)
+        whole = rounded_to_total(counts[..., columns], entries)
         assert (whole >= 0).all()
         assert (whole.sum(axis=-1) == entries).all()
-    assert (projected(values) == np.maximum(values, 0)).all()
+    assert (clipped_at_zero(values) == np.maximum(values, 0)).all()
     law = fitted_emissions(counts.reshape(-1, 5), given.fields, 2, rng)
     assert np.allclose(law[:, :2].sum(axis=1), 1)
     assert np.allclose(law[:, 2:].sum(axis=1), 1)

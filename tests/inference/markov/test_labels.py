@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpgraph.inference.markov.labels import mixing, occupancies, renamed
+from dpgraph.inference.markov.labels import label_invariant_diagnostics, match_labels, sorted_occupancies
 from dpgraph.inference.markov.sampler import MarkovDraws
 
 FIELDS = (slice(0, 2), slice(2, 5))
@@ -39,28 +39,33 @@ def shuffled(draws, seed=1):
 
 
 def test_switched_labels_are_undone(steady):
-    found = renamed(shuffled(steady), FIELDS)
+    found = match_labels(shuffled(steady), FIELDS)
     for name in ("transition", "emissions", "states"):
         np.testing.assert_array_equal(getattr(found, name), getattr(steady, name))
 
 
 def test_the_most_frequent_state_is_first(steady):
-    found = renamed(shuffled(steady), FIELDS)
+    found = match_labels(shuffled(steady), FIELDS)
     many = np.bincount(found.states.ravel(), minlength=SIZE)
     assert (np.diff(many) <= 0).all()
 
 
 def test_diagnostics_do_not_depend_on_labels(steady):
     mixed = shuffled(steady)
-    assert mixing(steady.states, steady.log_joint, SIZE) == mixing(mixed.states, mixed.log_joint, SIZE)
-    np.testing.assert_array_equal(occupancies(steady.states, SIZE), occupancies(mixed.states, SIZE))
+    assert label_invariant_diagnostics(steady.states, steady.log_joint, SIZE) == label_invariant_diagnostics(
+        mixed.states, mixed.log_joint, SIZE
+    )
+    np.testing.assert_array_equal(sorted_occupancies(steady.states, SIZE), sorted_occupancies(mixed.states, SIZE))
 
 
 def test_chains_apart_are_seen(steady):
     log_joint = steady.log_joint + 10 * np.arange(COPIES)[:, None]
-    assert mixing(steady.states, steady.log_joint, SIZE)["r_hat"] < 1.2
-    assert mixing(steady.states, log_joint, SIZE)["r_hat"] > 1.5
+    assert label_invariant_diagnostics(steady.states, steady.log_joint, SIZE)["r_hat"] < 1.2
+    assert label_invariant_diagnostics(steady.states, log_joint, SIZE)["r_hat"] > 1.5
 
 
 def test_one_draw_has_nothing_to_compare(steady):
-    assert mixing(steady.states[:, :1], steady.log_joint[:, :1], SIZE) == {"r_hat": 1.0, "effective_size": 2.0}
+    assert label_invariant_diagnostics(steady.states[:, :1], steady.log_joint[:, :1], SIZE) == {
+        "r_hat": 1.0,
+        "effective_size": 2.0,
+    }

@@ -6,7 +6,7 @@ from scipy.special import betaln, gammaln
 
 from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import coupled, latent_cells, one_chain
+from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
@@ -55,23 +55,20 @@ def enumerated(law):
 
 
 LAWS = [DiscreteLaplace(1.5), SumZeroLaplace(1.5), DiscreteGaussian(2.0)]
-CASES = [(law, sampler, False) for law in LAWS for sampler in ("blocked", "collapsed")]
-CASES += [(law, "blocked", True) for law in LAWS] + [(LAWS[0], "collapsed", True)]
 
 
-@pytest.mark.parametrize(("law", "sampler", "fast"), CASES)
-def test_posterior_means_are_those_of_the_enumeration(law, sampler, fast):
-    """500 sampler chains of 120 draws, compiled 200; standard errors are over the chains, the bound is 6 of them.
+@pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
+@pytest.mark.parametrize("law", LAWS)
+def test_posterior_means_are_those_of_the_enumeration(law, sampler):
+    """200 sampler chains of 120 draws; standard errors are over the chains, the bound is 6 of them.
 
     They are about 2e-3 of a probability and 2e-2 entries: leaving out the noise, the shared N, or a proposal's
     ratio moves these means by ten times as much.
     """
-    if fast:
-        pytest.importorskip("numba")
     given = cells_evidence(RELEASED, FIELDS, [(law, 8)] * 4)
     drawn = draw_markov(
-        given, 2, rng=np.random.default_rng(5), prior=PRIOR, sampler=sampler, copies=200 if fast else 500,
-        iterations=120, burn_in=60, fast=fast,
+        given, 2, rng=np.random.default_rng(5), prior=PRIOR, sampler=sampler, copies=200, iterations=120,
+        burn_in=60,
     )  # fmt: skip
     z = drawn.states[:, :, 0].astype(int)
     first = np.take_along_axis(drawn.emissions[..., 0], z[:, :, :1], 2)[..., 0]
@@ -111,20 +108,15 @@ def three_steps(law, values, most, alpha, size):
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize(
-    ("sampler", "size", "fast"),
-    [("blocked", 2, False), ("collapsed", 2, False), ("collapsed", 2, True), ("blocked", 3, True)],
-)
-def test_states_of_three_steps_are_those_of_the_enumeration(sampler, size, fast):
-    """Two transitions share their rows, so neighbours matter; 1000 sampler chains (compiled 400), 6 standard errors."""
-    if fast:
-        pytest.importorskip("numba")
+@pytest.mark.parametrize(("sampler", "size"), [("blocked", 2), ("collapsed", 2), ("blocked", 3)])
+def test_states_of_three_steps_are_those_of_the_enumeration(sampler, size):
+    """Two transitions share their rows, so neighbours matter; 400 sampler chains, 6 standard errors."""
     law, values, alpha = DiscreteLaplace(0.8), np.array([(3, 1), (1, 2), (3, 0)]), 0.3
     given = cells_evidence(values[None], (slice(0, 2),), [(law, 6)] * 2)
     prior = MarkovPrior(transition=alpha, emission=PRIOR.emission, entries=PRIOR.entries)
     drawn = draw_markov(
-        given, size, rng=np.random.default_rng(9), prior=prior, sampler=sampler, copies=400 if fast else 1000,
-        iterations=100, burn_in=40, fast=fast,
+        given, size, rng=np.random.default_rng(9), prior=prior, sampler=sampler, copies=400, iterations=100,
+        burn_in=40,
     )  # fmt: skip
     z = drawn.states[:, :, 0].astype(int)
     exact = three_steps(law, values, 10, alpha, size)
@@ -141,12 +133,20 @@ def test_the_coupling_keeps_the_law_and_moves_as_few_as_it_can():
     rng = np.random.default_rng(6)
     old, new = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
     before = rng.multinomial(50, old, size=20_000)
-    after = coupled(rng, before, np.tile(old, (20_000, 1)), np.tile(new, (20_000, 1)))
+    after = coupled(rng, before, old, new)
     assert (after.sum(axis=1) == 50).all()
     assert np.abs(after.mean(axis=0) / 50 - new).max() < 6 * 0.071 / np.sqrt(20_000)
     assert np.abs(after.var(axis=0) / (50 * new * (1 - new)) - 1).max() < 6 * np.sqrt(2 / 20_000) * 1.5
     assert (before - after)[:, 0].mean() / 50 == pytest.approx(0.3, abs=6 * 0.09 / np.sqrt(20_000))
-    assert (coupled(rng, before, np.tile(old, (20_000, 1)), np.tile(old, (20_000, 1))) == before).all()
+    assert (coupled(rng, before, old, old) == before).all()
+
+
+def coupled(rng, before, old, new):
+    """Each table by ``loops.couple``."""
+    after = np.empty_like(before)
+    for table, into in zip(before, after, strict=True):
+        loops.couple(rng, table, old, new, np.empty(old.size), into)
+    return after
 
 
 @pytest.mark.parametrize("here", range(4))
@@ -180,9 +180,8 @@ def one_cell(counts):
 
 
 def test_plain_and_compiled_sweeps_are_the_same_draws():
-    pytest.importorskip("numba")
     found = []
-    for sweep in (loops.sweep, _kernels.compiled_sweep()):
+    for kernels in (_kernels.PLAIN, _kernels.compiled()):
         rng = np.random.default_rng(12)
         given = cells_evidence(
             rng.integers(-3, 90, (2, 4, 5)), (slice(0, 2), slice(2, 5)), [(DiscreteLaplace(3.0), 8)] * 5
@@ -193,7 +192,7 @@ def test_plain_and_compiled_sweeps_are_the_same_draws():
         states, transition = rng.integers(0, 3, (2, 4)), rng.dirichlet(np.ones(3), 3)
         emissions = np.concatenate([rng.dirichlet(np.ones(size), 3) for size in (2, 3)], axis=1)
         for _ in range(20):
-            sweep(rng, one_chain(latent, 0, 1), states, transition, emissions, (1.0, 1.5, 2.0, 5.0), 2, 0.3)
+            kernels.sweep(rng, cells_of_chain(latent, 0), states, transition, emissions, (1.0, 1.5, 2.0, 5.0), 2, 0.3)
         found.append((latent.counts, states, transition, emissions, latent.stay, latent.most, rng.random()))
     for plain, compiled in zip(*found, strict=True):
         np.testing.assert_allclose(plain, compiled, rtol=1e-12)

@@ -1,0 +1,92 @@
+"""``dpgraph evaluate``: scores of a model on held-out rows, each with an interval, from one release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgraph.cli.options import (
+    DRY_RUN,
+    EPSILON,
+    JSON,
+    NEIGHBOURS,
+    ROWS_PER_PERSON,
+    budget_of,
+    only_priced,
+    writable,
+)
+from dpgraph.cli.output import plain, records, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpgraph.models.evaluation import Evaluation
+
+
+@click.command()
+@click.argument("model")
+@click.argument("rows")
+@EPSILON
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    default=90,
+    show_default=True,
+    help="How often, in percent, an interval is to hold the population's score.",
+)
+@NEIGHBOURS
+@ROWS_PER_PERSON
+@DRY_RUN
+@JSON
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the release as well.")
+def evaluate(
+    model: str,
+    rows: str,
+    epsilon: str,
+    interval: float,
+    neighbours: str,
+    rows_per_person: int,
+    dry_run: bool,
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    """Judge MODEL on held-out ROWS, which hold its target too, and are private rows as any others.
+
+    Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
+    """
+    from dpgraph.estimators.evaluation import evaluate as judge
+    from dpgraph.estimators.evaluation import task_of
+    from dpgraph.files.documents import load, save
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+    from dpgraph.structure.outcomes import OutcomeDescription
+
+    loaded, budget = load(model), budget_of(epsilon, neighbours, rows_per_person)
+    if only_priced(dry_run, LaplaceMechanism(epsilon), OutcomeDescription(task_of(loaded)), budget):
+        return
+    if out is not None:
+        out = writable(out, ".json")
+    judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100)
+    tables = _tables(judged)
+    if as_json:
+        click.echo(json.dumps({name: records(table) for name, table in tables.items()}, indent=1))
+    else:
+        click.echo("\n\n".join(plain(table) for table in tables.values()))
+    if out is not None:
+        save(judged.release, out)
+        say(f"wrote {out}")
+    say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
+    if rows_per_person > 1:
+        say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")
+
+
+def _tables(judged: Evaluation) -> dict[str, pd.DataFrame]:
+    """The scores, and of a classifier its tables."""
+    from dpgraph.structure.outcomes import Classification
+
+    tables: dict[str, Any] = {"scores": judged.to_frame()}
+    if isinstance(judged.release.value.description.task, Classification):
+        tables |= {"confusion": judged.confusion, "reliability": judged.reliability}
+    return tables

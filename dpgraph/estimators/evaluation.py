@@ -1,0 +1,263 @@
+"""Private scores of a model on held-out rows, from one release.
+
+An accuracy computed in the open is an exact function of the held-out rows. ``evaluate`` sums the outcomes of all
+scores exactly, in integers, releases the noisy sums once, and reads every score off these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import numpy as np
+
+from dpgraph.estimators import held_out
+from dpgraph.inference.counts.noisy_counts import checked_interval
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.models.evaluation import Evaluation
+from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.models.sampled_regression import SampledRegressionModel
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Number, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.release import release
+from dpgraph.privacy.scope import RowGroup
+from dpgraph.statistics.moments import Moments
+from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
+
+#: What a release pays for unless it is told otherwise.
+SCORES: tuple[ClassifierScore, ...] = get_args(ClassifierScore)
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: Number,
+    budget: Budget,
+    interval: float = 0.9,
+    scores: Iterable[ClassifierScore] = SCORES,
+    bounds: tuple[float, float] | None = None,
+    largest_loss: float | None = None,
+    largest_error: float | None = None,
+    mechanism: str = "laplace",
+    noise: Noise | None = None,
+) -> Evaluation:
+    """Judges a model on held-out rows, privately: one charge, one release, every score with its interval.
+
+    Classifiers: accuracy, log-loss and Brier score (the sum over classes of the squared error of its probability, from
+    0 to 2), the confusion matrix and a reliability table. Regressions: mean squared error and its root. Hidden Markov
+    models: nats an entry, the mean log probability of an entry in its cell, entry by entry.
+
+    Sensitivity: each score is a sum over rows of something bounded in public, so a row moves each block of sums by at
+    most its bound; ``structure.outcomes`` has the blocks. Losses are clipped at their bound, and what is clipped is
+    what is scored. The classes and bounds are the model's own, never read off ``y``.
+
+    Args:
+        model: A fitted ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``, one of the models behind
+            them as ``load`` gives it, or a scikit-learn classifier or regressor, fitted on public rows: one fitted on
+            private rows is as private as these.
+        X: The rows: a pandas, polars or Arrow table, or an array of the features in order. The log, for a hidden
+            Markov model. Where ``y`` is left out, a table or a path that holds the target too.
+        y: The true class or value of each row.
+        epsilon: What it costs, exact; a float means the decimal it prints as.
+        budget: What is charged. That of a group, from ``Budget.parallel``, judges that group's rows alone, by a column
+            of X.
+        interval: The probability with which each interval is to hold the population's score.
+        scores: Of a classifier: which of ``"accuracy"``, ``"confusion"``, ``"reliability"``, ``"log_loss"`` and
+            ``"brier"`` to pay for, the first always among them; the fewer, the less noise in each.
+        bounds: The target's public bounds, for a scikit-learn regressor.
+        largest_loss: Where the log-loss of a row, or of an entry, is clipped. By default it is ln(50 K): a probability
+            below 1 / (50 K) counts as that, K being the number of classes, or of different entries.
+        largest_error: Where the size of a regression's error is clipped; half the distance of the bounds by default.
+        mechanism: ``"laplace"``, or ``"gaussian"``, which takes the delta that is left in the budget.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the evaluation as not private.
+
+    Raises:
+        DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
+        ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+
+    >>> import pandas as pd
+    >>> from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
+    >>> rows = pd.DataFrame({"word": ["a", "b"] * 500, "spam": [0, 1] * 500})
+    >>> classifier = PrivateNaiveBayes({"word": ["a", "b"], "spam": [0, 1]}, epsilon=5)
+    >>> model = classifier.fit(rows[["word"]][:500], rows["spam"][:500])
+    >>> judged = evaluate(model, rows[["word"]][500:], rows["spam"][500:], epsilon=1, budget=Budget(1))
+    >>> list(judged.scores)
+    ['accuracy', 'log-loss', 'Brier score']
+    """
+    checked_interval(interval)
+    _mechanism(mechanism, epsilon, budget)
+    settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
+    found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit)
+    return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
+
+
+def outcomes(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    scores: Iterable[ClassifierScore] = SCORES,
+    bounds: tuple[float, float] | None = None,
+    largest_loss: float | None = None,
+    largest_error: float | None = None,
+    group: RowGroup | None = None,
+    unit: PrivacyUnit | None = None,
+) -> Moments:
+    """Sums how right a model is on held-out rows: sensitive, exact, and adding to those of other rows.
+
+    Outcomes of parts of the rows add, also where each part is predicted by a model of its own, if the models have the
+    same classes or bounds; ``evaluation_of`` releases their sum.
+
+    Args:
+        model: As for ``evaluate``, and so is the rest.
+        X: The rows.
+        y: The true class or value of each row.
+        scores: Of a classifier.
+        bounds: For a scikit-learn regressor.
+        largest_loss: Where a log-loss is clipped.
+        largest_error: Where an error is clipped.
+        group: Counts only the rows of a declared group, for a budget of ``Budget.parallel``.
+        unit: Whom the release will protect. A regression that drops rows with nulls drops them here where this makes
+            the number of rows private; without it, nulls are refused.
+
+    Raises:
+        DomainError: If the rows do not fit.
+        ReleaseError: If the model is not fitted or is none.
+    """
+    fitted = held_out.fitted_model(model)
+    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
+
+    def of(rows: int) -> Any:
+        if group is None:
+            return slice(None)
+        return held_out.in_group(X, group, rows, strict=held_out.is_strict(fitted))
+
+    match sums:
+        case Classification():
+            if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
+                truth, probabilities = held_out.class_probabilities(fitted, X, y)
+            else:
+                truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
+            kept = of(len(truth))
+            return classifier_outcomes(sums, truth[kept], probabilities[kept], group)
+        case Regression():
+            if isinstance(fitted, LinearRegressionModel | SampledRegressionModel):
+                drop = unit is not None and not unit.n_is_public
+                values, predicted, whole = held_out.target_and_prediction(fitted, X, y, drop=drop)
+            else:
+                values, predicted = held_out.foreign_prediction(fitted, X, y)
+                whole = np.ones(len(values), bool)
+            kept = of(len(values))
+            values, predicted = values[kept][whole[kept]], predicted[kept][whole[kept]]
+            return regression_outcomes(sums, values, predicted, group)
+        case Entries():
+            if y is not None:
+                raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
+            found = held_out.entry_log_probabilities(fitted, X)
+            return entry_outcomes(sums, found[of(len(found))], group)
+
+
+def task_of(
+    model: Any,
+    *,
+    scores: Iterable[ClassifierScore] = SCORES,
+    bounds: tuple[float, float] | None = None,
+    largest_loss: float | None = None,
+    largest_error: float | None = None,
+) -> Classification | Regression | Entries:
+    """What is public of judging a model, before any row: classes, bounds and where losses are clipped.
+
+    Raises:
+        ReleaseError: If it is no model that can be judged.
+        DomainError: If a setting is not valid.
+    """
+    match held_out.fitted_model(model):
+        case NaiveBayes() | NaiveBayesEnsemble() as classifier:
+            classes = held_out.domain_of(classifier).levels(classifier.target)
+            return Classification(classes, largest_loss, scores=_asked(scores))
+        case LinearRegressionModel() | SampledRegressionModel() as regression:
+            declared = held_out.design_of(regression).bounds
+            return Regression(declared.low, declared.high, largest_error)
+        case HiddenMarkovModel() as markov:
+            return Entries(held_out.outcomes_of_an_entry(markov), largest_loss)
+        case other if getattr(other, "classes_", None) is not None:
+            whole = callable(getattr(other, "predict_proba", None))
+            known = _asked(scores) if whole else _asked(name for name in _asked(scores) if name in SCORES[:2])
+            return Classification(held_out.foreign_classes(other), largest_loss, scores=known)
+        case other if callable(getattr(other, "predict", None)) and not isinstance(other, type):
+            if bounds is None:
+                raise DomainError(
+                    f"a {type(other).__name__} without classes_ is a regressor or is not fitted; a regressor needs "
+                    "bounds=(low, high), public bounds of the target"
+                )
+            return Regression(*_pair(bounds), largest_error)
+        case other:
+            raise ReleaseError(f"evaluate takes a fitted model with predict; got {type(other).__name__}")
+
+
+def evaluation_of(
+    found: Moments,
+    *,
+    epsilon: Number,
+    budget: Budget,
+    interval: float = 0.9,
+    mechanism: str = "laplace",
+    noise: Noise | None = None,
+) -> Evaluation:
+    """Releases outcomes once and reads the scores off the release.
+
+    Args:
+        found: What ``outcomes`` summed, or a sum of such.
+        epsilon: What it costs.
+        budget: What is charged.
+        interval: The probability with which each interval is to hold the population's score.
+        mechanism: ``"laplace"`` or ``"gaussian"``.
+        noise: As for ``release``.
+
+    Raises:
+        DomainError: If there are no rows where their number is public; nothing is charged.
+        ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+    """
+    checked_interval(interval)
+    made = _mechanism(mechanism, epsilon, budget)
+    if not isinstance(found, Moments) or not isinstance(found.description, OutcomeDescription):
+        raise ReleaseError(f"evaluation_of takes what outcomes sums; got {type(found).__name__}")
+    if budget.unit.n_is_public and found.sensitive_rows == 0:
+        raise DomainError("there are no rows to judge the model by")
+    released: Release[Any] = release(found, made, budget=budget, noise=noise)
+    return Evaluation(released, interval)
+
+
+def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism | GaussianMechanism:
+    """The mechanism by its name."""
+    if not isinstance(budget, Budget):
+        raise ReleaseError(f"evaluate takes a Budget; got {type(budget).__name__}")
+    if name == "laplace":
+        return LaplaceMechanism(epsilon)
+    if name == "gaussian":
+        return GaussianMechanism(epsilon, budget.delta - budget.cost().delta)
+    raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {name!r:.60}')
+
+
+def _asked(scores: Iterable[Any]) -> tuple[Any, ...]:
+    """Scores by name, the accuracy always among them."""
+    if isinstance(scores, str):
+        raise DomainError(f"scores must be some of {', '.join(map(repr, SCORES))}; got {scores!r:.60}")
+    return ("accuracy", *(name for name in scores if name != "accuracy"))
+
+
+def _pair(bounds: Any) -> tuple[float, float]:
+    """Public bounds."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise DomainError(f"bounds must be two numbers; got {bounds!r:.60}") from None
+    return low, high

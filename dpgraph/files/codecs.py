@@ -1,0 +1,131 @@
+"""Which values a file can hold: one codec for each kind, of the package and of families outside it alike.
+
+A codec turns a value into plain JSON values and back. It never sees the record of the release: files write that, and
+check it when they read, before a codec reads the rest. A file names a kind, and only a registered codec reads it:
+nothing in a file is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal
+
+from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.structure.network import Network
+
+Plain = dict[str, Any]
+Role = Literal["description", "released", "fitted"]
+
+
+def described_in(plain: Plain, network: Network | None) -> Any:
+    """What was measured, from a file: its network, or the description beside the record, by its own kind.
+
+    Raises:
+        ReleaseError: If the description is of no registered kind.
+    """
+    if network is not None:
+        return network
+    inner = plain["description"]
+    codec = codec_of_kind(inner["kind"], released=False)
+    if codec is None or codec.role != "description":
+        raise ReleaseError(f"a description of kind {inner['kind']!r:.60} is not known")
+    return codec.read(inner, None, None)
+
+
+def needed_network(plain: Plain, network: Network | None) -> Network:
+    """The network of a file that cannot do without.
+
+    Raises:
+        ReleaseError: If it has none.
+    """
+    if network is None:
+        raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
+    return network
+
+
+def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | None], Any]:
+    """What was measured, from a file that has it in a place of its own and must have no network."""
+
+    def measured_in(plain: Plain, network: Network | None) -> Any:
+        if network is not None:
+            raise ReleaseError(f"a file of format {plain['format']!r} has a network where it has none")
+        return read(plain)
+
+    return measured_in
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How values of one type stand in a file.
+
+    Args:
+        role: ``"description"``: what is measured, public from the start. ``"released"``: the value of a ``Release``.
+            ``"fitted"``: a model or a posterior, with an attribute ``provenance``.
+        kind: The name in the file.
+        type: The type of the values.
+        write: The value as plain JSON values, without its description and its record; None if it cannot be saved.
+        read: The inverse, ``read(plain, description, provenance)``; the last two are None for a description. It must
+            check what it reads as any other input, and that noise laws and shapes are those of the event.
+        measured: What was measured, of a value: by default its attribute ``description``.
+        measured_in: The same from a file; by default the network or the description that files write themselves.
+        recorded: The record of a fitted value; by default its attribute ``provenance``.
+    """
+
+    role: Role
+    kind: str
+    type: type
+    write: Callable[[Any], Plain | None]
+    read: Callable[[Plain, Any, Provenance | None], Any]
+    measured: Callable[[Any], Any] = attrgetter("description")
+    measured_in: Callable[[Plain, Network | None], Any] = described_in
+    recorded: Callable[[Any], Provenance | None] = attrgetter("provenance")
+
+
+def register_codecs(*codecs: Codec) -> None:
+    """Lets ``save`` and ``load`` take values of further types: of a family outside the package, in one call.
+
+    Raises:
+        ReleaseError: If another codec has the kind already; none of them is registered then.
+    """
+    for codec in codecs:
+        if _KINDS.get((codec.role == "released", codec.kind), codec) != codec:
+            raise ReleaseError(f"a file of kind {codec.kind!r} is read by another codec")
+    for codec in codecs:
+        key = codec.role == "released", codec.kind
+        _KINDS[key] = codec
+        known = _TYPES.setdefault((key[0], codec.type), [])
+        if codec not in known:
+            known.append(codec)
+
+
+def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
+    """The codec that reads a kind; None if there is none."""
+    return _KINDS.get((released, kind)) if isinstance(kind, str) else None
+
+
+def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
+    """A value's codec, and the value as plain JSON values.
+
+    Raises:
+        ReleaseError: If no codec takes it.
+    """
+    for codec in _TYPES.get((released, type(value)), []):
+        if (plain := codec.write(value)) is not None:
+            return codec, plain
+    raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
+
+
+def plain_description(description: Any) -> Plain:
+    """A description, with its kind.
+
+    Raises:
+        ReleaseError: If no codec takes it.
+    """
+    codec, plain = written(description, released=False)
+    return {"kind": codec.kind, **plain}
+
+
+_KINDS: dict[tuple[bool, str], Codec] = {}
+_TYPES: dict[tuple[bool, type], list[Codec]] = {}

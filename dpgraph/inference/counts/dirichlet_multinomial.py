@@ -1,0 +1,226 @@
+"""Exact draws of Dirichlet-multinomial counts given noisy counts: forward convolution, backward sampling.
+
+P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
+independent but for their sum, so the laws of the partial sums are convolutions, and the cells are drawn from the last
+to the first given the sum that is left (``integer_sums``). Draws are independent; there is no chain. What is cut is
+beyond windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.counts.integer_sums import Mass, draw_given_sum, partial_sums, tilt_to, tilted_law
+from dpgraph.privacy.records import NoiseLaw, ReleaseError
+from dpgraph.structure.tables import Integers, Reals
+
+LogPrior = Callable[[Integers], Reals]
+
+#: An unknown n: log weight below the mode's at which to stop, and the most tilts.
+NEGLIGIBLE, MOST_BANDS = 35.0, 60
+
+
+def sample_counts(
+    noisy: Integers,
+    law: NoiseLaw,
+    concentration: Reals,
+    n: int | None,
+    rng: np.random.Generator,
+    size: int,
+    *,
+    log_prior_n: LogPrior | None = None,
+) -> Integers:
+    """Independent draws of the exact counts behind noisy ones, under a Dirichlet prior of the probabilities.
+
+    Args:
+        noisy: The noisy counts, shape (K,).
+        law: Their noise law; the likelihood of sum-zero noise is that of independent noise on sum(s) = n.
+        concentration: The Dirichlet concentrations, shape (K,), positive.
+        n: The number of records, or None where it is not public.
+        rng: Randomness for post-processing.
+        size: How many draws.
+        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out. A noisy
+            measurement of n belongs here too.
+
+    Returns:
+        Shape (size, K): non-negative, each row summing to n where it is known.
+
+    Raises:
+        ReleaseError: If shapes disagree, a concentration is not positive and finite, n is negative, or sum-zero noise
+            comes without n.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> rng = np.random.default_rng(0)
+    >>> draws = sample_counts(np.array([7, 1, 4]), DiscreteLaplace(2.0), np.ones(3), 10, rng, size=5)
+    >>> draws.shape, set(draws.sum(axis=1).tolist())
+    ((5, 3), {10})
+    """
+    y = np.asarray(noisy, np.int64)
+    if n is None and law.sums_to_zero:
+        raise ReleaseError("noise that sums to zero shows n; give it")
+    return sample_latent_counts([(y, CellNoise(law))], concentration, n, rng, size, log_prior_n=log_prior_n)
+
+
+def sample_latent_counts(
+    measured: Sequence[tuple[Integers, CellNoise]],
+    concentration: Reals,
+    n: int | None,
+    rng: np.random.Generator,
+    size: int,
+    *,
+    log_prior_n: LogPrior | None = None,
+) -> Integers:
+    """Independent draws of exact counts behind several noisy versions of them, each with its own noise.
+
+    Args:
+        measured: Noisy counts of shape (K,), and the law of the noise in each of their cells.
+        concentration: The Dirichlet concentrations, shape (K,), positive.
+        n: The number of records, or None where it is not public.
+        rng: Randomness for post-processing.
+        size: How many draws.
+        log_prior_n: As for ``sample_counts``.
+
+    Raises:
+        ReleaseError: As for ``sample_counts``.
+    """
+    alpha = np.asarray(concentration, float)
+    for y, _ in measured:
+        _check(y, alpha, n)
+    logs = _cells(measured, alpha, n)
+    if n is None:
+        return _unknown_total(logs, lambda m: _log_total(m, float(alpha.sum()), log_prior_n), rng, size)
+    tilt = tilt_to(logs, n)
+    cells = [tilted_law(low, log, tilt)[0] for low, log in logs]
+    return draw_given_sum(cells, list(partial_sums(cells, n)), np.full(size, n), rng)
+
+
+def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
+    """Checks shapes, concentrations and n."""
+    if noisy.ndim != 1 or noisy.size == 0 or concentration.shape != noisy.shape:
+        raise ReleaseError(f"concentration must have the shape of noisy, one axis; got {concentration.shape}")
+    if not (np.isfinite(concentration).all() and (concentration > 0).all()):
+        raise ReleaseError("every concentration must be a finite number above 0")
+    if n is not None and n < 0:
+        raise ReleaseError(f"n must be at least 0; got {n}")
+
+
+def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> list[tuple[int, Reals]]:
+    """For each cell log Gamma(a + s) / s! prod noise(y - s) on the window of s that matters, and where that begins."""
+    from scipy.special import gammaln
+
+    best, narrow = min(measured, key=lambda pair: pair[1].deviation)
+    if n is None:
+        centres, half = np.maximum(best, 0), narrow.reach + 2 * narrow.deviation * np.sqrt(best.size)
+    else:
+        centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
+    lows = np.maximum(0, centres - int(half) - 1)
+    highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
+    logs: list[tuple[int, Reals]] = []
+    for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        s = np.arange(low, high + 1)
+        log = gammaln(alpha[k] + s) - gammaln(s + 1.0)
+        for y, noise in measured:
+            log = log + noise.log(y[k] - s)
+        logs.append((low, log))
+    return logs
+
+
+@dataclass(frozen=True)
+class _Band:
+    """The totals near the mean of one exponential tilt, and the log of their posterior weights."""
+
+    cells: list[Mass]
+    sums: list[Mass]
+    tilt: float
+    mean: float
+    spread: float
+    log: Reals
+
+    @property
+    def reach(self) -> float:
+        return 2 + 4 * self.spread
+
+
+def _band(logs: list[tuple[int, Reals]], tilt: float, log_total: LogPrior) -> _Band:
+    """Convolves the tilted cells; log P(n | y) = log of their law - tilt n + log of their sums + log of the total's."""
+    cells, scales = zip(*(tilted_law(low, log, tilt) for low, log in logs), strict=True)
+    sums = list(partial_sums(list(cells)))
+    n, weight = sums[-1].values, sums[-1].weight
+    mean = float(weight @ n)
+    with np.errstate(divide="ignore"):
+        log = np.log(weight) - tilt * n + sum(scales) + log_total(n)
+    return _Band(list(cells), sums, tilt, mean, float(np.sqrt(weight @ (n - mean) ** 2)), log)
+
+
+def _unknown_total(logs: list[tuple[int, Reals]], log_total: LogPrior, rng: np.random.Generator, size: int) -> Integers:
+    """Draws n, then the cells given n.
+
+    n's posterior may be far wider than the tilted cells' sum, so it is pieced together from several tilts, each used
+    within four standard deviations of its mean.
+    """
+    pieces = _pieces(logs, log_total)
+    n = np.concatenate([values for _, values, _ in pieces])
+    log = np.concatenate([log for _, _, log in pieces])
+    weight = np.exp(log - log.max())
+    totals = rng.choice(n, size=size, p=weight / weight.sum())
+    drawn = np.zeros((size, len(logs)), np.int64)
+    for band, values, _ in pieces:
+        mine = (totals >= values[0]) & (totals <= values[-1])
+        if mine.any():
+            drawn[mine] = draw_given_sum(band.cells, band.sums, totals[mine], rng)
+    return drawn
+
+
+def _pieces(logs: list[tuple[int, Reals]], log_total: LogPrior) -> list[tuple[_Band, Integers, Reals]]:
+    """Bands about the mode of n's posterior, then outwards until nothing is left; their values and log weights."""
+    band = _band(logs, 0.0, log_total)
+    for _ in range(20):
+        weight = np.exp(band.log - band.log.max())
+        wanted = float(weight @ band.sums[-1].values / weight.sum())
+        if abs(wanted - band.mean) <= 1 + 0.5 * band.spread:
+            break
+        band = _band(logs, tilt_to(logs, wanted, band.tilt), log_total)
+    pieces = [(band, *_within(band, band.mean - band.reach, band.mean + band.reach))]
+    lowest, highest = sum(low for low, _ in logs), sum(low + log.size - 1 for low, log in logs)
+    for side, end in ((-1, lowest), (1, highest)):
+        last, values, log = pieces[0]
+        while len(pieces) < MOST_BANDS:
+            outer = 0 if side < 0 else -1
+            edge = int(values[outer])
+            if edge == end or log[outer] < max(one.max() for _, _, one in pieces) - NEGLIGIBLE:
+                break
+            last = _next_band(logs, last, edge, side, log_total)
+            values, log = _within(last, *sorted((edge + side, last.mean + side * last.reach)))
+            pieces.append((last, values, log))
+    return pieces
+
+
+def _next_band(logs: list[tuple[int, Reals]], last: _Band, edge: int, side: int, log_total: LogPrior) -> _Band:
+    """The band beyond an edge that still reaches back to it."""
+    lowest, highest = sum(low for low, _ in logs), sum(low + log.size - 1 for low, log in logs)
+    step = last.reach
+    while True:
+        target = float(np.clip(edge + side * step, lowest, highest))
+        band = _band(logs, tilt_to(logs, target, last.tilt), log_total)
+        if abs(band.mean - edge) <= band.reach or step < 1:
+            return band
+        step /= 2
+
+
+def _within(band: _Band, low: float, high: float) -> tuple[Integers, Reals]:
+    """The totals of a band from low to high, and their log weights."""
+    n = band.sums[-1].values
+    inside = (n >= low) & (n <= high)
+    return n[inside], band.log[inside]
+
+
+def _log_total(n: Integers, mass: float, log_prior_n: LogPrior | None) -> Reals:
+    """log p(n) n! / Gamma(A + n), with A the sum of the concentrations."""
+    from scipy.special import gammaln
+
+    log = gammaln(n + 1.0) - gammaln(n + mass)
+    return log if log_prior_n is None else log + log_prior_n(n)

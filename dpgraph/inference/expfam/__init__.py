@@ -1,0 +1,1 @@
+"""Posteriors of exponential families from noisy sums."""

@@ -1,0 +1,231 @@
+"""The posterior of a family's parameters given noisy sufficient statistics, the noise taken into account.
+
+Exact independent draws where they exist: for a binomial the posterior is a mixture of Beta laws over what the exact
+count may be, for a multinomial one of Dirichlet laws (``counts.dirichlet_multinomial``). Else the sums are taken as
+normal, by a central limit theorem: few records within the bounds make it rough. One parameter and a public n need no
+chain (``quadrature``); anything else is drawn by Markov chains (``chain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.chains import effective_size, r_hat
+from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
+from dpgraph.inference.expfam.chain import run_chains
+from dpgraph.inference.expfam.conjugate import draw_conjugate, draw_dirichlet, nearest_possible_sums
+from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.expfam.noisy_sums import Problems
+from dpgraph.inference.expfam.quadrature import quadrature_draws
+from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
+from dpgraph.inference.progress import progress_bar
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
+from dpgraph.structure.priors import BetaPrior, DirichletPrior, Prior
+from dpgraph.structure.tables import Reals
+
+Method = Automatic | Exact | Quadrature | Gibbs | PlugIn
+
+#: The methods of an exponential family, by name.
+METHODS: dict[str, Method] = {
+    "auto": Automatic(),
+    "exact": Exact(),
+    "quadrature": Quadrature(),
+    "gibbs": Gibbs(),
+    "plug-in": PlugIn(),
+}
+
+#: Chains of the sampler, together they cost little more than one, and the least draws of each.
+CHAINS, LEAST_DRAWS = 16, 4
+
+
+def moments_posterior(
+    description: MomentDescription,
+    noisy: NoisyMoments,
+    *,
+    prior: Prior | None = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    rng: np.random.Generator,
+    progress: bool = False,
+) -> ParameterDraws:
+    """Draws the parameters of an exponential family given noisy moments.
+
+    Args:
+        description: The family, and the public bounds of its records.
+        noisy: What was released of their sums.
+        prior: ``family.prior(...)``; None is uniform for a binomial or multinomial family, others need one.
+        method: ``Exact()``: independent draws of a binomial or multinomial, known n or not. ``Gibbs(...)``: chains
+            under the central limit theorem, any family. ``Quadrature()``: the same model without chains, for one
+            parameter and a public n. ``PlugIn()``: the conjugate posterior with the noisy sums, made possible, taken
+            as exact; overconfident, for comparison. ``Automatic()``: exact where it exists, else quadrature, else
+            chains. Or one of their names.
+        draws: How many.
+        rng: Randomness for post-processing; the release is already public.
+        progress: A bar on a terminal while chains run.
+
+    Raises:
+        ReleaseError: If the prior is another family's or is needed, or the method does not exist for the family.
+
+    >>> import dpgraph as dg
+    >>> moments = dg.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
+    >>> noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(0)).value
+    >>> posterior = moments_posterior(noisy.description, noisy, rng=np.random.default_rng(0))
+    >>> posterior.method, 0.5 < posterior.mean()["p"] < 0.9
+    ('exact', True)
+    """
+    asked = chosen_method(method, METHODS)
+    prior = _checked_prior(description, prior)
+    _check(noisy, asked)
+    chosen, reason = _automatic(noisy) if isinstance(asked, Automatic) else (asked, "as asked")
+    match chosen:
+        case Gibbs():
+            return _chains(noisy, prior, chosen, reason, draws, rng, progress)
+        case PlugIn():
+            theta = _plug_in(noisy, prior, draws, rng)
+        case Exact():
+            theta = exact_draws(noisy, prior, draws, rng)
+        case _:
+            theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
+    return ParameterDraws(_by_name(noisy, theta), method_name(chosen, METHODS), reason)
+
+
+def _checked_prior(description: MomentDescription, prior: Prior | None) -> Prior:
+    """The prior, or the family's default."""
+    family = description.family
+    if prior is None:
+        if not isinstance(family, Binomial | Multinomial):
+            raise ReleaseError(f"{type(family).__name__} has no default prior; give prior=family.prior(...)")
+        prior = family.prior()
+    check_prior(family, prior)
+    return prior
+
+
+def _check(value: object, method: Method) -> None:
+    """Refuses values of another kind, and methods that the family does not have."""
+    if not isinstance(value, NoisyMoments):
+        raise ReleaseError(f"this posterior takes noisy moments; got {type(value).__name__}")
+    family, counted = value.of_family.family, isinstance(value.of_family.family, Binomial | Multinomial)
+    if value.law.gaussian and not counted:
+        raise ReleaseError("this posterior of an exponential family takes moments with Laplace noise")
+    match method:
+        case Exact() if not counted:
+            raise ReleaseError(f'method="exact" needs a Binomial or Multinomial family; got {type(family).__name__}')
+        case Quadrature() if not _has_quadrature(value):
+            raise ReleaseError('method="quadrature" needs one parameter, a conjugate family and a public n')
+        case Gibbs() if counted and value.n is None:
+            raise ReleaseError('where n is private a Binomial or Multinomial takes method="exact"')
+        case PlugIn() if isinstance(family, Natural):
+            raise ReleaseError("a Natural family has no plug-in posterior: its conjugate law cannot be drawn directly")
+        case _:
+            return
+
+
+def _has_quadrature(value: NoisyMoments) -> bool:
+    """Whether there is one parameter, one sum and nothing else unknown."""
+    family = value.of_family.family
+    return value.n is not None and len(family.parameters) == 1 and not isinstance(family, Natural)
+
+
+def _automatic(noisy: NoisyMoments) -> tuple[Method, str]:
+    """The method for a release, and why."""
+    if isinstance(noisy.of_family.family, Binomial | Multinomial):
+        return Exact(), "independent exact draws exist for this family"
+    if _has_quadrature(noisy):
+        return Quadrature(), "one parameter and a public n: the central limit theorem's posterior on a grid"
+    return Gibbs(), "several unknowns, no exact sampler: central limit theorem, chains"
+
+
+def _chains(
+    noisy: NoisyMoments,
+    prior: Prior,
+    method: Gibbs,
+    reason: str,
+    draws: int,
+    rng: np.random.Generator,
+    progress: bool,
+) -> ParameterDraws:
+    """Sixteen chains, with what says how well they have mixed."""
+    length = max(LEAST_DRAWS, -(-draws // CHAINS))
+    problems = as_problems([noisy] * CHAINS, prior)
+    with progress_bar(progress, method.burn_in + length * method.thin, "iterations of each chain") as tick:
+        theta, _ = run_chains(problems, length, burn_in=method.burn_in, thin=method.thin, rng=rng, progress=tick)
+    chains = np.swapaxes(theta, 0, 1)
+    flat = chains.reshape(-1, theta.shape[2])[:draws]
+    names = noisy.of_family.family.parameters
+    mixed, sizes = (FrozenMap(zip(names, map(float, one(chains)), strict=True)) for one in (r_hat, effective_size))
+    return ParameterDraws(_by_name(noisy, flat), "gibbs", reason, CHAINS, mixed, sizes)
+
+
+def _by_name(noisy: NoisyMoments, theta: Reals) -> FrozenMap[str, Reals]:
+    """The draws of each parameter."""
+    return FrozenMap((name, theta[:, i]) for i, name in enumerate(noisy.of_family.family.parameters))
+
+
+def exact_draws(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
+    """Independent draws for a binomial or multinomial, shape (draws, parameters)."""
+    if isinstance(prior, DirichletPrior):
+        concentration = np.array(prior.concentration, np.float64)
+        counts = sample_counts(noisy.sums, noisy.law, concentration, noisy.n, rng, draws)
+        return draw_dirichlet(concentration + counts.astype(np.float64), rng)
+    family = noisy.of_family.family
+    assert isinstance(prior, BetaPrior)
+    assert isinstance(family, Binomial)
+    trials, shape = family.trials, np.array([prior.alpha, prior.beta])
+    if noisy.n is None:
+        whole = None if trials == 1 else lambda m: np.where(m % trials == 0, 0.0, -np.inf)
+        counts = sample_counts(noisy.sums, noisy.law, shape, None, rng, draws, log_prior_n=whole)
+    else:
+        successes = _successes(noisy, prior, trials * noisy.n, draws, rng)
+        counts = np.stack([successes, trials * noisy.n - successes], axis=1)
+    return rng.beta(*(shape + counts).T)[:, None]
+
+
+def _successes(noisy: NoisyMoments, prior: BetaPrior, trials: int, draws: int, rng: np.random.Generator) -> Reals:
+    """The exact number of successes: weights BetaBinomial(s) q^|y - s| on every s within 40 noise scales."""
+    from scipy.special import gammaln
+
+    y, reach = int(noisy.sums[0]), int(40 * noisy.law.scale) + 1
+    centre = min(max(y, 0), trials)
+    s = np.arange(max(0, centre - reach), min(trials, centre + reach) + 1)
+    log = CellNoise(noisy.law).log(y - s) - gammaln(s + 1.0) - gammaln(trials - s + 1.0)
+    log += gammaln(prior.alpha + s) + gammaln(prior.beta + trials - s)
+    weight = np.exp(log - log.max())
+    return rng.choice(s, size=draws, p=weight / weight.sum())
+
+
+def as_problems(noisy: Sequence[NoisyMoments], prior: Prior) -> Problems:
+    """Noisy moments of one description as one batch of problems.
+
+    Noise that sums to zero has the likelihood of independent noise of its scale, on the plane where the sums are.
+    """
+    first = noisy[0]
+    d = len(first.description.names)
+    y, scale = np.stack([one.values for one in noisy]), np.stack([one.scales for one in noisy])
+    if first.n is None:
+        n, n_scale = y[:, d], scale[:, d]
+    else:
+        n, n_scale = np.array([float(one.n or 0) for one in noisy]), None
+    return Problems(first.of_family.family, prior, first.of_family.bounds, y[:, :d], scale[:, :d], n, n_scale)
+
+
+def _plug_in(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
+    """The conjugate law at the nearest possible sums."""
+    family, d = noisy.of_family.family, len(noisy.description.names)
+    values = noisy.values
+    if noisy.n is not None:
+        n = float(noisy.n)
+    elif isinstance(family, Binomial):
+        n = max(0.0, float(np.maximum(values, 0).sum()) / family.trials)
+    else:
+        n = max(0.0, float(values[d]) if values.size > d else float(values.sum()))
+    many = np.full(draws, n)
+    return draw_conjugate(
+        family, prior, nearest_possible_sums(family, np.tile(values[:d], (draws, 1)), many), many, rng
+    )

@@ -1,0 +1,152 @@
+"""How a posterior is drawn: one frozen value for each method, which holds its settings.
+
+``noise_aware_posterior`` takes such a value, or a name that stands for one with its defaults. Which methods a release
+has depends on what it describes.
+
+>>> Records(chains=4).burn_in
+500
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.records import ReleaseError
+
+
+@dataclass(frozen=True)
+class Records:
+    """Of a network: the exact joint posterior, by Markov chains on the unseen rows; ``"records"``.
+
+    Attributes:
+        chains: Independent chains, compared by R-hat.
+        burn_in: Sweeps of each chain before its first draw.
+        passes: Moves in a sweep of each row of a table together with its records; 0 mixes badly where epsilon is small.
+        thin: Sweeps for each draw.
+
+    Raises:
+        ReleaseError: If a number is not whole, or too small.
+    """
+
+    chains: int = 2
+    burn_in: int = 500
+    passes: int = 2
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("chains", 1), ("burn_in", 0), ("passes", 0), ("thin", 1)):
+            check_whole_number(name, getattr(self, name), least)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Of a network: independent exact draws of each family from the noisy tables that hold it; ``"tables"``."""
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Of a network: independent joint draws, the noise taken as normal; ``"normal"``.
+
+    Attributes:
+        shrink: Whether the sizes of interactions are learned from the release, so that those within their noise vanish.
+    """
+
+    shrink: bool = False
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Of a binomial or multinomial family: independent exact draws; ``"exact"``."""
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """Of a family with one parameter and a public n: independent draws from a density on a grid; ``"quadrature"``."""
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Of any exponential family: sixteen Markov chains of the parameters and the unseen sums; ``"gibbs"``.
+
+    Attributes:
+        burn_in: Iterations of each chain before its first draw.
+        thin: Iterations for each draw.
+
+    Raises:
+        ReleaseError: If a number is not whole, or too small.
+    """
+
+    burn_in: int = 1000
+    thin: int = 20
+
+    def __post_init__(self) -> None:
+        _check_chain(self.burn_in, self.thin)
+
+
+@dataclass(frozen=True)
+class Hamiltonian:
+    """Of a linear regression: sixteen Markov chains of the unseen sums of products; ``"hamiltonian"``.
+
+    Attributes:
+        burn_in: Iterations of each chain before its first draw.
+        thin: Iterations for each draw.
+
+    Raises:
+        ReleaseError: If a number is not whole, or too small.
+    """
+
+    burn_in: int = 300
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        _check_chain(self.burn_in, self.thin)
+
+
+@dataclass(frozen=True)
+class PlugIn:
+    """Of an exponential family or a regression: the nearest possible sums taken as exact; ``"plug-in"``.
+
+    Overconfident, as the noise is not in it; for comparison.
+    """
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """The method that suits the release, which says why in ``reason``; ``"auto"``.
+
+    Attributes:
+        records: Of a network: the settings of its chains, where chains of records are what suits it.
+    """
+
+    records: Records = field(default_factory=Records)
+
+
+def chosen_method(method: Any, known: Mapping[str, Any]) -> Any:
+    """The method that is asked for by value or by name.
+
+    Args:
+        method: A value, or a name.
+        known: The default value of every method that the release has, by its name.
+
+    Raises:
+        ReleaseError: If it has no such method.
+    """
+    if isinstance(method, str) and method in known:
+        return known[method]
+    if type(method) in map(type, known.values()):
+        return method
+    values = ", ".join(f"{name!r}" for name in known)
+    raise ReleaseError(f"method must be one of {values}, or such a method with its settings; got {method!r:.60}")
+
+
+def method_name(method: Any, known: Mapping[str, Any]) -> str:
+    """The name of a method that ``known`` holds."""
+    return next(name for name, value in known.items() if type(value) is type(method))
+
+
+def _check_chain(burn_in: object, thin: object) -> None:
+    check_whole_number("burn_in", burn_in, 0)
+    check_whole_number("thin", thin, 1)

@@ -1,0 +1,1 @@
+"""Posteriors of a network's conditional probability tables from noisy counts."""

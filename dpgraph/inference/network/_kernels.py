@@ -1,0 +1,302 @@
+"""The inner loops of record augmentation: arrays in, arrays out.
+
+The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
+Variables are numbered with parents before children; a record is a row of codes in that order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Codes = npt.NDArray[Any]
+
+#: Where ``tally`` counts the accepted and the tried proposals of each kind.
+RECORDS, SHIFTS, RESIZES = 0, 2, 4
+#: Columns of ``Layout.nodes`` and of ``Layout.tables``; pairs of a variable and its stride follow from PAIRS on.
+SIZE, PAIRS = 0, 4
+LEVELS, THETA, ROW = 1, 2, 3
+FIRST, WIDTH, WEIGHTS = 1, 2, 3
+#: The most shifts of a row in a pass; each looks at all its records.
+MOST_SHIFTS = 8
+
+
+class Layout(NamedTuple):
+    """A network, its prior and its measured tables as a few arrays.
+
+    ``theta``, ``counts`` and ``prior`` hold for each variable its rows one after another, a row being the levels under
+    one parent configuration.
+
+    Attributes:
+        nodes: For each variable how many parents, how many levels, where its theta and its rows start, then its
+            parents, each with its stride in the row's number.
+        tables: For each measured table how many variables, where its residual starts and how wide it is, where its
+            weights start (-1 where its statistics are its cells), then its variables and strides in the cell's number.
+        laws: For each measured table what a unit of |residual| and of residual^2 costs in log-likelihood.
+        weights: What a record in each cell adds to each statistic, table after table.
+        prior: The Dirichlet concentrations.
+        below: For each variable how many descendants, then these, parents before children.
+        touched: For each variable how many tables hold it or a descendant, then these.
+    """
+
+    nodes: Integers
+    tables: Integers
+    laws: Reals
+    weights: Integers
+    prior: Reals
+    below: Integers
+    touched: Integers
+
+
+def index_of(lines: Integers, line: int, records: Codes, i: int) -> int:
+    """The parent configuration of a node, or the cell of a table, that a record is in."""
+    index = 0
+    for at in range(PAIRS, PAIRS + 2 * lines[line, SIZE], 2):
+        index += records[i, lines[line, at]] * lines[line, at + 1]
+    return index
+
+
+def draw(rng: np.random.Generator, nodes: Integers, theta: Reals, v: int, records: Codes, i: int) -> None:
+    """Sets a variable of a record given its parents."""
+    levels = nodes[v, LEVELS]
+    at = nodes[v, THETA] + index_of(nodes, v, records, i) * levels
+    left = rng.random() - theta[at]
+    level = 0
+    while left >= 0.0 and level < levels - 1:
+        level += 1
+        left -= theta[at + level]
+    records[i, v] = level
+
+
+def counted(
+    tables: Integers, laws: Reals, weights: Integers, residual: Integers, table: int, cell: int, sign: int
+) -> float:
+    """Adds (sign 1) or removes (-1) a record in a cell; returns the change of the log-likelihood."""
+    first, width, start = tables[table, FIRST], tables[table, WIDTH], tables[table, WEIGHTS]
+    absolute, squares = 0, 0.0
+    for j in range(1 if start < 0 else width):
+        at = first + (cell if start < 0 else j)
+        before = residual[at]
+        after = before - (sign if start < 0 else sign * weights[start + cell * width + j])
+        residual[at] = after
+        absolute += abs(before) - abs(after)
+        squares += float(before - after) * float(before + after)
+    return laws[table, 0] * absolute + laws[table, 1] * squares
+
+
+def moved(
+    tables: Integers, laws: Reals, weights: Integers, residual: Integers, table: int,
+    old: Codes, i: int, new: Codes, k: int,
+) -> float:  # fmt: skip
+    """Turns the record ``old[i]`` into ``new[k]`` in a table; returns the change of the log-likelihood."""
+    leaves, enters = index_of(tables, table, old, i), index_of(tables, table, new, k)
+    if leaves == enters:
+        return 0.0
+    gain = counted(tables, laws, weights, residual, table, leaves, -1)
+    return gain + counted(tables, laws, weights, residual, table, enters, 1)
+
+
+def accepts(rng: np.random.Generator, gain: float) -> bool:
+    """Metropolis: yes with probability min(1, exp(gain))."""
+    return gain >= 0.0 or rng.random() < math.exp(gain)
+
+
+def refreshed(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers
+) -> int:
+    """Proposes for every record a new one from the network; returns how many it accepts."""
+    nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
+    proposal = np.empty((1, nodes.shape[0]), records.dtype)
+    accepted = 0
+    for i in range(n):
+        for v in range(nodes.shape[0]):
+            draw(rng, nodes, theta, v, proposal, 0)
+        gain = 0.0
+        for table in range(tables.shape[0]):
+            gain += moved(tables, laws, weights, residual, table, records, i, proposal, 0)
+        if accepts(rng, gain):
+            copied(proposal, 0, records, i)
+            accepted += 1
+        else:
+            for table in range(tables.shape[0]):
+                moved(tables, laws, weights, residual, table, proposal, 0, records, i)
+    return accepted
+
+
+def copied(source: Codes, k: int, target: Codes, i: int) -> None:
+    """Overwrites a record."""
+    for v in range(source.shape[1]):
+        target[i, v] = source[k, v]
+
+
+def by_row(nodes: Integers, v: int, rows: int, records: Codes, n: int) -> tuple[Integers, Integers]:
+    """Where each row's records start, and the records sorted by row: a counting sort."""
+    start, mine, held = np.zeros(rows + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        mine[i] = index_of(nodes, v, records, i)
+        start[mine[i] + 1] += 1
+    for row in range(rows):
+        start[row + 1] += start[row]
+    place = start.copy()
+    for i in range(n):
+        held[place[mine[i]]] = i
+        place[mine[i]] += 1
+    return start, held
+
+
+def shifted(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
+    v: int, at: int, held: Integers, reach: float, trial: Codes, flipped: Integers,
+) -> bool:  # fmt: skip
+    """Moves probability between two levels of a row together with its records, ``held`` (proofs.md P55).
+
+    A record at the level that gives flips with the share of its probability that moves, and what is below it is drawn
+    anew, so only the prior and the noise decide. The row's theta starts at ``at``.
+    """
+    nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
+    below, touched = layout.below, layout.touched
+    giving = int(rng.random() * nodes[v, LEVELS])
+    taking = int(rng.random() * (nodes[v, LEVELS] - 1))
+    taking += taking >= giving
+    amount = math.sqrt(rng.random()) * reach
+    have, gets = theta[at + giving], max(theta[at + taking], 1e-300)
+    if amount >= have:
+        return False
+    gain = (layout.prior[at + giving] - 1.0) * math.log((have - amount) / have)
+    gain += (layout.prior[at + taking] - 1.0) * math.log((gets + amount) / gets)
+    many = 0
+    for i in held:
+        if records[i, v] == giving and rng.random() * have < amount:
+            copied(records, i, trial, many)
+            trial[many, v] = taking
+            for j in range(1, 1 + below[v, 0]):
+                draw(rng, nodes, theta, below[v, j], trial, many)
+            for j in range(1, 1 + touched[v, 0]):
+                gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, many)
+            flipped[many] = i
+            many += 1
+    if accepts(rng, gain):
+        theta[at + giving], theta[at + taking] = have - amount, gets + amount
+        for k in range(many):
+            copied(trial, k, records, flipped[k])
+        return True
+    for k in range(many):
+        for j in range(1, 1 + touched[v, 0]):
+            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, flipped[k])
+    return False
+
+
+def one_pass(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
+    reach: Reals, shifts: Integers,
+) -> None:  # fmt: skip
+    """Shifts every row that holds records as often as it has levels, within reason.
+
+    ``shifts`` counts the accepted and the tried by row.
+    """
+    nodes = layout.nodes
+    trial, flipped = np.empty((n, nodes.shape[0]), records.dtype), np.empty(n, np.int64)
+    for v in range(nodes.shape[0]):
+        if nodes[v, LEVELS] < 2:
+            continue
+        last = reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]
+        start, held = by_row(nodes, v, last - nodes[v, ROW], records, n)
+        for row in range(start.size - 1):
+            mine, number = held[start[row] : start[row + 1]], nodes[v, ROW] + row
+            at = nodes[v, THETA] + row * nodes[v, LEVELS]
+            for _ in range(min(nodes[v, LEVELS], MOST_SHIFTS) if mine.size > 0 else 0):
+                yes = shifted(rng, layout, theta, records, residual, v, at, mine, float(reach[number]), trial, flipped)
+                shifts[0, number] += yes
+                shifts[1, number] += 1
+
+
+def resized(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers, most: int
+) -> int:
+    """Adds at the end, or removes there after a random permutation, up to ``most`` records; returns how many are left.
+
+    Records are exchangeable, so the permutation keeps the target, and new records have their own law: under a flat
+    prior on n only the noise decides, however many come or go.
+    """
+    nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
+    many = 1 + int(rng.random() * most)
+    joining = rng.random() < 0.5
+    if not joining and many > n:
+        return n
+    gain, sign = 0.0, 1 if joining else -1
+    for k in range(many):
+        at = n + k if joining else n - 1 - k
+        if joining:
+            for v in range(nodes.shape[0]):
+                draw(rng, nodes, theta, v, records, at)
+        else:
+            other = int(rng.random() * (at + 1))
+            for v in range(nodes.shape[0]):
+                records[at, v], records[other, v] = records[other, v], records[at, v]
+        for table in range(tables.shape[0]):
+            gain += counted(tables, laws, weights, residual, table, index_of(tables, table, records, at), sign)
+    if accepts(rng, gain):
+        return n + sign * many
+    for k in range(many):
+        at = n + k if joining else n - 1 - k
+        for table in range(tables.shape[0]):
+            counted(tables, laws, weights, residual, table, index_of(tables, table, records, at), -sign)
+    return n
+
+
+def sweep(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
+    counts: Integers, passes: int, reach: Reals, shifts: Integers, attempts: int, most: int, tally: Integers,
+) -> int:  # fmt: skip
+    """One sweep over records, rows and n, in place; returns the number of records.
+
+    Args:
+        rng: The chain's stream.
+        layout: The network and the evidence.
+        theta: The conditional probabilities.
+        records: Codes, shape (room, variables); the first n are the latent records.
+        n: How many there are.
+        residual: The released values less the statistics of the records.
+        counts: Set to the family counts of the records at the end, laid out as theta.
+        passes: Moves of every row together with its records.
+        reach: The largest amount to shift, shape (rows,).
+        shifts: Counted up: accepted and tried shifts, shape (2, rows).
+        attempts: Proposals to add or remove records; 0 where n is public.
+        most: The most records one of these adds or removes; ``records`` has room for them all.
+        tally: Counted up: accepted and tried, of records, shifts and resizes.
+    """
+    nodes = layout.nodes
+    tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual)
+    tally[RECORDS + 1] += n
+    for _ in range(passes):
+        one_pass(rng, layout, theta, records, n, residual, reach, shifts)
+    for _ in range(attempts):
+        left = resized(rng, layout, theta, records, n, residual, most)
+        tally[RESIZES] += left != n
+        tally[RESIZES + 1] += 1
+        n = left
+    counts[:] = 0
+    for i in range(n):
+        for v in range(nodes.shape[0]):
+            row = index_of(nodes, v, records, i)
+            counts[nodes[v, THETA] + row * nodes[v, LEVELS] + records[i, v]] += 1
+    return n
+
+
+@cache
+def compiled_sweep() -> Callable[..., int]:
+    """``sweep`` compiled; the machine code is kept on disk."""
+    import numba
+    from numba.extending import register_jitable
+
+    moves = (refreshed, copied, by_row, shifted, one_pass, resized)
+    for function in (index_of, draw, counted, moved, accepts, *moves):
+        register_jitable(forceinline=True)(function)
+    return numba.njit(sweep, cache=True, nogil=True)

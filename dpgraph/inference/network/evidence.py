@@ -1,0 +1,157 @@
+"""The likelihood of a release: linear statistics of the unknown rows, each with the exact law of its noise.
+
+Every noise-aware method reads a release through this one form. The likelihood of tables s is the product over the
+measured statistics of law(y - s): proportional to exp(-|y - s| / scale) for Laplace noise, sum-zero Laplace noise
+included, as its normalisation does not depend on s (proofs.md P17), and to exp(-(y - s)^2 / (2 scale^2)) for Gaussian
+noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.records import NoiseLaw, ReleaseError
+from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, smallest_holder
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """Noisy linear statistics of the table over some variables.
+
+    Attributes:
+        variables: The table's variables, one axis each.
+        shape: Their levels.
+        values: The released integers, shape (statistics,).
+        law: The law of the noise of each value.
+        weights: What a row in a cell adds to each statistic, shape (cells, statistics); None where the statistics are
+            the cells themselves.
+        step: What a draw of the law was multiplied by.
+    """
+
+    variables: Family
+    shape: tuple[int, ...]
+    values: Integers
+    law: NoiseLaw
+    weights: Integers | None = None
+    step: int = 1
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in the units of ``values``."""
+        return self.law.scale * self.step
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The law of the noise in the units of ``values``."""
+        return replace(self.law, scale=self.scale)  # type: ignore[type-var]  # laws are frozen dataclasses
+
+    def statistics(self, counts: Integers) -> Integers:
+        """The exact statistics of a table of counts, its cells flat or not."""
+        flat = np.asarray(counts, np.int64).reshape(-1)
+        return flat if self.weights is None else flat @ self.weights
+
+    def log_likelihood(self, counts: Integers) -> float:
+        """ln of the noise law at (values - statistics), up to a constant."""
+        residual = (self.values - self.statistics(counts)).astype(np.float64)
+        return float(self.noise.log_density(residual).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that a release says: its measured tables, and the number of rows where it is public."""
+
+    network: Network
+    tables: tuple[MeasuredTable, ...]
+    n: int | None
+
+    def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer[Any]]]) -> float:
+        """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
+        return sum(
+            table.log_likelihood(contingency_table(records, table.variables, table.shape)) for table in self.tables
+        )
+
+
+def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
+    """The evidence of released counts or coefficients.
+
+    Raises:
+        ReleaseError: If the value is neither.
+        NetworkError: If no table holds some family.
+    """
+    if isinstance(noisy, NoisyCounts):
+        for family in noisy.network.maximal_families:
+            smallest_holder(noisy.network, noisy.tables, family)
+        tables = tuple(
+            MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in noisy.tables.items()
+        )
+        return Evidence(noisy.network, tables, noisy.n)
+    if not isinstance(noisy, NoisyCoefficients):
+        raise ReleaseError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+    network = noisy.network
+    tables = tuple(
+        MeasuredTable(
+            block,
+            network.shape(block),
+            values.reshape(-1),
+            noisy.laws[block],
+            block_weights(network.shape(block), noisy.grid),
+            noisy.step,
+        )
+        for block, values in noisy.blocks.items()
+    )
+    return Evidence(network, tables, noisy.n)
+
+
+def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
+    """What a row in each cell adds to the integer coefficients of its block, shape (cells, coefficients).
+
+    >>> block_weights((3,), 1)
+    array([[ 1,  1],
+           [-1,  1],
+           [ 0, -2]])
+    """
+    weights: Integers = np.ones((1, 1), np.int64)
+    for size in levels:
+        weights = np.kron(weights, contrast_matrix(size)[1:].T)
+    return weights * fixed_point(levels, grid).reshape(-1)
+
+
+def contingency_table(
+    records: Mapping[str, npt.NDArray[np.integer[Any]]], variables: Family, shape: tuple[int, ...]
+) -> Integers:
+    """The contingency table of some variables of records."""
+    if not variables:
+        return np.array(len(next(iter(records.values()))), np.int64)
+    index = np.ravel_multi_index([records[name].astype(np.int64) for name in variables], shape)
+    return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def rows_estimate(given: Evidence) -> tuple[float, float]:
+    """The number of rows by inverse-variance weighting of what each table says, with its standard deviation."""
+    if given.n is not None:
+        return float(given.n), 0.0
+    weight = total = 0.0
+    for table in given.tables:
+        spread = table.law.variance(table.values.size) * table.step**2
+        if table.weights is None:
+            value, variance = float(table.values.sum()), spread * table.values.size
+        elif not table.variables:
+            unit = float(table.weights[0, 0])  # on a grid a row counts as many
+            value, variance = float(table.values[0]) / unit, spread / unit**2
+        else:
+            continue
+        weight += 1 / max(variance, 1e-12)
+        total += value / max(variance, 1e-12)
+    return max(0.0, total / weight), weight**-0.5
+
+
+def concentration_tables(network: Network, prior: float) -> dict[str, Reals]:
+    """The Dirichlet concentrations before any row: the same in every cell of every family."""
+    return {name: np.full(network.shape(network.family(name)), float(prior)) for name in network.domain.names}

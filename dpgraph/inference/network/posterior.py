@@ -1,0 +1,99 @@
+"""The posterior of a network's probability tables given noisy counts or coefficients: which method, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference import methods
+from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method
+from dpgraph.inference.network.by_normal import draw_by_normal
+from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.by_tables import draw_by_tables
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
+from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+
+Method = Automatic | methods.Tables | Records | Normal
+
+#: The methods of a network, by name.
+METHODS: dict[str, Method] = {
+    "auto": Automatic(),
+    "tables": methods.Tables(),
+    "records": Records(),
+    "normal": Normal(),
+}
+
+#: The concentration of every cell before any row, where no prior is given.
+DEFAULT_PRIOR = 1.0
+
+#: What a compiled sweep takes for each latent row and each variable or measured table, and how long is long.
+SECONDS_PER_STEP, PATIENCE = 40e-9, 20.0
+
+#: Cells times the counts each may have, above which exact draws by tables take minutes.
+MOST_TABLE_WORK = 4e8
+
+
+def network_posterior(
+    network: Network,
+    noisy: NoisyCounts | NoisyCoefficients,
+    *,
+    prior: float | None = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    rng: np.random.Generator,
+    progress: bool = False,
+) -> PosteriorDraws:
+    """Draws every conditional probability table of a network.
+
+    Args:
+        network: The DAG over its domain.
+        noisy: What was released of its tables.
+        prior: The Dirichlet concentration of every cell, above 0; 1 if None.
+        method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
+        draws: How many; with records, of each chain.
+        rng: Randomness for post-processing.
+        progress: A bar on a terminal while chains run.
+
+    Raises:
+        ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+    """
+    prior = DEFAULT_PRIOR if prior is None else prior
+    asked = chosen_method(method, METHODS)
+    check_prior(prior)
+    given = evidence(noisy)
+    concentration = concentration_tables(network, prior)
+    chosen, reason = _automatic(given, asked.records, draws) if isinstance(asked, Automatic) else (asked, "as asked")
+    match chosen:
+        case Records():
+            settings = {"rng": rng, "draws": draws, "progress": progress, **vars(chosen)}
+            drawn = draw_by_records(given, concentration, **settings)
+        case Normal(shrink=shrink):
+            drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
+        case _:
+            drawn = draw_by_tables(given, concentration, rng=rng, draws=draws)
+    return replace(drawn, reason=reason)
+
+
+def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
+    """The method for a release, and why."""
+    rows, _ = rows_estimate(given)
+    network, sweeps = given.network, records.burn_in + draws * records.thin
+    steps = (1 + records.passes / 2) * (len(network.domain.names) + 2 * len(given.tables))
+    coefficients = any(table.weights is not None for table in given.tables)
+    if coefficients:
+        steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
+    seconds = sweeps * rows * steps * SECONDS_PER_STEP
+    if seconds <= PATIENCE:
+        return records, f"exact and quick: about {rows:.0f} latent rows"
+    why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
+    if coefficients:
+        return Normal(), f"{why}, and coefficients have no independent tables"
+    scale = max(table.law.scale for table in given.tables)
+    if network.cell_count * min(rows, 80 * scale) > MOST_TABLE_WORK:
+        return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
+    return methods.Tables(), why

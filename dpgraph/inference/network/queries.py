@@ -1,0 +1,150 @@
+"""Synthetic rows from a fitted network, and the log-likelihood of encoded rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.records import Release, released_value
+from dpgraph.structure.conversion import array_of
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities, Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Rows drawn at once.
+BLOCK = 1 << 16
+
+
+def sample_codes(
+    probabilities: Probabilities, n: int, rng: np.random.Generator
+) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
+    """Ancestral sampling: level positions of n synthetic rows, parents before children."""
+    network = probabilities.network
+    thresholds = {name: _thresholds(probabilities.table(name)) for name in network.order}
+    codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
+    for start in range(0, n, BLOCK):
+        part = {name: column[start : start + BLOCK] for name, column in codes.items()}
+        for name in network.order:
+            row = _row_index(network, name, part)
+            uniform = rng.random(len(part[name]))
+            code = np.zeros(len(uniform), part[name].dtype)
+            for threshold in thresholds[name]:
+                code += uniform >= (threshold[0] if row is None else threshold.take(row, mode="clip"))
+            part[name][:] = code
+    return codes
+
+
+def sample_rows(
+    probabilities: Probabilities | Release[Probabilities], n: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Draws synthetic rows from a network.
+
+    Args:
+        probabilities: The conditional probability tables.
+        n: How many rows; it is yours to choose, and need not be the number of private rows.
+        rng: Randomness for post-processing.
+
+    Returns:
+        A DataFrame with a categorical column for each variable, its declared levels as categories; a binned
+        variable holds the names of its bins.
+
+    Raises:
+        ReleaseError: If n is not a whole number, at least 0.
+    """
+    import pandas as pd
+
+    value, _ = released_value(probabilities)
+    check_whole_number("n", n, 0)
+    codes = sample_codes(value, int(n), rng)
+    domain = value.network.domain
+    return pd.DataFrame(
+        {name: pd.Categorical.from_codes(codes[name], list(domain.levels(name))) for name in domain.names}
+    )
+
+
+def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+    """The natural log of each encoded row's probability, in nats; -inf where the network excludes the row.
+
+    Raises:
+        DomainError: If a column of codes is missing, out of bounds or of another length.
+    """
+    network = probabilities.network
+    with np.errstate(divide="ignore"):
+        flat = {name: np.log(_rows(probabilities.table(name))).ravel() for name in network.domain.names}
+    columns = code_columns(codes, network.domain.sizes)
+    total = np.zeros(len(columns[network.domain.names[0]]))
+    for start in range(0, len(total), BLOCK):
+        part = {name: column[start : start + BLOCK] for name, column in columns.items()}
+        for name, table in flat.items():
+            cell = part[name].astype(np.intp)
+            row = _row_index(network, name, part)
+            if row is not None:
+                cell += row * network.domain.sizes[name]
+            total[start : start + BLOCK] += table.take(cell, mode="clip")
+    return total
+
+
+def code_columns(codes: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, npt.NDArray[np.integer[Any]]]:
+    """The columns of codes of some variables, checked to be positions of levels.
+
+    Raises:
+        DomainError: If a column is missing, is not whole numbers below its number of levels, or is not as long as the
+            first of ``codes``.
+    """
+    rows = row_count(codes)
+    columns: dict[str, npt.NDArray[np.integer[Any]]] = {}
+    for name, levels in sizes.items():
+        if name not in codes:
+            raise DomainError(f"the codes of {name!r} are missing")
+        problem = f"the codes of {name!r} must be one column of whole numbers"
+        column = columns[name] = array_of(codes[name], problem)
+        if column.shape != (rows,):
+            raise DomainError(f"the codes of {name!r} must be one column, as long as the others")
+        if rows and (column.dtype.kind not in "iu" or column.min() < 0 or column.max() >= levels):
+            raise DomainError(f"the codes of {name!r} must be whole numbers from 0 to {levels - 1}")
+    return columns
+
+
+def row_count(codes: Mapping[str, Any]) -> int:
+    """How long the first column of codes is; 0 without columns.
+
+    Raises:
+        DomainError: If it is no column.
+    """
+    if not codes:
+        return 0
+    name, values = next(iter(codes.items()))
+    problem = f"the codes of {name!r} must be one column of whole numbers"
+    column = array_of(values, problem)
+    if column.ndim != 1:
+        raise DomainError(problem)
+    return len(column)
+
+
+def _thresholds(table: Reals) -> Reals:
+    """The cumulative probability of each level but the last, shape (levels - 1, parent configurations)."""
+    return np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
+
+
+def _rows(table: Reals) -> Reals:
+    """A conditional table as a matrix: a row for each parent configuration."""
+    return np.ascontiguousarray(table.reshape(table.shape[0], -1).T)
+
+
+def _row_index(network: Network, name: str, codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp] | None:
+    """The parent configuration of each row; None without parents."""
+    row: npt.NDArray[np.intp] | None = None
+    for parent in network.parents[name]:
+        if row is None:
+            row = codes[parent].astype(np.intp)
+        else:
+            row *= network.domain.sizes[parent]
+            row += codes[parent]
+    return row

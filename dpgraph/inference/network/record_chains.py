@@ -1,0 +1,196 @@
+"""Markov chains over the records behind a release and the tables they came from: starting, stepping, adapting."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.network._kernels import LEVELS, RESIZES, SHIFTS, THETA, Layout
+from dpgraph.inference.network.evidence import Evidence, contingency_table, rows_estimate
+from dpgraph.inference.network.layout import flat_tables
+from dpgraph.inference.network.starts import starting_records
+from dpgraph.structure.tables import Integers, Reals
+
+#: The share of accepted proposals that step sizes are adapted to while a chain burns in.
+WANTED_ACCEPTANCE = 0.35
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long chains run, and how."""
+
+    draws: int
+    burn_in: int
+    passes: int
+    thin: int
+
+    @property
+    def sweeps(self) -> int:
+        """All sweeps of a chain."""
+        return self.burn_in + self.draws * self.thin
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The settings that all chains share."""
+
+    given: Evidence
+    layout: Layout
+    concentration: Mapping[str, Reals]
+    plan: Plan
+    sweep: Callable[..., int]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The result of a chain: its draws of the flat tables and of n, its last records, accepted and tried moves."""
+
+    theta: Reals
+    n: Integers
+    last: npt.NDArray[Any]
+    tally: Integers
+
+
+@dataclass(eq=False)
+class Steps:
+    """Step sizes, adapted by stochastic approximation on the log scale (Andrieu and Thoms 2008, algorithm 4)."""
+
+    reach: Reals
+    most: float
+    spread: float
+    sweeps: int = 0
+
+    @property
+    def most_records(self) -> int:
+        """The most records a resize adds or removes."""
+        return max(1, round(self.most))
+
+    @property
+    def attempts(self) -> int:
+        """Resizes in a sweep: enough for their random walk to cross the posterior of n, within reason."""
+        return 0 if self.spread == 0 else int(np.clip(4 * (self.spread / self.most_records) ** 2, 16, 64))
+
+    def adapt(self, shifts: Integers, resizes: Integers) -> None:
+        """Takes one step towards the wanted acceptance."""
+        self.sweeps += 1
+        gain = 2 * self.sweeps**-0.6
+        tried = np.maximum(shifts[1], 1)
+        drift = np.where(shifts[1] > 0, shifts[0] / tried - WANTED_ACCEPTANCE, 0.0)
+        self.reach = np.clip(self.reach * np.exp(gain * drift), 1e-6, 1.0)
+        if resizes[1]:
+            self.most *= float(np.exp(gain * (resizes[0] / resizes[1] - WANTED_ACCEPTANCE)))
+            self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
+
+
+def run_all(run: Run, streams: list[np.random.Generator], progress: bool) -> list[Chain]:
+    """Runs the chains in threads; an interruption stops them all after their current sweep."""
+    from tqdm import tqdm
+
+    stop = threading.Event()
+    shown = progress and sys.stderr.isatty()
+    with (
+        tqdm(total=run.plan.sweeps, desc="sweeps of each chain", disable=not shown) as bar,
+        ThreadPoolExecutor(len(streams)) as pool,
+    ):
+        try:
+            ticks: list[Callable[[], Any]] = [bar.update, *[_silent] * (len(streams) - 1)]
+            waiting = [pool.submit(_run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
+            return _results(waiting)
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _results(waiting: list[Future[Chain]]) -> list[Chain]:
+    """The results of the chains, in order."""
+    return [one.result() for one in waiting]
+
+
+def _silent() -> None:
+    """No progress is shown."""
+
+
+def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Chain:
+    """One chain from its own start."""
+    layout, plan = run.layout, run.plan
+    records, counts, residual = _start(run, rng)
+    n = records.shape[0]
+    sizes = row_sizes(layout)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    steps = Steps(np.full(sizes.size, 0.1), 1.0, rows_estimate(run.given)[1])
+    kept, many = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
+    tally = np.zeros(6, np.int64)
+    for i in range(plan.sweeps):
+        if stop.is_set():
+            break
+        theta = draw_rows(rng, layout.prior + counts, sizes, starts)
+        records = _with_room(records, n, n + steps.attempts * steps.most_records)
+        shifts, this = np.zeros((2, steps.reach.size), np.int64), np.zeros(6, np.int64)
+        n = run.sweep(
+            rng, layout, theta, records, n, residual, counts, plan.passes, steps.reach, shifts,
+            steps.attempts, steps.most_records, this,
+        )  # fmt: skip
+        if i < plan.burn_in:
+            steps.adapt(shifts, this[RESIZES:])
+        else:
+            tally += this
+            tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
+            at, rest = divmod(i - plan.burn_in, plan.thin)
+            if rest == plan.thin - 1:
+                kept[at], many[at] = theta, n
+        tick()
+    return Chain(kept, many, records[:n].copy(), tally)
+
+
+def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, starts: Integers) -> Reals:
+    """Every row of theta given the records: Dirichlet, by gammas in log space so that none is all zeros.
+
+    Args:
+        rng: The chain's stream.
+        concentration: Prior plus family counts, row after row.
+        sizes: The number of levels of each row.
+        starts: Where each row starts.
+    """
+    log_gamma = (
+        np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
+    )
+    theta = np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes))
+    return theta / np.repeat(np.add.reduceat(theta, starts), sizes)
+
+
+def row_sizes(layout: Layout) -> Integers:
+    """The number of levels in each row of theta."""
+    many = np.diff(layout.nodes[:, THETA], append=layout.prior.size) // layout.nodes[:, LEVELS]
+    return np.repeat(layout.nodes[:, LEVELS], many)
+
+
+def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
+    """The records in an array with room for more, the same one if it has it."""
+    if needed <= records.shape[0]:
+        return records
+    roomy = np.zeros((needed + needed // 4, records.shape[1]), records.dtype)
+    roomy[:n] = records[:n]
+    return roomy
+
+
+def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Integers, Integers]:
+    """Starting records in the network's order, their family counts and the residual they leave."""
+    network = run.given.network
+    columns = starting_records(run.given, run.concentration, rng)
+    widest = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
+    records = np.stack([columns[name].astype(widest) for name in network.order], axis=1)
+    families = {
+        name: contingency_table(columns, network.family(name), network.shape(network.family(name))) for name in columns
+    }
+    left = [
+        table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
+        for table in run.given.tables
+    ]
+    return np.ascontiguousarray(records), flat_tables(network, families), np.concatenate(left)

@@ -1,0 +1,147 @@
+"""Posteriors that account for the privacy noise: one function for every kind of release.
+
+Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, and what is known
+of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
+approximates costs accuracy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.expfam.posterior import moments_posterior
+from dpgraph.inference.methods import Normal
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.regression.posterior import regression_posterior
+from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.moments import MomentDescription
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+
+
+def noise_aware_posterior(
+    noisy: Any,
+    *,
+    prior: Any = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    seed: int | np.random.Generator | None = None,
+    progress: bool = False,
+) -> Any:
+    """Draws from the posterior given a release, with its noise accounted for.
+
+    A method is a value with its settings, such as ``dg.Records(chains=4)``, or its name. For a network:
+
+    * ``"tables"``, ``dg.Tables()``: independent exact draws for each family from the tables that hold it. Instant at
+      any size; intervals a few per cent wider than need be.
+    * ``"records"``, ``dg.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time grows
+      with their number; compiled by numba.
+    * ``"normal"``, ``dg.Normal(...)``: independent joint draws under normal noise in the residual basis; for
+      coefficients with many rows, or tables whose counts are well above their noise.
+    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
+      of cells with much noise; ``.reason`` says.
+
+    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.Exact()``,
+    ``dg.Quadrature()``, ``dg.Gibbs(...)``, ``dg.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
+    regression: ``"hamiltonian"``, ``dg.Hamiltonian(...)``, and ``"plug-in"``; see
+    ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
+
+    Args:
+        noisy: A release of noisy counts, coefficients or moments, or its value.
+        prior: For a network the Dirichlet concentration of every cell, above 0; for an exponential family
+            ``family.prior(...)``; for a regression ``RegressionPrior(...)``. None is 1 for a network, the uniform prior
+            for a binomial or multinomial family, and the default ``RegressionPrior()``; other families need one.
+        method: One of the above.
+        draws: How many draws; with records, of each chain.
+        seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
+        progress: A bar on a terminal while Markov chains run.
+
+    Returns:
+        ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
+        regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``).
+
+    Raises:
+        ReleaseError: If the prior, the method or a number is out of range, or the release is of another kind.
+
+    Warns:
+        ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"]}, {})
+    >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
+    >>> made = noise_aware_posterior(noisy, method="tables", seed=0)
+    >>> made.mean().table("rain").round(1).tolist()
+    [0.8, 0.2]
+    """
+    value, provenance = released_value(noisy)
+    check_whole_number("draws", draws, 1)
+    settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
+    description = getattr(value, "description", None)
+    made = posterior_given(description, value, rng=np.random.default_rng(seed), **settings)
+    warn_if_not_mixed(made.diagnostics)
+    return replace(made, provenance=provenance)
+
+
+@singledispatch
+def posterior_given(
+    description: Any,
+    noisy: Any,
+    *,
+    prior: Any,
+    method: Any,
+    draws: int,
+    rng: np.random.Generator,
+    progress: bool,
+) -> Any:
+    """Draws from the posterior of what a public description describes: chosen by the description's type.
+
+    A family registers a function of this signature, ``posterior_given.register(Description, function)``; the verb then
+    finds it by the ``description`` of what was released.
+
+    Args:
+        description: What was measured, public.
+        noisy: What was released of it: noisy statistics with their noise laws.
+        prior: The family's prior; None for its default.
+        method: One of the family's methods, or its name; ``"auto"`` is always one.
+        draws: How many.
+        rng: Randomness for post-processing.
+        progress: Whether chains show a bar on a terminal.
+
+    Returns:
+        Draws (``inference.draws.Draws``); the verb fills in their provenance.
+
+    Raises:
+        ReleaseError: If nothing is registered for the description.
+    """
+    raise ReleaseError(
+        "a noise-aware posterior takes noisy counts or coefficients of a network, or noisy moments of an exponential "
+        f"family or a linear regression; got {type(noisy).__name__}"
+    )
+
+
+posterior_given.register(Network, network_posterior)
+posterior_given.register(MomentDescription, moments_posterior)
+posterior_given.register(LinearDesign, regression_posterior)
+
+
+def classifier_draws(
+    noisy: NoisyCounts | NoisyCoefficients | Release[Any], *, prior: float = 1.0, draws: int = 500, seed: int = 0
+) -> PosteriorDraws:
+    """The posterior that a classifier predicts with: normal, with interactions of unknown size.
+
+    A classifier multiplies many ratios of small probabilities, so an interaction that is all noise costs it dearly. The
+    predictive probability of a label and its features is the average of their joint probability over the posterior;
+    where tables are independent of each other in the posterior, as they nearly are, that is the product of their means.
+    """
+    made = noise_aware_posterior(noisy, prior=prior, method=Normal(shrink=True), draws=draws, seed=seed)
+    assert isinstance(made, PosteriorDraws)
+    return made

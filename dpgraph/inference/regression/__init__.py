@@ -1,0 +1,1 @@
+"""Posterior of a linear regression from noisy sums of products."""

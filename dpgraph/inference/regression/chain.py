@@ -1,0 +1,279 @@
+"""Hamiltonian Monte Carlo for the sums of products of a regression, all chains at once.
+
+The density with weights and variance integrated out is smooth at the scale of the noise, so one trajectory moves every
+sum; weights, variance and the hyperparameters of their prior are then drawn from their exact conditional laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.regression.density import (
+    Layout,
+    Noise,
+    Point,
+    WeightPrior,
+    conjugate_update,
+    log_density,
+    matrix_vector,
+    sums_are_possible,
+)
+from dpgraph.inference.regression.prior import RegressionPrior
+from dpgraph.structure.tables import Reals
+
+#: How far a trajectory goes, in deviations, and the least and most steps that it takes.
+DISTANCE, STEPS = 1.5, (6, 48)
+#: The share of proposals to accept, and the first step size.
+ACCEPTED, FIRST_STEP = 0.8, 0.1
+#: Pseudo-points per coordinate in covariance shrinkage.
+SHRINKING = 0.5
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model whose unknowns are sampled, in coordinates of order 1.
+
+    Attributes:
+        layout: Where the sums stand.
+        noise: What was released of them.
+        prior: The prior of weights, variance and features.
+        centre: The prior mean of the weights, shape (d,).
+        scale: Their prior deviation over that of the noise, shape (d,).
+        middle: A rough estimate of the centred weights, shape (d,); of other problems in each chain, (chains, d).
+        root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
+            ``root @ u``, so that weights and residuals may shrink together.
+
+    Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
+    drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
+    """
+
+    layout: Layout
+    noise: Noise
+    prior: RegressionPrior
+    centre: Reals
+    scale: Reals
+    middle: Reals
+    root: Reals
+
+    def point(self, flat: Reals) -> Point:
+        """Coordinates from vectors, shape (chains, coordinates)."""
+        d = self.layout.d
+        sums = flat[:, : -d - 1]
+        centred = self.middle + np.exp(flat[:, -1:] / 2) * matrix_vector(self.root, flat[:, -d - 1 : -1])
+        return Point(sums, self.uncentred(sums, centred), flat[:, -1])
+
+    def flat(self, point: Point) -> Reals:
+        """The inverse of ``point``."""
+        centred = point.fitted.copy()
+        if self.layout.intercept:
+            centred[:, 0] = (self.layout.averages(point.sums) * point.fitted).sum(axis=1)
+        u = (
+            np.linalg.solve(self.root, (centred - self.middle)[..., None])[..., 0]
+            / np.exp(point.log_residual / 2)[:, None]
+        )
+        return np.concatenate([point.sums, u, point.log_residual[:, None]], axis=1)
+
+    def uncentred(self, sums: Reals, centred: Reals) -> Reals:
+        """Least-squares weights from centred ones, shape (chains, d)."""
+        if not self.layout.intercept:
+            return centred
+        fitted = centred.copy()
+        fitted[:, 0] -= (self.layout.averages(sums)[:, 1:] * centred[:, 1:]).sum(axis=1)
+        return fitted
+
+    def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
+        """The log density of vectors and its gradient, given the prior of the weights."""
+        point, d = self.point(flat), self.layout.d
+        value, slope = log_density(point, self.layout, weights, self.prior.features, self.noise)
+        by_sums, by_centred, apart = slope.sums, slope.fitted, np.exp(flat[:, -1:] / 2) * flat[:, -d - 1 : -1]
+        if self.layout.intercept:
+            averages, along = self.layout.averages(point.sums), slope.fitted[:, :1]
+            by_sums = by_sums + self.layout.slope_by_sums(point.sums, -along * point.fitted)
+            by_centred = np.hstack([along, slope.fitted[:, 1:] - along * averages[:, 1:]])
+        by_apart = matrix_vector(np.swapaxes(self.root, -1, -2), by_centred)
+        by_log_residual = slope.log_residual + (by_apart * apart).sum(axis=1) / 2 + d / 2
+        by_u = np.exp(flat[:, -1:] / 2) * by_apart
+        return value + d / 2 * flat[:, -1], np.concatenate([by_sums, by_u, by_log_residual[:, None]], axis=1)
+
+
+@dataclass(frozen=True)
+class State:
+    """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior."""
+
+    flat: Reals
+    weights: Reals
+    variance: Reals
+    prior: WeightPrior
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Step size by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
+
+    ``root`` is a triangular root of the coordinates' covariance: trajectories move in units of it.
+    """
+
+    root: Reals
+    log_step: float = float(np.log(FIRST_STEP))
+    averaged: float = float(np.log(FIRST_STEP))
+    error: float = 0.0
+    recent: tuple[Reals, ...] = ()
+
+    def adapted(self, flat: Reals, chance: float, i: int, burn_in: int) -> Tuning:
+        """After one iteration of burn-in; the metric is taken at a quarter, half and three quarters of it."""
+        recent = (*self.recent, flat)
+        k, error = len(recent), self.error + ACCEPTED - chance
+        log_step = np.log(FIRST_STEP) - np.sqrt(k) / (k + 10) * error / 0.05
+        averaged = k**-0.75 * log_step + (1 - k**-0.75) * self.averaged
+        made = Tuning(self.root, float(log_step), float(averaged), error, recent)
+        if i + 1 == burn_in:
+            return replace(made, log_step=made.averaged)
+        if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
+            return made
+        return Tuning(_spread(np.stack(recent), self.root))
+
+
+def _spread(points: Reals, root: Reals) -> Reals:
+    """A root of the covariance of points about the mean of their chain, correlations a little shrunk.
+
+    Shape (iterations, chains, coordinates); no variance is far below that of ``root``.
+    """
+    apart = (points - points.mean(axis=0)).reshape(-1, len(root))
+    covariance = apart.T @ apart / len(apart)
+    variance = np.maximum(covariance.diagonal(), 1e-6 * (root**2).sum(axis=1))
+    made = len(apart) / (len(apart) + SHRINKING * len(root)) * covariance
+    made[np.diag_indices(len(root))] = variance
+    found: Any = np.linalg.cholesky(made)
+    return found
+
+
+def run_chains(
+    model: Model,
+    start: Reals,
+    draws: int,
+    *,
+    burn_in: int,
+    thin: int,
+    rng: np.random.Generator,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Reals, Reals, Reals]:
+    """One chain for each row of ``start``.
+
+    Args:
+        model: The model whose unknowns are sampled.
+        start: Possible coordinates, shape (chains, coordinates).
+        draws: Draws kept of each chain.
+        burn_in: Iterations before them, in which step size and scales are learned.
+        thin: Iterations for each draw kept.
+        rng: Randomness for post-processing.
+        progress: Called with the number of each iteration.
+
+    Returns:
+        Weights, shape (chains, draws, d), variances, shape (chains, draws), and numbers of rows, the same.
+    """
+    chains, d = len(start), model.layout.d
+    zero = np.zeros((chains, d))
+    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
+    tuning = Tuning(np.diag(_first_scales(model)))
+    weights, variance, n = np.empty((chains, draws, d)), np.empty((chains, draws)), np.empty((chains, draws))
+    for i in range(burn_in + draws * thin):
+        flat, chance = _move(model, state, tuning, rng)
+        state = _refreshed(model, replace(state, flat=flat), rng)
+        if i < burn_in:
+            tuning = tuning.adapted(flat, chance, i, burn_in)
+        elif (i - burn_in) % thin == thin - 1:
+            k = (i - burn_in) // thin
+            weights[:, k], variance[:, k] = state.weights, state.variance
+            n[:, k] = model.layout.rows(model.point(flat).sums)
+        if progress is not None:
+            progress(i)
+    return weights, variance, n
+
+
+def _first_scales(model: Model) -> Reals:
+    """Each sum moves by its noise, by no more than a part of the rows; the residuals by theirs, relative to theirs."""
+    noise, layout = model.noise.scale, model.layout
+    sums = np.append(noise[layout.features], noise[-1:] if layout.n is None else [])
+    limited = 1 / np.sqrt(sums**-2.0 + 0.2**-2.0)
+    relative = noise[layout.target[-1]] / model.prior.typical_variance
+    return np.concatenate([limited, np.ones(layout.d), [1 / np.sqrt(relative**-2.0 + 1)]])
+
+
+def _first_prior(model: Model, chains: int) -> WeightPrior:
+    """The prior with hyperparameters where they start."""
+    shape, rate = model.prior.inverse_gamma
+    tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
+    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))
+
+
+def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
+    """Weights and variance given the sums, then hyperparameters given both."""
+    layout, point = model.layout, model.point(state.flat)
+    residual = np.exp(point.log_residual) * layout.size
+    gram = layout.matrix(point.sums) * layout.size
+    rows = layout.rows(point.sums)
+    average = gram[:, :, 0] / rows[:, None] if layout.intercept else None
+    after = conjugate_update(gram, point.fitted, residual, rows, state.prior, average)
+    variance = after.rate / rng.standard_gamma(after.shape)
+    root: Any = np.linalg.cholesky(after.covariance)
+    z = rng.standard_normal(point.fitted.shape)
+    weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root, z)
+    return State(state.flat, weights, variance, _hyperparameters(model, weights, variance, average, rng))
+
+
+def _hyperparameters(
+    model: Model, weights: Reals, variance: Reals, average: Reals | None, rng: np.random.Generator
+) -> WeightPrior:
+    """The scales of the intercept and of all other weights, and of a half-Cauchy deviation, given the rest."""
+    base = _first_prior(model, len(weights))
+    precision, rate = base.precision.copy(), base.rate
+    df, scale = model.prior.degrees, model.prior.half_cauchy
+    if np.isfinite(df):
+        apart = weights - model.centre
+        if average is not None:
+            apart[:, 0] = (apart * average).sum(axis=1)
+        misfit = apart**2 / variance[:, None] * base.precision
+        first = int(model.layout.intercept)
+        for alike in (slice(0, first), slice(first, None)):
+            many = misfit[:, alike].shape[1]
+            common = rng.standard_gamma((df + many) / 2, len(weights)) / ((df + misfit[:, alike].sum(axis=1)) / 2)
+            precision[:, alike] *= common[:, None]
+    if scale is not None:
+        # s2 given c is inverse gamma (1/2, c), c ~ Gamma(1/2, rate scale^-2 ...): then s is half-Cauchy
+        rate = rng.standard_gamma(1.0, variance.shape) / (1 / variance + 1 / scale**2)
+    return replace(base, precision=precision, rate=rate)
+
+
+def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, float]:
+    """A leapfrog trajectory, accepted or not, and the mean chance that it was."""
+    flat, chains = state.flat, len(state.flat)
+    step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, (chains, 1))
+    momentum = rng.standard_normal(flat.shape)
+    value, push = model.density(flat, state.prior)
+    before, place = value - (momentum**2).sum(axis=1) / 2, flat
+    with np.errstate(all="ignore"):
+        for _ in range(_steps(tuning, rng)):
+            momentum = momentum + step * (push @ tuning.root) / 2
+            place = _held(place + step * (momentum @ tuning.root.T), flat)
+            value, push = model.density(place, state.prior)
+            momentum = momentum + step * (push @ tuning.root) / 2
+        after = value - (momentum**2).sum(axis=1) / 2
+    sound = sums_are_possible(place[:, : -model.layout.d - 1], model.layout) & np.isfinite(after)
+    chance = np.where(sound, np.exp(np.clip(np.where(sound, after - before, 0.0), -700, 0.0)), 0.0)
+    accepted = rng.random(chains) < chance
+    return np.where(accepted[:, None], place, flat), float(chance.mean())
+
+
+def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
+    """How many steps a trajectory takes, about as many as its distance needs."""
+    return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step), *STEPS)))
+
+
+def _held(place: Reals, origin: Reals) -> Reals:
+    """Trajectories that left every bound become nan at once, so that no arithmetic overflows on their account."""
+    gone = np.asarray(~(np.abs(place) < 1e6).all(axis=1))
+    return np.where(gone[:, None], np.full_like(origin, np.nan), place) if gone.any() else place

@@ -1,0 +1,210 @@
+"""Draws of a regression's weights and noise variance, and what they say in the units of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.arguments import tails
+from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.design import Bounded, LinearDesign
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.tables import Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RegressionDraws:
+    """Draws from the posterior of a linear regression.
+
+    Attributes:
+        design: The columns and the target, with their public bounds.
+        weights: Of the scaled columns, for the scaled target, shape (draws, columns - 1).
+        variance: The noise variance, scaled, shape (draws,).
+        method: ``"hamiltonian"`` or ``"plug-in"``.
+        mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
+        provenance: The release behind it.
+
+    Raises:
+        ReleaseError: If shapes do not fit the design, or a draw is not finite.
+    """
+
+    design: LinearDesign
+    weights: Reals
+    variance: Reals
+    method: str
+    mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen_array(self.weights, np.float64))
+        object.__setattr__(self, "variance", frozen_array(self.variance, np.float64))
+        object.__setattr__(self, "mixing", FrozenMap(self.mixing.items()))
+        draws, d = len(self.variance), len(self.design.columns) - 1
+        if self.weights.shape != (draws, d) or self.variance.shape != (draws,) or draws < 1:
+            raise ReleaseError(f"weights must have shape (draws, {d}) and variances (draws,)")
+        if not (np.isfinite(self.weights).all() and np.isfinite(self.variance).all() and (self.variance > 0).all()):
+            raise ReleaseError("draws must be finite numbers, and variances above 0")
+
+    def __len__(self) -> int:
+        return len(self.variance)
+
+    @property
+    def reason(self) -> str:
+        """Why this method."""
+        return "as asked" if self.method == "plug-in" else "the noise-aware method of a regression"
+
+    @cached_property
+    def in_units(self) -> Reals:
+        """Draws of the intercept and of each coefficient in the units of the rows, shape (draws, 1 + columns).
+
+        A two-level feature's coefficient is of its second level against the first, as of every other level.
+        """
+        half, columns = self.design.bounds.half, self.design.columns[:-1]
+        made = np.zeros((len(self.variance), 1 + len(columns) - self.design.intercept))
+        made[:, 0], at = self.design.bounds.middle, 1
+        for weight, column in zip(self.weights.T, columns, strict=True):
+            feature = self.design.features.get(column.variable)
+            match column.kind:
+                case "intercept":
+                    made[:, 0] += half * weight
+                    continue
+                case "sign":
+                    made[:, 0] -= half * weight
+                    made[:, at] = 2 * half * weight
+                case "level":
+                    made[:, at] = half * weight
+                case _:
+                    assert isinstance(feature, Bounded)
+                    made[:, 0] -= half * weight * feature.middle / feature.half
+                    made[:, at] = half * weight / feature.half
+            at += 1
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The intercept and the coefficients, as columns are named."""
+        return ("intercept", *(column.name for column in self.design.columns[:-1] if column.kind != "intercept"))
+
+    def mean(self) -> dict[str, float]:
+        """The posterior mean of the intercept and of each coefficient, in the units of the rows."""
+        return dict(zip(self.names, map(float, self.in_units.mean(axis=0)), strict=True))
+
+    def interval(self, probability: float = 0.9) -> dict[str, tuple[float, float]]:
+        """The central interval of the intercept and of each coefficient, in the units of the rows.
+
+        Raises:
+            ReleaseError: If the probability is not between 0 and 1.
+        """
+        low, high = np.quantile(self.in_units, tails(probability), axis=0).tolist()
+        return dict(zip(self.names, zip(low, high, strict=True), strict=True))
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[dict[str, float], ...]:
+        """Some of the draws, picked at random without repetition until all are used; then all over again.
+
+        Args:
+            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
+            size: How many, at least 1.
+
+        Raises:
+            ReleaseError: If the size is not a whole number, at least 1.
+        """
+        picked = self.in_units[random_indices(len(self), rng, size)].tolist()
+        return tuple(dict(zip(self.names, values, strict=True)) for values in picked)
+
+    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
+        """A row for the intercept and each coefficient: mean, standard deviation and the credible interval."""
+        shown = self.coefficients(probability).reset_index(names="coefficient")
+        return shown.rename(columns={"std": "sd", "lower": "low", "upper": "high"})
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """How the draws were made and how well the chains mixed: worst R-hat and smallest effective sample size."""
+        found = self.mixing
+        chains, worst, least = int(found.get("chains", 1)), found.get("r_hat"), found.get("effective_size")
+        return diagnostics_of(self, chains=chains, r_hat=worst, effective_size=least)
+
+    def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
+        """A row for the intercept and each coefficient, in the units of the rows: mean, std and a credible interval.
+
+        Raises:
+            ReleaseError: If the probability is not between 0 and 1.
+        """
+        import pandas as pd
+
+        low, high = np.quantile(self.in_units, tails(probability), axis=0)
+        mean, std = self.in_units.mean(axis=0), self.in_units.std(axis=0)
+        return pd.DataFrame({"mean": mean, "std": std, "lower": low, "upper": high}, index=pd.Index(self.names))
+
+    def noise_deviation(self, probability: float = 0.9) -> tuple[float, float, float]:
+        """The deviation of the target about its prediction, in its units: mean, and the ends of a credible interval."""
+        deviation = np.sqrt(self.variance) * self.design.bounds.half
+        low, high = np.quantile(deviation, tails(probability))
+        return float(deviation.mean()), float(low), float(high)
+
+    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+        """The mean prediction for each row, in the target's units; ``LinearRegressionModel`` has intervals as well.
+
+        Args:
+            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+        """
+        columns = scaled_columns(self.design, values)
+        return self.design.bounds.middle + self.design.bounds.half * columns @ self.weights.mean(axis=0)
+
+
+def scaled_columns(design: LinearDesign, values: Mapping[str, npt.ArrayLike]) -> Reals:
+    """The scaled columns of rows to predict, shape (rows, columns - 1).
+
+    Args:
+        design: The columns.
+        values: For each feature an array of numbers, or of the codes of its levels.
+
+    Raises:
+        ReleaseError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
+    """
+    absent = [name for name in design.features if name not in values]
+    if absent:
+        raise ReleaseError(f"no values of the features {', '.join(map(repr, absent))}")
+    arrays = {name: _values(design, name, values[name]) for name in design.features}
+    rows = len(next(iter(arrays.values())))
+    if any(len(array) != rows for array in arrays.values()):
+        raise ReleaseError("the features must be columns of one length")
+    made = np.ones((rows, len(design.columns) - 1))
+    for i, column in enumerate(design.columns[:-1]):
+        if column.kind == "intercept":
+            continue
+        feature, array = design.features[column.variable], arrays[column.variable]
+        if isinstance(feature, Bounded):
+            made[:, i] = feature.scaled(_present(column.variable, feature, array))
+        elif column.kind == "sign":
+            made[:, i] = 2.0 * array - 1.0
+        else:
+            made[:, i] = array == column.level
+    return made
+
+
+def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """One feature: numbers, or codes."""
+    coded = not isinstance(design.features[name], Bounded)
+    problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
+    array = array_of(values, problem) if coded else converted(lambda: np.asarray(values).astype(np.float64), problem)
+    if array.ndim != 1 or array.dtype.kind not in ("biuf" if coded else "iuf"):
+        raise ReleaseError(problem)
+    return array
+
+
+def _present(name: str, feature: Bounded, array: Reals) -> Reals:
+    """Numbers with what is declared in the place of NaN."""
+    gone = np.isnan(array)
+    if gone.any() and feature.missing is None:
+        raise ReleaseError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
+    return np.where(gone, feature.missing or 0.0, array)

@@ -1,0 +1,116 @@
+"""The prior of a linear regression, in the units of the design's scaled columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_above_zero
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.design import Bounded, Column, LinearDesign
+from dpgraph.structure.tables import Reals
+
+
+@dataclass(frozen=True)
+class RegressionPrior:
+    """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
+
+    Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
+    s is .21 to .75 with probability .9, and all features together explain a tenth of what they leave, or far more where
+    the release says so: their weights have one unknown scale, so that noise is not taken for many weak effects.
+
+    The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
+    about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
+
+    Args:
+        intercept: The scale of the average prediction, in deviations s, about ``typical``.
+        explained: The variance that all features together explain, as a multiple of s2, if numbers were uniform within
+            their bounds, levels equally frequent and weights normal.
+        degrees: The intercept, and all other weights together, are (multivariate) Student-t with these degrees of
+            freedom given s; infinity makes them normal. Light tails trust the prior, heavy ones the release where the
+            two disagree.
+        shape: Of 1/s2.
+        rate: Of 1/s2.
+        half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
+        typical: What the target is about before any row, in its own units, from public knowledge; its middle if None.
+        features: Exponents (a, b) of the prior of S = X'X / n: |S|^a times the product of (1 - S_jj)^b over numbers.
+
+    Raises:
+        ReleaseError: If a number is out of range.
+
+    >>> RegressionPrior(half_cauchy=0.5).half_cauchy
+    0.5
+    """
+
+    intercept: float = 0.3
+    explained: float = 0.1
+    degrees: float = 5.0
+    shape: float = 2.0
+    rate: float = 0.2
+    half_cauchy: float | None = None
+    typical: float | None = None
+    features: tuple[float, float] = (2.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees"):
+            value = getattr(self, name)
+            if value is None and name == "half_cauchy":
+                continue
+            check_above_zero(f"{name} of the prior", value, infinite=name == "degrees")
+        if self.typical is not None and not _finite(self.typical):
+            raise ReleaseError(f"typical of the prior must be finite; got {self.typical!r}")
+        pair = self.features
+        if not isinstance(pair, tuple) or len(pair) != 2 or not all(_finite(one) and one >= 0 for one in pair):
+            raise ReleaseError(f"features of the prior must be two numbers, at least 0; got {pair!r}")
+
+    def centre(self, design: LinearDesign) -> Reals:
+        """The mean of the weights, shape (columns - 1,).
+
+        Raises:
+            ReleaseError: If ``typical`` is outside the target's bounds, or the design has no intercept to hold it.
+        """
+        mean = np.zeros(len(design.columns) - 1)
+        if self.typical is not None:
+            if not design.intercept:
+                raise ReleaseError("typical is the prior mean of the intercept; this design has none")
+            if not design.bounds.low <= self.typical <= design.bounds.high:
+                ends = f"{design.bounds.low:g} and {design.bounds.high:g}"
+                raise ReleaseError(f"typical must lie within the target's bounds, {ends}; got {self.typical!r}")
+            mean[0] = (self.typical - design.bounds.middle) / design.bounds.half
+        return mean
+
+    def scale(self, design: LinearDesign) -> Reals:
+        """The deviation of the weights over s, shape (columns - 1,)."""
+        columns = design.columns[:-1]
+        others = max(1, len(columns) - design.intercept)
+        spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
+        made = []
+        for column in columns:
+            chance = level_share(design, column)
+            made.append(math.sqrt(self.explained / others / spreads.get(column.kind, chance * (1 - chance))))
+        scale = np.array(made)
+        if design.intercept:
+            scale[0] = self.intercept
+        return scale
+
+    @property
+    def inverse_gamma(self) -> tuple[float, float]:
+        """Shape and rate of 1/s2; of a half-Cauchy deviation given its hyperparameter, where that starts."""
+        return (self.shape, self.rate) if self.half_cauchy is None else (0.5, self.half_cauchy**2)
+
+    @property
+    def typical_variance(self) -> float:
+        """A variance the prior finds likely."""
+        return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
+
+
+def level_share(design: LinearDesign, column: Column) -> float:
+    """The average of an indicator column if all levels were equally frequent; 0 for other columns."""
+    feature = design.features.get(column.variable)
+    return 0.0 if column.kind != "level" or feature is None or isinstance(feature, Bounded) else 1 / feature.size
+
+
+def _finite(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)

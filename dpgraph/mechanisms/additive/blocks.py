@@ -1,0 +1,115 @@
+"""Noise on blocks of coefficients (``structure.basis``): which blocks, how much noise each, and the draw.
+
+The residual basis has one block for each subset of a family. Its contrasts are released in fixed point, so every
+statistic is an exact integer sum, and the plans here are computed from those integers themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance
+from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, PrivacyUnit, ReleaseError
+from dpgraph.structure.basis import coefficient_blocks, error_weights, fixed_point
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Integers
+
+#: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
+GRID = 1 << 16
+
+#: Shares of a budget among blocks are whole multiples of one part in this many.
+PARTS = 1 << 30
+
+#: Scales of the residual basis are whole fractions of the largest weight; this is how finely.
+WEIGHTS = 1 << 16
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """What is noised, on which grid, what is added, and how far the blocks move together."""
+
+    measurements: tuple[Measurement, ...]
+    grid: int = 1
+    step: int = 1
+    pseudo_records: int = 0
+    joint: Joint | None = None
+
+
+def laplace_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
+    """A law for each block: scale proportional to 1 / weight, weight to (V_A / D_A)^(1/3), all in whole numbers.
+
+    With L the largest sum of weight_A ||T_A - T'_A||_1 over neighbours and scale_A at least L / (epsilon weight_A), the
+    log ratio is at most sum of ||T_A - T'_A||_1 / scale_A <= epsilon.
+    """
+    blocks = [block for block in coefficient_blocks(network) if block or not unit.n_is_public]
+    moved = block_movements(network, tuple(blocks), GRID, unit)
+    cost = error_weights(network, blocks)
+    ideal = {block: (cost[block] / (moved[block].l1 / GRID)) ** (1 / 3) for block in blocks}
+    largest = max(ideal.values(), default=1.0)
+    weights = {block: max(1, round(WEIGHTS * value / largest)) for block, value in ideal.items()}
+    together = joint_distance(network, tuple(weights), tuple(weights.values()), GRID, unit)
+    if weights and Fraction(together) / (epsilon * min(weights.values())) > MAX_SCALE:
+        raise ReleaseError(f"epsilon {float(epsilon):g} asks for so much noise that nothing could be learned from it")
+    measured = tuple(
+        Measurement(
+            block,
+            fixed_point(network.shape(block), GRID).size,
+            DiscreteLaplace(calibrated_scale(together, epsilon * weights[block])),
+            moved[block],
+        )
+        for block in blocks
+    )
+    joint = Joint(tuple(weights[block] for block in blocks), together) if blocks else None
+    return BlockPlan(measured, grid=GRID, joint=joint)
+
+
+def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
+    """Discrete Gaussian noise for each block: rho_A proportional to sqrt(p_A V_A), scale_A^2 at least L_A / (2 rho_A).
+
+    L_A is the squared L2 sensitivity of the block's integers, GRID^2 p_A but for rounding. With exact p_A these are
+    the optimal variances of ``allocation.residual_design`` (ResidualPlanner).
+
+    Raises:
+        ReleaseError: Under replace, or if rho is too small to be useful.
+    """
+    if unit.n_is_public:
+        raise ReleaseError(
+            'basis="residual" is optimal for an add-remove unit; under replace use basis="tables", which is within a '
+            "few per cent of the best"
+        )
+    blocks = coefficient_blocks(network)
+    cost = error_weights(network, blocks)
+    moved = block_movements(network, tuple(blocks), GRID, unit)
+    roots = {block: (moved[block].l2_squared * cost[block]) ** 0.5 for block in blocks}
+    whole = sum(roots.values())
+    parts = {block: max(1, round(PARTS * root / whole)) for block, root in roots.items()}
+    total = sum(parts.values())
+    measured = tuple(
+        Measurement(
+            block,
+            fixed_point(network.shape(block), GRID).size,
+            DiscreteGaussian(calibrated_gaussian_scale(moved[block].l2_squared, rho * Fraction(parts[block], total))),
+            moved[block],
+        )
+        for block in blocks
+    )
+    return BlockPlan(measured, grid=GRID)
+
+
+def noisy_blocks(
+    network: Network, plan: BlockPlan, true: dict[Family, Integers], rows: int, noise: Noise
+) -> list[tuple[Family, Integers]]:
+    """Adds noise, one call for each scale; parity counts m are noised where the step is 2, and give back n - 2 m."""
+    done: dict[Family, Integers] = {}
+    for law in dict.fromkeys(m.law for m in plan.measurements):
+        mine = [m for m in plan.measurements if m.law == law]
+        values = [true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in mine]
+        flat = np.concatenate([block.ravel() for block in values])
+        drawn = noise.add(flat, law) if plan.step == 1 else rows - 2 * noise.add((rows - flat) // 2, law)
+        for m, block in zip(mine, values, strict=True):
+            done[m.table], drawn = drawn[: m.cells].reshape(block.shape), drawn[m.cells :]
+    return [(m.table, done[m.table]) for m in plan.measurements]

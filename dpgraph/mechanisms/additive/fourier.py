@@ -1,0 +1,265 @@
+"""Integer Laplace noise on the coefficients of tables, so that the released tables agree by construction.
+
+Zhang et al. 2016, Algorithm 2, after Barak et al. 2007, is ``FourierMechanism(epsilon, sensitivity="paper", t=...)`` on
+a network of two-level variables. The default uses the exact sensitivity, never noises a public n, and works for any
+number of levels in the residual basis.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, get_args
+
+from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
+from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
+from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity, sum_movement
+from dpgraph.mechanisms.takes import check_network
+from dpgraph.privacy.noise import Noise, calibrated_scale
+from dpgraph.privacy.records import (
+    DiscreteLaplace,
+    Event,
+    Joint,
+    Measurement,
+    Movement,
+    Number,
+    PrivacyUnit,
+    ReleaseError,
+    exact,
+)
+from dpgraph.statistics.counts import Counts
+from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_variance
+
+Sensitivity = Literal["exact", "paper"]
+Basis = Literal["auto", "walsh", "residual"]
+
+
+class UnprovedGuaranteeWarning(UserWarning):
+    """A setting for which the paper's proof of its guarantee does not hold."""
+
+
+@dataclass(frozen=True)
+class FourierMechanism:
+    """Releases noisy coefficients of a network's tables under pure epsilon-differential privacy.
+
+    Sensitivity, with r rows per person and N_I the downward closure of the families:
+
+    * Walsh sums (variables of two levels), add/remove: every sum w_A moves by exactly r, so |N_I| r in all; the scale
+      is |N_I| r / epsilon, and the number of rows w_() is noised like the rest.
+    * Walsh sums, replace: n is public and never noised, and what is noised are the parity counts m_A = (n - w_A) / 2,
+      of which at most M r change (``parity_sensitivity``); the scale is M r / epsilon on m_A.
+    * ``sensitivity="paper"``: scale 2 |N_I| r / epsilon on all |N_I| Walsh sums under replace, w_() included
+      (Corollary 2 as printed). Under add/remove the same argument gives |N_I| r / epsilon, which is exact there.
+    * Residual basis (any levels): integer contrasts times public whole numbers close to the orthonormal scaling, so
+      every statistic is an exact integer sum; block A gets scale b_A proportional to (D_A / V_A)^(1/3) (proofs.md P28),
+      and all are scaled by one factor so that the largest weighted distance of two neighbours is epsilon
+      (``joint_sensitivity``, computed from the integers themselves).
+
+    A negative cell is not a reason to draw again: another release is another charge.
+
+    Args:
+        epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
+        sensitivity: ``"exact"`` (default) or ``"paper"``, which needs variables of at most two levels.
+        nonnegative: A probability up to 0.99. Adds the fewest uniform pseudo-records that keep every cell non-negative
+            with this probability over the noise, whatever the data; see ``mechanisms.additive.nonnegativity``.
+        t: The paper's Corollary 3 instead: adds 2 t times the sum of the scales of the Walsh sums, that is
+            4 t |N_I|^2 / epsilon for ``"paper"`` under replace, so that all cells are non-negative with probability
+            1 - exp(-t). About ten times more than needed on asia. Two-level variables only.
+        basis: ``"walsh"``, ``"residual"``, or ``"auto"``: Walsh where every variable has at most two levels.
+
+    Raises:
+        ReleaseError: If a setting is not one of these, both ``nonnegative`` and ``t`` are given, or epsilon is not a
+            finite number above 0.
+
+    Warns:
+        UnprovedGuaranteeWarning: If t is below 1/2, where the paper's proof of non-negativity does not hold.
+
+    >>> from dpgraph.structure.network import Network
+    >>> clique = Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
+    >>> [m.law.scale for m in FourierMechanism(1, "paper").event(clique, PrivacyUnit("replace")).measurements][:2]
+    [16.0, 16.0]
+    >>> [m.law.scale for m in FourierMechanism(1).event(clique, PrivacyUnit("replace")).measurements][:2]
+    [4.0, 4.0]
+    """
+
+    epsilon: Number
+    sensitivity: Sensitivity = "exact"
+    nonnegative: float | None = None
+    t: float | None = None
+    basis: Basis = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        for name, choices in (("sensitivity", Sensitivity), ("basis", Basis)):
+            if getattr(self, name) not in get_args(choices):
+                wanted = ", ".join(repr(choice) for choice in get_args(choices))
+                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+        if self.sensitivity == "paper" and self.basis == "residual":
+            raise ReleaseError(
+                'sensitivity="paper" is a scale for Walsh sums; the residual basis has none in the paper'
+            )
+        if self.nonnegative is not None and self.t is not None:
+            raise ReleaseError("give nonnegative or t, not both: each says how many pseudo-records are added")
+        if self.nonnegative is not None and not 0 < _number("nonnegative", self.nonnegative) <= 0.99:
+            raise ReleaseError(f"nonnegative must be a probability above 0 and at most 0.99; got {self.nonnegative!r}")
+        if self.t is not None:
+            if not 0 < _number("t", self.t) <= 1000:
+                raise ReleaseError(f"t must be a number above 0 and at most 1000; got {self.t!r}")
+            if self.t < 0.5:
+                message = "for t below 1/2 the paper's proof that tables are rarely negative does not hold"
+                warnings.warn(message, UnprovedGuaranteeWarning, stacklevel=3)
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per block of coefficients, with its exact noise law.
+
+        A measurement's movement is that of its own block. They do not add up: blocks move together less than that, and
+        the event's joint distance says by how much.
+
+        Raises:
+            ReleaseError: If a setting needs two-level variables and there are others, or epsilon is too small.
+        """
+        check_network(network, self)
+        plan = _plan(self, network, unit)
+        return Event("FourierMechanism", exact(self.epsilon), measurements=plan.measurements, joint=plan.joint)
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCoefficients:
+        """Draws the noisy coefficients; ``release`` calls this after the charge."""
+        network = statistics.network
+        plan = _plan(self, network, unit)
+        tables = sorted(network.maximal_families, key=network.cells)
+        true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
+        rows = statistics.sensitive_rows
+        blocks = FrozenMap(noisy_blocks(network, plan, true, rows, noise))
+        laws = FrozenMap((m.table, m.law) for m in plan.measurements)
+        n = rows if unit.n_is_public else None
+        return NoisyCoefficients(network, blocks, laws, n, plan.grid, plan.step, plan.pseudo_records)
+
+    def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
+        """The noise variance of one cell of each family table of a release, in closed form and without data.
+
+        Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5); the
+        mean over the cells, which differ by the rounding of the residual basis alone.
+        """
+        plan = _plan(self, network, unit)
+        variances = dict.fromkeys(coefficient_blocks(network), 0.0)
+        for m in plan.measurements:
+            variances[m.table] = residual_variance(network, m.table, m.law, plan.grid, plan.step)
+        return {family: cell_variance(network, variances, family) for family in network.families}
+
+    def pseudo_records(self, network: Network, unit: PrivacyUnit) -> int:
+        """How many uniform records a release adds for non-negativity: a public constant, 0 unless asked for."""
+        return _plan(self, network, unit).pseudo_records
+
+    def __repr__(self) -> str:
+        settings = f"sensitivity={self.sensitivity!r}, nonnegative={self.nonnegative!r}, t={self.t!r}"
+        return f"FourierMechanism(epsilon={str(self.epsilon)!r}, {settings}, basis={self.basis!r})"
+
+
+def theorem_3_bound(network: Network, epsilon: Number, delta: float, t: float) -> dict[str, float]:
+    """How far Algorithm 2 can move each family table in L1, with probability 1 - delta (Zhang et al. 2016, Theorem 3).
+
+    (2 |N_I| 2^(parents + 1) / epsilon) ln(|N_I| / delta) for the noise, plus the pseudo-records, 4 t |N_I|^2 / epsilon
+    rounded up to whole ones. For ``FourierMechanism(epsilon, "paper", t=t)`` under replace, all tables at once. The
+    constants are recovered (proofs.md P34). It is loose: it takes every coefficient to be as far off as the worst.
+
+    Args:
+        network: A DAG over variables of at most two levels.
+        epsilon: The budget of the release.
+        delta: The probability that the bound may fail, above 0 and below 1.
+        t: The paper's t, as released.
+
+    Returns:
+        The bound of each variable's family, in rows.
+
+    Raises:
+        ReleaseError: If a parameter is out of range or a variable has more than two levels.
+    """
+    _check_two_levels(network, "theorem_3_bound")
+    if not 0 < _number("delta", delta) < 1 or not 0 <= _number("t", t) <= 1000:
+        raise ReleaseError(f"delta must be between 0 and 1 and t between 0 and 1000; got {delta!r} and {t!r}")
+    budget, many = float(exact(epsilon)), len(coefficient_blocks(network))
+    scale, added = 2 * many / budget, math.ceil(4 * t * many**2 / budget)
+    return {family[0]: scale * network.cells(family) * math.log(many / delta) + added for family in network.families}
+
+
+@lru_cache(maxsize=64)
+def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
+    """The whole plan, pseudo-records included; data-free, so that it fails before anything is charged."""
+    two_levels = all(size <= 2 for size in network.domain.sizes.values())
+    for option, chosen in (
+        ('sensitivity="paper"', mechanism.sensitivity == "paper"),
+        ('basis="walsh"', mechanism.basis == "walsh"),
+        ("t", mechanism.t is not None),
+    ):
+        if chosen:
+            _check_two_levels(network, option)
+    if mechanism.basis == "residual" or not two_levels:
+        if mechanism.t is not None:
+            raise ReleaseError('t is the paper\'s increment for Walsh sums; with basis="residual" use nonnegative=0.9')
+        plan = laplace_blocks(exact(mechanism.epsilon), network, unit)
+    else:
+        plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
+    added = _added(mechanism, network, plan)
+    if added > MOST_RECORDS:
+        raise ReleaseError(f"{added:.3g} pseudo-records would be added; use a larger epsilon or a smaller t")
+    return replace(plan, pseudo_records=added)
+
+
+def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> BlockPlan:
+    """One law for all Walsh sums, or under replace for all parity counts."""
+    parities = unit.n_is_public and not paper
+    blocks = coefficient_blocks(network)[1 if parities else 0 :]
+    together = max(1, walsh_distance(network, unit, paper=paper))
+    law = DiscreteLaplace(calibrated_scale(together, epsilon))
+    measured = tuple(Measurement(block, 1, law, walsh_movement(block, unit, paper=paper)) for block in blocks)
+    joint = Joint((1,) * len(blocks), together) if blocks else None
+    return BlockPlan(measured, step=2 if parities else 1, joint=joint)
+
+
+def walsh_movement(block: Family, unit: PrivacyUnit, *, paper: bool) -> Movement:
+    """How far one person moves one Walsh sum, or under replace one parity count; w_() is n and never moves there."""
+    if unit.n_is_public and not block:
+        return Movement(0, 0, 0)
+    return sum_movement(2 if unit.n_is_public and paper else 1, unit.rows_per_person)
+
+
+def walsh_distance(network: Network, unit: PrivacyUnit, *, paper: bool) -> int:
+    """The L1 distance that the scale is set by: of all sums together, or the paper's bound on it under replace."""
+    rows = unit.rows_per_person
+    if unit.n_is_public and not paper:
+        return parity_sensitivity(network).value * rows
+    moved = 2 * rows if unit.n_is_public else rows
+    return moved * len(coefficient_blocks(network))
+
+
+def _added(mechanism: FourierMechanism, network: Network, plan: BlockPlan) -> int:
+    """The pseudo-records: the paper's or the calibrated number, or none."""
+    scales = {m.table: m.law.scale for m in plan.measurements if isinstance(m.law, DiscreteLaplace)}
+    if mechanism.t is not None:
+        return math.ceil(2 * mechanism.t * plan.step * sum(scales.values()))
+    if mechanism.nonnegative is not None:
+        return pseudo_records(network, scales, plan.grid, plan.step, mechanism.nonnegative)
+    return 0
+
+
+def _check_two_levels(network: Network, what: str) -> None:
+    """Refuses a binary-only option on a network with other variables."""
+    for name, size in network.domain.sizes.items():
+        if size > 2:
+            raise ReleaseError(
+                f"{what} is for variables of two levels (Zhang et al. 2016, section 3.2); {name!r} has {size}. "
+                'Use sensitivity="exact", basis="auto", and nonnegative=0.9 in place of t'
+            )
+
+
+def _number(name: str, value: object) -> float:
+    """A real number, or NaN refused by every comparison."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ReleaseError(f"{name} must be a number; got {value!r}")
+    return float(value)

@@ -1,0 +1,173 @@
+"""Integer Laplace noise on contingency tables.
+
+Zhang et al. 2016, Algorithm 1, is ``LaplaceMechanism(epsilon, tables="families", allocation="uniform")``. The default
+measures fewer tables, shares epsilon by what each table is for, and where n is public adds noise that sums to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
+from dpgraph.mechanisms.additive.moment_noise import laplace_plan, released_value
+from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
+from dpgraph.mechanisms.additive.sensitivity import table_movement
+from dpgraph.privacy.claims import concentrated_parts, total_up
+from dpgraph.privacy.descriptions import Description, Statistics
+from dpgraph.privacy.noise import Noise, calibrated_scale
+from dpgraph.privacy.records import (
+    DiscreteLaplace,
+    Event,
+    Measurement,
+    NoiseLaw,
+    Number,
+    PrivacyUnit,
+    ReleaseError,
+    SumZeroLaplace,
+    exact,
+    rounded,
+)
+from dpgraph.structure.network import Network
+
+Shape = Literal["auto", "independent", "sum-zero"]
+
+
+@dataclass(frozen=True)
+class LaplaceMechanism:
+    """Releases the noisy blocks of a description, such as a network's tables, under pure epsilon-differential privacy.
+
+    Sensitivity: a person's row moves each measured table by 1 in L1 under add/remove and by 2 under replace, times
+    the rows per person. Table m gets epsilon_m, the epsilon_m sum to epsilon, and its noise has scale
+    sensitivity / epsilon_m; by basic composition the release is epsilon-DP. Where n is public the noise of a table
+    may be confined to the plane sum(z) = 0: a replaced row moves along that plane (proofs.md P17). For moments and
+    every other description see ``mechanisms.additive.moment_noise``; ``tables`` and ``allocation`` do not apply there.
+
+    Args:
+        epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
+        tables: ``"merged"`` (default), ``"maximal"`` or ``"families"``; see ``measured_tables``.
+        allocation: ``"optimal"`` (default), ``"closed-form"`` or ``"uniform"``; see ``shares``.
+        noise: ``"independent"`` in every cell, ``"sum-zero"``, or ``"auto"``: sum-zero where n is public, except for
+            ``tables="families"``, which is Algorithm 1 as printed: scale 2 |V| / epsilon under replace.
+
+    Raises:
+        ReleaseError: If a setting is not one of these, or epsilon is not a finite number above 0.
+
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> paper = LaplaceMechanism(1, tables="families", allocation="uniform")
+    >>> [m.law.scale for m in paper.event(network, PrivacyUnit("replace")).measurements]
+    [4.0, 4.0]
+    """
+
+    epsilon: Number
+    tables: Tables = "merged"
+    allocation: Allocation = "optimal"
+    noise: Shape = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
+            if getattr(self, name) not in get_args(choices):
+                wanted = ", ".join(repr(choice) for choice in get_args(choices))
+                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+
+    def event(self, description: Description, unit: PrivacyUnit) -> Event:
+        """What a release would do: one measurement per table or block, with its exact noise law.
+
+        Raises:
+            ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful, or
+                a setting of tables is given for what is no network.
+        """
+        measured = laplace_measurements(description, self, unit)
+        return Event("LaplaceMechanism", exact(self.epsilon), measurements=measured, rho=_rho(measured))
+
+    def prepared(self, statistics: Any, unit: PrivacyUnit) -> Any:
+        """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
+        return weighted_mean(statistics, self.epsilon, unit)
+
+    def randomise(self, statistics: Statistics, unit: PrivacyUnit, noise: Noise) -> Any:
+        """Draws the noisy blocks: ``NoisyCounts``, or ``NoisyMoments``; ``release`` calls this after the charge."""
+        planned = laplace_measurements(statistics.description, self, unit)
+        exact_tables = {m.table: statistics.sensitive_block(m.table, unit) for m in planned}
+        return released_value(statistics, planned, dict(_noisy_tables(planned, exact_tables, noise)), unit)
+
+    def __repr__(self) -> str:
+        settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"
+        return f"LaplaceMechanism(epsilon={str(self.epsilon)!r}, {settings})"
+
+
+@singledispatch
+def laplace_measurements(
+    description: Description, mechanism: LaplaceMechanism, unit: PrivacyUnit
+) -> tuple[Measurement, ...]:
+    """What is measured of a description, and how the budget is shared; one that brings no plan has one scale."""
+    if mechanism.tables != "merged" or mechanism.allocation != "optimal":
+        raise ReleaseError("tables= and allocation= are for counts of a network; leave them out for moments")
+    return laplace_plan(description, exact(mechanism.epsilon), unit, mechanism.noise)
+
+
+@laplace_measurements.register(Network)
+@lru_cache(maxsize=64)
+def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """Tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
+    sum_zero = _is_sum_zero(mechanism, unit)
+    tables = measured_tables(network, mechanism.tables)
+    movements = [table_movement(network, table, unit) for table in tables]
+    spreads = [_spread(network.cells(t), moved.l1, sum_zero) for t, moved in zip(tables, movements, strict=True)]
+    parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
+    joint: dict[Fraction, int] = {}
+    for part, moved in zip(parts, movements, strict=True):
+        joint[part] = joint.get(part, 0) + moved.l1
+    many = {part: parts.count(part) for part in joint}
+    epsilon = exact(mechanism.epsilon)
+    scales = {part: calibrated_scale(max(1, moved), epsilon * part * many[part]) for part, moved in joint.items()}
+    laws: list[NoiseLaw] = [(SumZeroLaplace if sum_zero else DiscreteLaplace)(scales[part]) for part in parts]
+    return tuple(
+        Measurement(table, network.cells(table), law, moved)
+        for table, law, moved in zip(tables, laws, movements, strict=True)
+    )
+
+
+def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:
+    """The variance of the noise along directions that sum to zero, at epsilon 1e-3, in units of its square."""
+    scale = 1e3 * max(1, sensitivity)
+    if not sum_zero or cells == 1:
+        return DiscreteLaplace(scale).variance(cells) / 1e6
+    return SumZeroLaplace(scale).variance(cells) * cells / (cells - 1) / 1e6
+
+
+def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
+    """The zCDP of the whole, far below epsilon^2 / 2 where there are many tables; None where nothing is at stake."""
+    return rounded(total_up(concentrated_parts(measured)), up=True) or None
+
+
+def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:
+    """Whether the noise of each table sums to zero."""
+    if mechanism.noise == "sum-zero" and not unit.n_is_public:
+        raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
+    if mechanism.noise == "auto":
+        return unit.n_is_public and mechanism.tables != "families"
+    return mechanism.noise == "sum-zero"
+
+
+def _noisy_tables(
+    planned: tuple[Measurement, ...], exact_tables: dict[Any, Any], noise: Noise
+) -> Iterator[tuple[Any, Any]]:
+    """Adds noise: one call per scale for independent noise, one per table for noise that sums to zero."""
+    done: dict[Any, Any] = {}
+    for law in dict.fromkeys(m.law for m in planned):
+        mine = [exact_tables[m.table] for m in planned if m.law == law]
+        groups = [[table] for table in mine] if law.sums_to_zero else [mine]
+        drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in groups]
+        flat = np.concatenate(drawn)
+        for m in planned:
+            if m.law == law:
+                done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
+                flat = flat[m.cells :]
+    return ((m.table, done[m.table]) for m in planned)

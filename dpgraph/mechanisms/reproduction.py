@@ -1,0 +1,321 @@
+"""Whether a record can be reproduced: movements from public structure, scales from the claim, exactly as planned.
+
+A record that was edited is refused here even where it claims too much: with other noise than was drawn every posterior
+made from it would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
+
+A mechanism from elsewhere registers how its event is planned again (``register_mechanism``); others are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import singledispatch
+from math import prod
+from typing import Any, NamedTuple
+
+from dpgraph.mechanisms.additive.blocks import GRID, WEIGHTS
+from dpgraph.mechanisms.additive.fourier import walsh_distance, walsh_movement
+from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance, table_movement
+from dpgraph.privacy.claims import concentrated_parts, exceeds, joint_parts, pure_parts, total_up
+from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho, rho_of_epsilon
+from dpgraph.privacy.records import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Joint,
+    Measurement,
+    Movement,
+    NoiseLaw,
+    PrivacyUnit,
+    Provenance,
+    ReleaseError,
+    SumZeroLaplace,
+)
+from dpgraph.structure.basis import block_shape, coefficient_blocks
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.network import Family, Network
+
+#: What was measured: a description, or None where a record needs none.
+Structure = Any
+#: What a mechanism plans for a description, from what its record says of its settings.
+Replan = Callable[[Event, PrivacyUnit, Structure], Event]
+
+#: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
+ROUNDING = Fraction(1, 2**40)
+
+
+class Recorded(NamedTuple):
+    """What a file says of one measurement, before its movement is computed."""
+
+    table: tuple[str, ...]
+    cells: int
+    law: NoiseLaw
+    l1: int
+
+
+class Remeasured(NamedTuple):
+    """The measurements with the movements that follow from public structure, and how far they move together."""
+
+    measurements: tuple[Measurement, ...]
+    joint: Joint | None = None
+
+
+def check_reproduced(provenance: Provenance, structure: Structure) -> None:
+    """Refuses a record that its mechanism could not have made.
+
+    Args:
+        provenance: The event, the unit.
+        structure: What was measured: a network or another description; None where there is none.
+
+    Raises:
+        ReleaseError: Naming what does not fit: an unknown mechanism, a movement that does not follow from the structure
+            and the unit, or a claim other than what the noise costs.
+    """
+    event, unit = provenance.event, provenance.unit
+    if event.mechanism in _REGISTERED:
+        if _REGISTERED[event.mechanism](event, unit, structure) != event:
+            raise ReleaseError(f"{event.mechanism} would not record what this record says of its release")
+        return
+    if event.mechanism in _SELECTING:
+        _check_selections(event, structure)
+        return
+    recorded = [Recorded(m.table, m.cells, m.law, m.sensitivity) for m in event.measurements]
+    weights = None if event.joint is None else event.joint.weights
+    found = remeasured(event.mechanism, unit, structure, recorded, weights)
+    for said, true in zip(event.measurements, found.measurements, strict=True):
+        if said != true:
+            raise ReleaseError(
+                f"{event.mechanism}: {_named(said.table)} is recorded to move by {said.movement}, but one person moves "
+                f"it by {true.movement} under {unit}"
+            )
+    if event.joint != found.joint:
+        raise ReleaseError(f"{event.mechanism}: the joint distance is {event.joint}, but should be {found.joint}")
+    if event.selections or (event.delta > 0) != (event.mechanism == "GaussianMechanism"):
+        raise ReleaseError(f"{event.mechanism} makes no selections, and only Gaussian noise has a delta")
+    _check_scales(event)
+
+
+def register_mechanism(name: str, replan: Replan) -> None:
+    """Lets files hold the releases of a mechanism from outside the package, checked whenever they are read or written.
+
+    Args:
+        name: The label of its events.
+        replan: The event that the mechanism plans, from the recorded event, the unit and the description: its settings
+            are read off the event, and the plan is made anew, ``lambda event, unit, description:
+            Mine(event.epsilon).event(description, unit)``. A record that differs from it in anything is refused.
+
+    Raises:
+        ReleaseError: If the name is taken by another mechanism.
+
+    >>> register_mechanism("LaplaceMechanism", lambda event, unit, description: event)
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: 'LaplaceMechanism' is the name of another mechanism
+    """
+    if name in _ADDING or name in _SELECTING or _REGISTERED.get(name, replan) is not replan:
+        raise ReleaseError(f"{name!r} is the name of another mechanism")
+    _REGISTERED[name] = replan
+
+
+def remeasured(
+    mechanism: str,
+    unit: PrivacyUnit,
+    structure: Structure,
+    recorded: Sequence[Recorded],
+    weights: tuple[int, ...] | None = None,
+) -> Remeasured:
+    """Computes what a mechanism's measurements move by, from public structure and the unit alone.
+
+    Args:
+        mechanism: Its label.
+        unit: Whom it protects.
+        structure: What was measured.
+        recorded: What is said of each measurement.
+        weights: Of measurements that move together, where they were recorded.
+
+    Raises:
+        ReleaseError: If the mechanism is not known, or does not measure this.
+    """
+    if mechanism not in _ADDING:
+        known = ", ".join([*_ADDING, *_SELECTING, *_REGISTERED])
+        raise ReleaseError(f"{mechanism!r} is no mechanism whose record can be checked; known: {known}")
+    laws, plan = _ADDING[mechanism]
+    if len({one.table for one in recorded}) < len(recorded):
+        raise ReleaseError(f"{mechanism} is recorded to have measured a table twice")
+    for one in recorded:
+        if not isinstance(one.law, laws):
+            raise ReleaseError(f"{mechanism} does not draw {type(one.law).__name__} noise, recorded for {one.table}")
+    found = plan(unit, structure, recorded, weights)
+    if found is None:
+        raise ReleaseError(f"{mechanism} does not measure what its record says, on this {type(structure).__name__}")
+    for one, true in zip(recorded, found.measurements, strict=True):
+        if (one.cells, one.l1) != (true.cells, true.sensitivity):
+            raise ReleaseError(
+                f"{mechanism}: {_named(one.table)} is recorded to have {one.cells} cells and to move by {one.l1}, but "
+                f"it has {true.cells} and one person moves it by {true.sensitivity} under {unit}"
+            )
+    return found
+
+
+def _plain_sums(
+    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Recorded], weights: tuple[int, ...] | None
+) -> Remeasured | None:
+    """What is measured with noise of its own each, and does not move together: tables, or a description's blocks."""
+    if weights is not None or not recorded or structure is None:
+        return None
+    return _measured_blocks(structure, unit, recorded)
+
+
+@singledispatch
+def _measured_blocks(structure: Any, unit: PrivacyUnit, recorded: Sequence[Recorded]) -> Remeasured | None:
+    """All blocks of a description, in order; networks have a plan of their own."""
+    blocks = structure.blocks(unit)
+    if [one.table for one in recorded] != [block.name for block in blocks]:
+        return None
+    pairs = zip(blocks, recorded, strict=True)
+    return Remeasured(tuple(Measurement(block.name, block.cells, one.law, block.movement) for block, one in pairs))
+
+
+@_measured_blocks.register
+def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[Recorded]) -> Remeasured | None:
+    """Tables of a network, or blocks in its residual basis."""
+    if any(not one.table for one in recorded):
+        return _residual_blocks(unit, structure, recorded)
+    if any(set(one.table) - set(structure.domain.names) for one in recorded):
+        return None
+    return Remeasured(
+        tuple(
+            Measurement(one.table, structure.cells(one.table), one.law, table_movement(structure, one.table, unit))
+            for one in recorded
+        )
+    )
+
+
+def _residual_blocks(unit: PrivacyUnit, network: Network, recorded: Sequence[Recorded]) -> Remeasured | None:
+    """Blocks of the residual basis, each with noise of its own."""
+    if unit.n_is_public or {one.table for one in recorded} != set(coefficient_blocks(network)):
+        return None
+    moved = block_movements(network, tuple(one.table for one in recorded), GRID, unit)
+    return Remeasured(tuple(_block(network, one, moved[one.table]) for one in recorded))
+
+
+def _coefficients(
+    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Recorded], weights: tuple[int, ...] | None
+) -> Remeasured | None:
+    """Blocks that move together: Walsh sums, parity counts, or blocks of the residual basis."""
+    if not isinstance(structure, Network):
+        return None
+    blocks, measured = set(coefficient_blocks(structure)), [one.table for one in recorded]
+    if set(measured) not in (blocks, blocks - {()} if unit.n_is_public else blocks):
+        return None
+    if not recorded:
+        return Remeasured(())
+    if all(size <= 2 for size in structure.domain.sizes.values()):
+        for paper in (False, True) if () in measured and unit.n_is_public else (False,):
+            moved = [walsh_movement(block, unit, paper=paper) for block in measured]
+            if [one.l1 for one in recorded] == [one.l1 for one in moved]:
+                made = tuple(_block(structure, one, m) for one, m in zip(recorded, moved, strict=True))
+                return Remeasured(made, Joint((1,) * len(made), max(1, walsh_distance(structure, unit, paper=paper))))
+    if () in measured and unit.n_is_public:
+        return None
+    weights = weights or _inferred_weights(recorded)
+    if len(weights) != len(recorded):
+        return None
+    moves = block_movements(structure, tuple(measured), GRID, unit)
+    together = joint_distance(structure, tuple(measured), weights, GRID, unit)
+    return Remeasured(tuple(_block(structure, one, moves[one.table]) for one in recorded), Joint(weights, together))
+
+
+def _inferred_weights(recorded: Sequence[Recorded]) -> tuple[int, ...]:
+    """The weights of a file that holds none: scales are inverse to them, and the largest is ``WEIGHTS``."""
+    least = min(Fraction(one.law.scale) for one in recorded)
+    return tuple(max(1, round(WEIGHTS * least / Fraction(one.law.scale))) for one in recorded)
+
+
+def _block(network: Network, one: Recorded, moved: Movement) -> Measurement:
+    return Measurement(one.table, prod(block_shape(network, one.table)), one.law, moved)
+
+
+def _check_scales(event: Event) -> None:
+    """Refuses scales that are not the smallest that pay for the claim, as every plan chooses them.
+
+    Measurements that nobody moves are planned as if they moved by one: each by itself, or together where Laplace noise
+    shares a scale. Below ``MIN_SCALE`` no scale goes, so a plan that holds it may claim more than it costs.
+    """
+    if not event.measurements or any(m.law.scale == MIN_SCALE for m in event.measurements):
+        return
+    if event.mechanism == "GaussianMechanism":
+        # A record without a rho, as the first ones were, stands for the rho of its epsilon, to ten digits.
+        claim = event.rho or rho_of_epsilon(event.epsilon, event.delta) * (1 - Fraction(1, 2**30))
+        if epsilon_of_rho(claim, event.delta) > event.epsilon:
+            raise ReleaseError(f"{event.mechanism} claims less epsilon than its rho converts to")
+        parts, name = concentrated_parts(event.measurements, least=1), "rho"
+    elif event.joint is not None:
+        claim, parts, name = event.epsilon, [min(joint_parts(event))], "epsilon"
+    else:
+        claim, parts, name = event.epsilon, _shared_parts(event.measurements), "epsilon"
+        alone = pure_parts(event.measurements, least=1)
+        if exceeds(alone, claim * (1 - ROUNDING)) and not exceeds(alone, claim * (1 + ROUNDING)):
+            return
+    if not exceeds(parts, claim * (1 - ROUNDING)):
+        raise ReleaseError(
+            f"{event.mechanism} claims {name} {float(claim):.9g}, but noise of these scales costs "
+            f"{float(total_up(parts)):.9g}: they are not the scales it was made with"
+        )
+
+
+def _shared_parts(measurements: Sequence[Measurement]) -> list[Fraction]:
+    """The epsilons of the measurements of each scale together, which move by at least one."""
+    moved: dict[float, int] = {}
+    for m in measurements:
+        moved[m.law.scale] = moved.get(m.law.scale, 0) + m.sensitivity
+    return [Fraction(max(1, l1)) / Fraction(scale) for scale, l1 in moved.items()]
+
+
+def _check_selections(event: Event, structure: Structure) -> None:
+    """Refuses selections that are not the mechanism's, or do not add up to its claim."""
+    kind, laws = _SELECTING[event.mechanism]
+    if not isinstance(structure, kind) or event.measurements or event.joint is not None or len(event.selections) != 1:
+        raise ReleaseError(f"{event.mechanism} makes one kind of selection and no measurements, on a {kind.__name__}")
+    (chosen,) = event.selections
+    if chosen.law not in laws or (event.mechanism == "MapEstimate" and chosen.draws != 1):
+        raise ReleaseError(f"{event.mechanism} does not select {chosen.draws} times by {chosen.law!r}")
+    whole = chosen.epsilon * chosen.draws
+    if event.delta == 0 and whole == event.epsilon:
+        return
+    if event.delta == 0 or event.mechanism != "GibbsSample" or event.rho is None:
+        raise ReleaseError(
+            f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, but its selections cost {float(whole):.9g}"
+        )
+    spent = whole * chosen.epsilon / 8
+    if event.rho * (1 - ROUNDING) > spent or epsilon_of_rho(event.rho, event.delta) > event.epsilon:
+        raise ReleaseError(f"{event.mechanism} claims another epsilon or rho than its selections cost")
+
+
+Planner = Callable[[PrivacyUnit, Structure, Sequence[Recorded], tuple[int, ...] | None], Remeasured | None]
+
+#: Mechanisms that add noise, by label: the laws they draw, and what their measurements move by.
+_ADDING: dict[str, tuple[Any, Planner]] = {
+    "LaplaceMechanism": (DiscreteLaplace | SumZeroLaplace, _plain_sums),
+    "GaussianMechanism": (DiscreteGaussian, _plain_sums),
+    "FourierMechanism": (DiscreteLaplace, _coefficients),
+}
+
+#: Mechanisms that select, by label: from what structure, and by which laws.
+_SELECTING: dict[str, tuple[type, tuple[str, ...]]] = {
+    "PosteriorSample": (Network, ("softmax",)),
+    "PosteriorSample (idealized numerics)": (Network, ("continuous",)),
+    "MapEstimate": (Network, ("softmax", "permute-and-flip")),
+    "PrivateQuantile": (type(None), ("softmax",)),
+    "GibbsSample": (Network, ("softmax",)),
+    "RegressionSample (idealized numerics)": (LinearDesign, ("continuous",)),
+}
+
+
+#: Mechanisms from outside the package, by label.
+_REGISTERED: dict[str, Replan] = {}
+
+
+def _named(table: Family) -> str:
+    return f"the table of {', '.join(table)}" if table else "the number of rows"

@@ -1,0 +1,1 @@
+"""Mechanisms that choose a public candidate by its score."""

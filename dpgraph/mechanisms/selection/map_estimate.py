@@ -1,0 +1,171 @@
+"""A private estimate of the most probable tables, by a selection on the log posterior.
+
+Zhang et al. 2016, Algorithm 3, is ``selector="exponential"``; permute-and-flip (McKenna and Sheldon 2020) is never
+less accurate at the same privacy, and is the default.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from dpgraph.mechanisms.selection.lattice import (
+    UNIT,
+    Law,
+    check_grid,
+    check_prior_and_floor,
+    check_temperature,
+    draw_row,
+    lattice,
+    row_scores,
+    score_range,
+)
+from dpgraph.mechanisms.takes import check_network
+from dpgraph.privacy.noise import Noise, selection_scale
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
+from dpgraph.statistics.counts import Counts
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+Selector = Literal["permute-and-flip", "exponential"]
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """Chooses tables on a public grid by their log posterior u = ln p(rows | theta) + ln p(theta).
+
+    Sensitivity: u is not normalised, because the normaliser would move too and double its sensitivity for the same
+    choice (proofs.md P40). Between neighbours u moves by values in an interval of length 2 L under replace and L
+    under add/remove, L the network's Lipschitz constant on the grid, r times as much for r rows per person. The
+    exponential mechanism exp(u / T) is epsilon-DP at T = that length / epsilon, and factorises over the rows of the
+    tables, so each row is chosen by itself. Permute-and-flip does not factorise: it is run on each row at the same T,
+    and the rows' costs add up: a row of data moves the scores of one row of each table by a range of L_v under
+    add/remove, and of two rows by L_v each, or of one by 2 L_v, under replace, so the sum is epsilon either way.
+
+    Args:
+        epsilon: The whole budget, exact; a float means the decimal it prints as.
+        prior: The Dirichlet concentration of every cell, part of u.
+        floor: The smallest probability of any level; below 1 / K for every variable with K levels.
+        grid: How many values a probability may take where there are two levels. With more levels there are at most
+            200 steps along each probability; for permute-and-flip, which must list the candidates, at most as many
+            as keep a row's candidates within 20 000.
+        selector: ``"permute-and-flip"`` or ``"exponential"``.
+
+    Raises:
+        ReleaseError: If a setting is out of its range.
+
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"]}, {})
+    >>> MapEstimate(2).event(network, PrivacyUnit("replace")).epsilon
+    Fraction(2, 1)
+    """
+
+    epsilon: Number
+    prior: float = 1.0
+    floor: float = 0.01
+    grid: int = 1001
+    selector: Selector = "permute-and-flip"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_prior_and_floor(self.prior, self.floor)
+        check_grid(self.grid)
+        if self.selector not in ("permute-and-flip", "exponential"):
+            raise ReleaseError(f"selector must be 'permute-and-flip' or 'exponential'; got {self.selector!r}")
+
+    @property
+    def law(self) -> Law:
+        """The law of the choice."""
+        return "softmax" if self.selector == "exponential" else "permute-and-flip"
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: one selection.
+
+        Raises:
+            ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
+        """
+        check_network(network, self)
+        _temperature(self, network, unit)
+        epsilon = exact(self.epsilon)
+        return Event("MapEstimate", epsilon, selections=(Selection(self.law, epsilon),))
+
+    def temperature(self, network: Network, unit: PrivacyUnit) -> float:
+        """T, the divisor of the log posterior, in nats; what the utility bounds take."""
+        return _temperature(self, network, unit)
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> Probabilities:
+        """Chooses every row of every table; ``release`` calls this after the charge."""
+        network = statistics.network
+        scale = _temperature(self, network, unit) * UNIT
+        chosen = []
+        for name in network.domain.names:
+            table = statistics.sensitive_margin(network.family(name))
+            candidates = lattice(len(table), self.grid, self.floor, self.law)
+            prior = (self.prior - 1) * np.log(candidates.probabilities) * UNIT
+            rows = [
+                draw_row(noise, self.law, candidates, row_scores(row, candidates.logs, prior), scale, 1)[0]
+                for row in table.reshape(len(table), -1).T
+            ]
+            chosen.append((name, np.stack(rows, axis=-1).reshape(table.shape)))
+        return Probabilities(network, FrozenMap(chosen), Provenance(self.event(network, unit), unit, noise.private))
+
+    def __repr__(self) -> str:
+        settings = f"prior={self.prior}, floor={self.floor}, grid={self.grid}, selector={self.selector!r}"
+        return f"MapEstimate(epsilon={str(self.epsilon)!r}, {settings})"
+
+
+def map_failure_bound(temperature: float, shortfall: float, good_mass: float) -> float:
+    """A bound on the probability that a MAP estimate is far from the best: P(u < u* - 2 t) <= exp(-t / T) / p(S_t).
+
+    S_t are the tables with u >= u* - t (Zhang et al. 2016, Lemma 4). It holds for the exponential mechanism with base
+    measure p, and for permute-and-flip on a finite grid with p uniform.
+
+    Args:
+        temperature: T, from ``MapEstimate.temperature``: 2 L / epsilon under replace.
+        shortfall: t, in nats of log posterior.
+        good_mass: p(S_t), the mass of the good tables, above 0.
+
+    Returns:
+        A probability; 1 where the bound says nothing.
+
+    >>> round(map_failure_bound(temperature=2.0, shortfall=20.0, good_mass=0.01), 4)
+    0.0045
+    """
+    if not (temperature > 0 and shortfall >= 0 and 0 < good_mass <= 1):
+        raise ReleaseError("the bound needs temperature > 0, shortfall >= 0 and a mass above 0, at most 1")
+    return min(1.0, math.exp(-shortfall / temperature) / good_mass)
+
+
+def map_loss_bound(temperature: float, candidates: float, failure: float, *, best: float = 1.0) -> float:
+    """A bound on the loss of a MAP estimate: with probability 1 - failure, at most T ln(candidates / best / failure).
+
+    The form of Zhang et al. 2016, Lemma 4, for a finite grid; the loss is u* - u.
+
+    Args:
+        temperature: T, from ``MapEstimate.temperature``.
+        candidates: How many tables the grid holds: the product over the rows.
+        failure: The probability with which the bound may fail.
+        best: How many candidates attain the maximum.
+
+    Returns:
+        A loss of log posterior, in nats.
+
+    >>> round(map_loss_bound(temperature=2.0, candidates=1001, failure=0.05), 2)
+    19.81
+    """
+    if not (temperature > 0 and candidates >= best >= 1 and 0 < failure <= 1):
+        raise ReleaseError("the bound needs temperature > 0, candidates >= best >= 1 and a failure above 0, at most 1")
+    return temperature * (math.log(candidates / best) - math.log(failure))
+
+
+@lru_cache(maxsize=64)
+def _temperature(mechanism: MapEstimate, network: Network, unit: PrivacyUnit) -> float:
+    """The temperature; times UNIT, a power of two, it is the exact scale of the integer scores."""
+    epsilon = exact(mechanism.epsilon)
+    reach = score_range(network, unit, mechanism.grid, mechanism.floor, mechanism.law)
+    return check_temperature(selection_scale(reach, epsilon) / UNIT, epsilon)

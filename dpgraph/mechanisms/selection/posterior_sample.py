@@ -1,0 +1,150 @@
+"""Draws from a truncated, tempered posterior, private by the posterior's own spread.
+
+The posterior sampling of Zhang et al. 2016, section 4, and of Foulds et al. 2016, section 3.1, with exact samplers and
+only the likelihood tempered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpgraph.mechanisms.selection.lattice import (
+    DEFAULT_GRID,
+    UNIT,
+    check_grid,
+    check_prior_and_floor,
+    check_temperature,
+    draw_row,
+    lattice,
+    row_scores,
+    score_range,
+)
+from dpgraph.mechanisms.selection.lipschitz import check_floor, lipschitz_constant
+from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
+from dpgraph.mechanisms.takes import check_network
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_boolean, check_whole
+from dpgraph.privacy.noise import Noise, selection_scale
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
+from dpgraph.statistics.counts import Counts
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+
+@dataclass(frozen=True)
+class PosteriorSample:
+    """Releases draws of all tables from the posterior p(theta) p(rows | theta)^(1/T), all probabilities above a floor.
+
+    Sensitivity: ln p(row | theta) ranges over an interval of length L = sum over the variables of
+    ln((1 - (K - 1) floor) / floor) as theta varies (Zhang et al. 2016, Lemma 2). The log density of theta moves
+    between neighbours by the difference of two such terms under replace and by one under add/remove, up to a
+    constant, so a draw is epsilon-DP at T = 2 L / epsilon and T = L / epsilon (proofs.md P38; the range, not the
+    largest absolute value, is what counts). A person with r rows makes T r times larger, and k draws share epsilon, so
+    each is drawn at k times the temperature. The prior depends on no row, and is not tempered.
+
+    By default theta lives on a public finite grid and is chosen exactly, by OpenDP for two levels and by
+    ``Noise.choose_composition`` for more: the law is exact and the claim is pure. The grid has ``grid`` points, 1001
+    unless given, where a variable has two levels, and at most 200 steps along each probability where it has more.
+    ``idealized_numerics=True`` draws from the continuous law in floating point; the claim then holds for real numbers
+    only, and the event says so.
+
+    Args:
+        epsilon: The whole budget, exact; a float means the decimal it prints as.
+        draws: How many independent draws; together they cost epsilon.
+        prior: The Dirichlet concentration of every cell before any row.
+        floor: The smallest probability of any level; below 1 / K for every variable with K levels. Smaller floors
+            lose less truth and make T larger.
+        grid: How many values a probability may take.
+        idealized_numerics: Draw real numbers, in floating point.
+
+    Raises:
+        ReleaseError: If a setting is out of its range.
+
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> round(PosteriorSample(1).temperature(network, PrivacyUnit("replace")), 2)
+    18.38
+    """
+
+    epsilon: Number
+    draws: int = 1
+    prior: float = 1.0
+    floor: float = 0.01
+    grid: int | None = None
+    idealized_numerics: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_whole("draws", self.draws)
+        check_prior_and_floor(self.prior, self.floor)
+        check_boolean("idealized_numerics", self.idealized_numerics)
+        if self.grid is not None and self.idealized_numerics:
+            raise ReleaseError("grid has no meaning for idealized_numerics=True, which draws real numbers")
+        if self.grid is not None:
+            check_grid(self.grid)
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: ``draws`` selections that share epsilon.
+
+        Raises:
+            ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
+        """
+        check_network(network, self)
+        _scale(self, network, unit)
+        epsilon = exact(self.epsilon)
+        law = "continuous" if self.idealized_numerics else "softmax"
+        name = "PosteriorSample (idealized numerics)" if self.idealized_numerics else "PosteriorSample"
+        return Event(name, epsilon, selections=(Selection(law, epsilon / self.draws, self.draws),))
+
+    def temperature(self, network: Network, unit: PrivacyUnit) -> float:
+        """T: a row counts as 1 / T of a row, so the draws spread as if there were T times fewer rows."""
+        return _scale(self, network, unit)
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> tuple[Probabilities, ...]:
+        """Draws the tables, row by row; ``release`` calls this after the charge."""
+        network = statistics.network
+        temperature = _scale(self, network, unit)
+        provenance = Provenance(self.event(network, unit), unit, noise.private)
+        drawn: dict[str, Reals] = {}
+        for name in network.domain.names:
+            table = statistics.sensitive_margin(network.family(name))
+            rows = [self._draw_row(row, temperature, noise) for row in table.reshape(len(table), -1).T]
+            drawn[name] = np.stack(rows, axis=-1).reshape(self.draws, *table.shape)
+        return tuple(
+            Probabilities(network, FrozenMap((name, tables[i]) for name, tables in drawn.items()), provenance)
+            for i in range(self.draws)
+        )
+
+    def _draw_row(self, counts: Any, temperature: float, noise: Noise) -> Reals:
+        """All draws of one row of a table, shape (draws, levels)."""
+        if self.idealized_numerics:
+            return draw_truncated_dirichlet(noise, self.prior + counts / temperature, self.floor, self.draws)
+        candidates = lattice(len(counts), self.grid or DEFAULT_GRID, self.floor, "softmax")
+        scale = temperature * UNIT
+        scores = row_scores(counts, candidates.logs, (self.prior - 1) * np.log(candidates.probabilities) * scale)
+        return draw_row(noise, "softmax", candidates, scores, scale, self.draws)
+
+    def __repr__(self) -> str:
+        settings = f"draws={self.draws}, prior={self.prior}, floor={self.floor}, grid={self.grid}"
+        numerics = ", idealized_numerics=True" if self.idealized_numerics else ""
+        return f"PosteriorSample(epsilon={str(self.epsilon)!r}, {settings}{numerics})"
+
+
+@lru_cache(maxsize=64)
+def _scale(mechanism: PosteriorSample, network: Network, unit: PrivacyUnit) -> float:
+    """The temperature of each draw; times UNIT, a power of two, it is the exact scale of the integer scores."""
+    epsilon = exact(mechanism.epsilon)
+    if mechanism.idealized_numerics:
+        check_floor(network, mechanism.floor)
+        reach = lipschitz_constant(network, mechanism.floor) * unit.rows_per_person * (2 if unit.n_is_public else 1)
+        temperature = max(reach * mechanism.draws / float(epsilon), 2.0**-40)
+    else:
+        grid = mechanism.grid or DEFAULT_GRID
+        reach = score_range(network, unit, grid, mechanism.floor, "softmax")
+        temperature = selection_scale(reach, epsilon / mechanism.draws) / UNIT
+    return check_temperature(temperature, epsilon)

@@ -1,0 +1,101 @@
+"""The evaluation of a model from a release of its outcomes: scores with intervals for noise and for sampling.
+
+Everything here is read off the released integers and public settings. An interval is for the score in the population
+that the held-out rows are a sample of, rows drawn independently: the noise and the luck of the rows are both in it.
+Where a person holds several rows, how alike these are is not known, and the luck of persons is not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dpgraph.inference.counts.noisy_counts import checked_interval
+from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
+from dpgraph.models.outcome_readings import Score, all_scores
+from dpgraph.privacy.records import PrivacyCost, Release, ReleaseError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.outcomes import Classification, NoisyOutcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A model's scores on held-out rows, from one release.
+
+    Args:
+        release: The noisy outcomes, with their event and unit; ``cost`` prices it, ``save`` writes it.
+        interval: The probability with which each interval is to hold the population's score.
+
+    Raises:
+        ReleaseError: If it is no release of outcomes, or the probability is not between 0 and 1.
+    """
+
+    release: Release[NoisyOutcomes]
+    interval: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.release, Release) or not isinstance(self.release.value, NoisyOutcomes):
+            raise ReleaseError("an evaluation is read off a release of outcomes, such as evaluate(...).release")
+        object.__setattr__(self, "interval", checked_interval(self.interval))
+
+    @cached_property
+    def scores(self) -> FrozenMap[str, Score]:
+        """Each score by its name: estimate, low, high, and the standard deviation of the noise in it."""
+        return FrozenMap(all_scores(self.release.value, self.interval))
+
+    def __getitem__(self, name: str) -> Score:
+        """One score by its name."""
+        if name not in self.scores:
+            raise ReleaseError(f"no score {name!r} was released; there are {', '.join(self.scores)}")
+        return self.scores[name]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The scores: score, estimate, low, high, noise_sd."""
+        import pandas as pd
+
+        rows = [(name, *score) for name, score in self.scores.items()]
+        return pd.DataFrame(rows, columns=["score", "estimate", "low", "high", "noise_sd"])
+
+    @cached_property
+    def confusion(self) -> pd.DataFrame:
+        """The share of the rows of each truth and prediction: truth, prediction, estimate, low, high.
+
+        Raises:
+            ReleaseError: If it was not released.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
+
+    @cached_property
+    def reliability(self) -> pd.DataFrame:
+        """How often predictions of a confidence are right: confidence_low, confidence_high, rows, right, low, high.
+
+        Each bin holds the confidences in the predicted class above its lower edge up to its upper one; their mean lies
+        between the two. ``rows`` is the estimated number of rows in the bin, ``right`` the share of right ones.
+
+        Raises:
+            ReleaseError: If it was not released.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(reliability_rows(*self._block("reliability"), self.interval))
+
+    def _block(self, name: str) -> tuple[NoisyOutcomes, Classification]:
+        """The released value and its task, if a table was released."""
+        task = self.release.value.description.task
+        if not isinstance(task, Classification) or name not in task.scores:
+            raise ReleaseError(f"no {name} table was released")
+        return self.release.value, task
+
+    def __repr__(self) -> str:
+        name, (estimate, low, high, _) = next(iter(self.scores.items()))
+        event, note = self.release.event, "" if self.release.private else "; NOT PRIVATE: the noise was seeded"
+        return (
+            f"Evaluation({name} {estimate:.4g} ({low:.4g} to {high:.4g}), {PrivacyCost(event.epsilon, event.delta)}, "
+            f"protecting {self.release.unit}{note})"
+        )

@@ -1,0 +1,143 @@
+"""Scores of a model from a release of its outcomes: accuracy, losses, errors, each with a credible interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice, share_draws
+from dpgraph.inference.counts.noisy_means import allows_zero, mean_law
+from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
+from dpgraph.structure.tables import Reals
+
+#: Numbers of rows that stand for a private n, each the mean of an equally likely slice, and points of a slice.
+ROWS, SLICES = 15, 50
+
+
+class Score(NamedTuple):
+    """An estimate, its interval, and the standard deviation that the noise alone gives it."""
+
+    estimate: float
+    low: float
+    high: float
+    noise_sd: float
+
+
+def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Score]]:
+    """The scores of a release, the headline first."""
+    match noisy.description.task:
+        case Classification() as task:
+            yield "accuracy", _accuracy(noisy, task, interval)
+            if "log_loss" in task.scores:
+                yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+            if "brier" in task.scores:
+                yield "Brier score", _scaled(_mean(noisy, "brier", interval), 2.0)
+        case Regression() as task:
+            squared = _scaled(_mean(noisy, "squared error", interval), (task.largest_error or 0.0) ** 2)
+            yield "mean squared error", squared
+            yield "root mean squared error", _root(squared)
+        case Entries() as task:
+            loss = _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+            yield "nats an entry", Score(-loss.estimate, -loss.high, -loss.low, loss.noise_sd)
+
+
+def surprise(interval: float) -> float:
+    """How many nats below the best a boundary value may be and still belong to an interval.
+
+    One-sided: a Laplace noise exceeds b ln(1 / (1 - interval)) on one side with half the probability left out.
+    """
+    return -math.log(1 - interval)
+
+
+def evidence(noisy: NoisyOutcomes, value: float, *blocks: tuple[str, int]) -> Evidence:
+    """A noisy value and the noises in it: so many cells of each block."""
+    scales = tuple(scale for name, times in blocks for scale in (noisy.scale(name),) * times)
+    return Evidence(float(value), scales, noisy.law.gaussian)
+
+
+def likely_row_numbers(noisy: NoisyOutcomes) -> Reals:
+    """The number of rows where it is public, else equally likely values of it, from all noisy totals."""
+    if noisy.n is not None:
+        return np.array([float(noisy.n)])
+    found = []
+    for block in noisy.description.parts:
+        cells = noisy.block(block.name)
+        if block.counts and cells is not None:
+            found.append(evidence(noisy, cells.sum(), (block.name, block.cells)))
+    fine = latent_count(found).at((np.arange(ROWS * SLICES) + 0.5) / (ROWS * SLICES))
+    return np.maximum(fine.reshape(ROWS, SLICES).mean(axis=1), 1.0)
+
+
+def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Evidence], list[Evidence]]:
+    """Every noisy value of the number of right predictions, and of wrong ones: all blocks that tell."""
+    right: list[Evidence] = []
+    wrong: list[Evidence] = []
+    counted = noisy.block("right")
+    assert counted is not None
+    right.append(evidence(noisy, counted[0], ("right", 1)))
+    if noisy.n is None:
+        wrong.append(evidence(noisy, counted[1], ("right", 1)))
+    size = len(task.classes)
+    if (table := noisy.block("confusion")) is not None:
+        diagonal = table.reshape(size, size).trace()
+        right.append(evidence(noisy, diagonal, ("confusion", size)))
+        wrong.append(evidence(noisy, table.sum() - diagonal, ("confusion", size * (size - 1))))
+    if (bins := noisy.block("reliability")) is not None and len(bins) > 1:
+        right.append(evidence(noisy, bins[::2].sum(), ("reliability", len(bins) // 2)))
+        wrong.append(evidence(noisy, bins[1::2].sum(), ("reliability", len(bins) // 2)))
+    return right, wrong
+
+
+def _accuracy(noisy: NoisyOutcomes, task: Classification, interval: float) -> Score:
+    """The share of right predictions."""
+    right, wrong = right_and_wrong(noisy, task)
+    rows, points = float(np.median(likely_row_numbers(noisy))), lattice(3)
+    noise = right[0].deviation / rows
+    if noisy.n is not None:
+        right += [Evidence(noisy.n - e.value, e.scales, e.gaussian) for e in wrong]
+        count = latent_count(right, noisy.n)
+        part = count.at(points[:, 0])
+        draws = share_draws(part, noisy.n - part, points[:, 2])
+        none, every = (count.allows(right, end, surprise(interval)) for end in (0, noisy.n))
+    else:
+        counts = latent_count(right), latent_count(wrong)
+        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2])
+        none = counts[0].allows(right, 0, surprise(interval))
+        every = counts[1].allows(wrong, 0, surprise(interval))
+        share = float(np.median(draws))
+        noise *= math.hypot(share, 1 - share)
+    return score_of_draws(draws, interval, none, every, noise)
+
+
+def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise: float) -> Score:
+    """The median and the central interval, up to 0 or 1 where these are as likely as the best."""
+    low, middle, high = np.quantile(draws, [(1 - interval) / 2, 0.5, (1 + interval) / 2])
+    return Score(float(middle), 0.0 if none else float(low), 1.0 if every else float(high), noise)
+
+
+def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
+    """The mean of a loss between 0 and 1."""
+    rows, cells, squared = likely_row_numbers(noisy), noisy.block(name), noisy.block(f"{name} squared")
+    assert cells is not None
+    assert squared is not None
+    total, squares = evidence(noisy, cells[0], (name, 1)), evidence(noisy, squared[0], (f"{name} squared", 1))
+    m, weights = mean_law(total, squares, rows)
+    below = np.cumsum(weights)
+    low, middle, high = np.interp([(1 - interval) / 2, 0.5, (1 + interval) / 2], below, m)
+    best = m[[weights.argmax()]]
+    if allows_zero(total, squares, rows, best, surprise(interval)):
+        low = 0.0
+    return Score(float(middle), float(low), float(high), total.deviation / float(np.median(rows)))
+
+
+def _scaled(score: Score, largest: float) -> Score:
+    return Score(*(float(part) * largest for part in score))
+
+
+def _root(squared: Score) -> Score:
+    """The root of each part; its noise by the slope at the estimate."""
+    estimate, low, high = (math.sqrt(part) for part in squared[:3])
+    return Score(estimate, low, high, squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0)

@@ -1,0 +1,58 @@
+"""Checks of settings, in one wording: whole numbers, true or false, numbers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+from dpgraph.privacy.errors import ReleaseError
+
+
+def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuard[int]:
+    """Whether a value is a Python int within bounds; True and False are not.
+
+    >>> is_whole(3), is_whole(-1), is_whole(True), is_whole(3.0), is_whole(3, most=2)
+    (True, False, False, False, False)
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return least <= value and (most is None or value <= most)
+
+
+def check_whole(
+    name: str, value: object, least: int = 1, most: int | None = None, *, error: type[Exception] = ReleaseError
+) -> None:
+    """Refuses a setting that is not a whole number within bounds.
+
+    Args:
+        name: How the message calls the setting.
+        value: What was given.
+        least: The smallest that is allowed.
+        most: The largest, if there is one.
+        error: What is raised.
+
+    Raises:
+        Exception: An ``error``, naming the setting, its bounds and the value.
+
+    >>> check_whole("draws", 0)
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: draws must be a whole number, at least 1; got 0
+    """
+    if not is_whole(value, least, most):
+        bounds = f", at least {least}" if most is None else f" from {least} to {most}"
+        raise error(f"{name} must be a whole number{bounds}; got {value!r}")
+
+
+def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseError) -> None:
+    """Refuses a setting that is neither True nor False.
+
+    Raises:
+        Exception: An ``error``, naming the setting and the value.
+    """
+    if not isinstance(value, bool):
+        raise error(f"{name} must be true or false; got {value!r}")
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value is a Python int or float; True and False are not, infinity and NaN are."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

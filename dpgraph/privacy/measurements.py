@@ -1,0 +1,436 @@
+"""What was measured with noise or chosen: the law of the noise, and how far one person's rows move what it hides.
+
+A measurement carries all that prices it. Accountants read nothing else, and no mechanism's name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+
+from dpgraph.privacy.errors import ReleaseError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Reals = npt.NDArray[np.float64]
+
+
+class NoiseLaw(Protocol):
+    """The law of integer noise: a frozen value that says what its noise costs, and nothing of any rows.
+
+    Accountants, files and noise sources ask a law only what stands here. The three laws below are drawn by the noise
+    source itself; another law draws itself from them, or from ``choose`` and ``bits`` of the source, and is priced by
+    what it says here. ``privacy.exact_loss`` checks such a law by the calls that it makes, not by what it says.
+    """
+
+    #: Whether the noise of all cells sums to zero, so that it shows their total.
+    sums_to_zero: ClassVar[bool]
+
+    #: Whether its tails are Gaussian, else they are exponential; like what stands last, for posteriors.
+    gaussian: ClassVar[bool]
+
+    @property
+    def scale(self) -> float:
+        """How wide it is: finite and above 0."""
+        ...
+
+    def epsilon(self, l1: int | Fraction) -> Fraction | None:
+        """The largest log ratio where the values move by so much in L1, in proportion to it; None where unbounded."""
+        ...
+
+    def rho(self, movement: Movement) -> Fraction:
+        """The zero-concentrated cost of values that move like this."""
+        ...
+
+    def reach(self, draws: int, nats: float) -> float:
+        """What the sum of so many draws stays within, but with a chance of 2 exp(-nats)."""
+        ...
+
+    def variance(self, cells: int) -> float:
+        """The variance of one cell of so many that share the noise."""
+        ...
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """The values with one fresh draw added, all randomness from the noise source."""
+        ...
+
+    @property
+    def independent(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The law of independent cells with the same likelihood."""
+        ...
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        ...
+
+    def log_density(self, z: Reals) -> Reals:
+        """What each cell adds to ln P(z), up to a constant that no z changes."""
+        ...
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        ...
+
+
+#: What a release needs of a law; its kind does not matter. Posteriors of networks ask for the rest as well.
+_LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
+
+    ``gaussian`` says of every law whether its tails are Gaussian, else they are exponential; ``sums_to_zero`` whether
+    the noise of all cells together does, else cells are independent.
+
+    >>> round(DiscreteLaplace(10.0).variance(cells=4), 2)
+    199.83
+    >>> DiscreteLaplace(10.0).sums_to_zero, SumZeroLaplace(10.0).sums_to_zero, DiscreteGaussian(10.0).gaussian
+    (False, True, True)
+    """
+
+    scale: float
+    gaussian: ClassVar[bool] = False
+    sums_to_zero: ClassVar[bool] = False
+
+    def epsilon(self, l1: int | Fraction) -> Fraction:
+        """The distance over the scale."""
+        return l1 / Fraction(self.scale)
+
+    def rho(self, movement: Movement) -> Fraction:
+        """A coordinate moved by d is (d / scale)-DP, so half the square of that: squares add up."""
+        return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
+
+    def reach(self, draws: int, nats: float) -> float:
+        """P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2 scale), by Chernoff's bound at 1 / (2 scale)."""
+        return 2 * self.scale * (nats + draws * math.log(4 / 3))
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """By the source's own sampler."""
+        return noise.add(values, self)
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
+        half = 1 / (2 * self.scale)
+        return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
+
+    def standard_deviation(self, cells: int) -> float:
+        """Standard deviation of one cell."""
+        return math.sqrt(self.variance(cells))
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        return self.variance(cells)
+
+    @property
+    def independent(self) -> DiscreteLaplace:
+        """The law of independent cells with the same likelihood: itself."""
+        return self
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        return 1 / self.scale, 0.0
+
+    def log_density(self, z: Reals) -> Reals:
+        """ln P(z) of each cell, up to a constant that no z changes."""
+        return -abs(z) / self.scale
+
+    def sum_deviation(self, copies: int) -> float:
+        """Standard deviation of a sum of independent draws, as if they were not rounded: an upper bound."""
+        return math.sqrt(copies) * self.scale * math.sqrt(2)
+
+    def sum_reach(self, copies: int) -> float:
+        """Beyond this distance from zero a sum of independent draws has less than exp(-36) of its mass."""
+        return 40 * self.scale + 9 * (self.sum_deviation(copies) if copies > 1 else 0.0)
+
+    def sum_tail(self, log_edge: float, edge: float, far: Reals, copies: int) -> Reals:
+        """ln P of a sum of independent draws at distances beyond ``edge``, where it is ``log_edge``.
+
+        A sum of m two-sided geometric numbers falls off as z^(m - 1) exp(-z / scale).
+        """
+        import numpy as np
+
+        return log_edge - (far - edge) / self.scale + (copies - 1) * np.log(far / edge)
+
+
+@dataclass(frozen=True)
+class SumZeroLaplace:
+    """Integer noise on the plane sum(z) = 0, P(z) proportional to exp(-||z||_1 / scale).
+
+    For a table whose total is public: replacing a row moves two cells, so ||z||_1 by at most 2 (proofs.md P17).
+    """
+
+    scale: float
+    gaussian: ClassVar[bool] = False
+    sums_to_zero: ClassVar[bool] = True
+
+    def epsilon(self, l1: int | Fraction) -> Fraction:
+        """The distance over the scale."""
+        return l1 / Fraction(self.scale)
+
+    def rho(self, movement: Movement) -> Fraction:
+        """Half the square of the log ratio: the cells are not independent, so squares do not add up."""
+        return Fraction(movement.l1**2) / (2 * Fraction(self.scale) ** 2)
+
+    def reach(self, draws: int, nats: float) -> float:
+        """Taken to be that of independent Laplace noise; over all cells of a table the sum is 0."""
+        return 2 * self.scale * (nats + draws * math.log(4 / 3))
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """By the source's own sampler."""
+        return noise.add(values, self)
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: 2 E[T (T + K)] (K - 1) / (K^2 (K + 1)), with T the sum of the positive parts."""
+        return _sum_zero_variance(self.scale, cells)
+
+    def standard_deviation(self, cells: int) -> float:
+        """Standard deviation of one cell."""
+        return math.sqrt(self.variance(cells))
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        spread = self.variance(cells)
+        return spread * cells / (cells - 1) if cells > 1 else spread
+
+    @property
+    def independent(self) -> DiscreteLaplace:
+        """The law of independent cells with the same likelihood where the total is known (proofs.md P17)."""
+        return DiscreteLaplace(self.scale)
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        return self.independent.penalties
+
+    def log_density(self, z: Reals) -> Reals:
+        """What each cell adds to ln P(z), up to a constant that no z on the plane changes."""
+        return self.independent.log_density(z)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Independent integer noise, P(z) proportional to exp(-z^2 / (2 scale^2)) in every cell.
+
+    Canonne, Kamath and Steinke 2020. The scale is the sigma of the formula; the standard deviation is no larger.
+
+    >>> round(DiscreteGaussian(10.0).variance(cells=4), 2)
+    100.0
+    """
+
+    scale: float
+    gaussian: ClassVar[bool] = True
+    sums_to_zero: ClassVar[bool] = False
+
+    def epsilon(self, l1: int | Fraction) -> Fraction | None:
+        """Unbounded for all that moves."""
+        return None if l1 else Fraction(0)
+
+    def rho(self, movement: Movement) -> Fraction:
+        """The squared L2 distance over 2 scale^2 (Theorem 4)."""
+        return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
+
+    def reach(self, draws: int, nats: float) -> float:
+        """P(|sum of K draws| >= t) is at most 2 exp(-t^2 / (2 K scale^2)): it is subgaussian."""
+        return self.scale * math.sqrt(2 * draws * nats)
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """By the source's own sampler."""
+        return noise.add(values, self)
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: scale^2 above a scale of 4 (exact in 53 bits), else the sum over the pmf."""
+        if self.scale > 4:
+            return self.scale**2
+        weight = [math.exp(-(z**2) / (2 * self.scale**2)) for z in range(1, 41)]
+        moment = sum(z**2 * part for z, part in enumerate(weight, start=1))
+        return 2 * moment / (1 + 2 * sum(weight))
+
+    def standard_deviation(self, cells: int) -> float:
+        """Standard deviation of one cell."""
+        return math.sqrt(self.variance(cells))
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        return self.variance(cells)
+
+    @property
+    def independent(self) -> DiscreteGaussian:
+        """The law of independent cells with the same likelihood: itself."""
+        return self
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        return 0.0, 1 / (2 * self.scale**2)
+
+    def log_density(self, z: Reals) -> Reals:
+        """ln P(z) of each cell, up to a constant that no z changes."""
+        return -(z**2) / (2 * self.scale**2)
+
+    def sum_deviation(self, copies: int) -> float:
+        """Standard deviation of a sum of independent draws, as if they were not rounded: an upper bound."""
+        return math.sqrt(copies) * self.scale
+
+    def sum_reach(self, copies: int) -> float:
+        """Beyond this distance from zero a sum of independent draws has less than exp(-36) of its mass."""
+        return 10 * self.sum_deviation(copies) + 1
+
+    def sum_tail(self, log_edge: float, edge: float, far: Reals, copies: int) -> Reals:
+        """ln P of a sum of independent draws at distances beyond ``edge``, where it is ``log_edge``."""
+        return log_edge - (far**2 - edge**2) / (2 * copies * self.scale**2)
+
+
+SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
+
+
+@cache
+def _sum_zero_variance(scale: float, cells: int) -> float:
+    """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
+    if cells == 1:
+        return 0.0
+    import numpy as np
+    from scipy.special import gammaln
+
+    odds = 1 / math.expm1(min(1 / scale, 700.0))
+    mode, spread = (cells - 1) * odds, math.sqrt(cells * odds * (1 + odds)) + 1
+    low, high = max(0, int(mode - 15 * spread)), int(mode + 15 * spread)
+    total = np.unique(np.linspace(low, high, 8_001).astype(np.int64)).astype(float)
+    log_weight = 2 * (gammaln(total + cells) - gammaln(total + 1)) - 2 * total / scale
+    weight = np.exp(log_weight - log_weight.max()) * np.gradient(total)
+    moment = float((weight * total * (total + cells)).sum() / weight.sum())
+    return 2 * moment * (cells - 1) / (cells**2 * (cells + 1))
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How far one person's rows can move a measurement, in the whole numbers that noise is added to.
+
+    It follows from public structure and the unit alone, and is computed by whoever plans the measurement.
+
+    Attributes:
+        l1: The largest L1 distance.
+        l2_squared: The largest squared L2 distance, or an upper bound on it.
+        moved_cells: How many coordinates move at most, where none moves by more than one; None where one may.
+        fixed_total: Whether the sum over all coordinates never moves.
+
+    Raises:
+        ReleaseError: If the numbers cannot be true of whole numbers together.
+
+    >>> Movement(2, 2, moved_cells=2, fixed_total=True)  # a table of counts, one row replaced
+    Movement(l1=2, l2_squared=2, moved_cells=2, fixed_total=True)
+    """
+
+    l1: int
+    l2_squared: int
+    moved_cells: int | None = None
+    fixed_total: bool = False
+
+    def __post_init__(self) -> None:
+        cells = self.moved_cells
+        wholes = (self.l1, self.l2_squared) if cells is None else (self.l1, self.l2_squared, cells)
+        if not all(is_whole(number) for number in wholes) or not isinstance(self.fixed_total, bool):
+            raise ReleaseError(f"a movement is given in whole numbers, at least 0; got {self}")
+        simple = cells is None or cells == self.l1 == self.l2_squared
+        if not self.l1 <= self.l2_squared <= self.l1**2 or not simple:
+            raise ReleaseError(f"no whole numbers move like this: {self}")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Whole numbers with noise: a table, a block of coefficients, or sums of moments.
+
+    Attributes:
+        table: The variables of the table or block, or the names of the moments.
+        cells: How many numbers there are.
+        law: The law of their noise.
+        movement: How far one person's rows can move them.
+
+    Raises:
+        ReleaseError: If so many cells cannot move like this, or noise that sums to zero meets a total that moves.
+    """
+
+    table: tuple[str, ...]
+    cells: int
+    law: NoiseLaw
+    movement: Movement
+
+    def __post_init__(self) -> None:
+        name, moved = ", ".join(self.table), self.movement
+        if not isinstance(moved, Movement) or not is_whole(self.cells):
+            raise ReleaseError(f"the measurement of {name} needs its number of cells and its Movement")
+        if not is_law(self.law) or not 0 < self.law.scale < math.inf:
+            raise ReleaseError(f"the measurement of {name} needs a noise law with a finite scale above 0")
+        if moved.l1**2 > self.cells * moved.l2_squared or (moved.moved_cells or 0) > self.cells:
+            raise ReleaseError(f"the measurement of {name} has {self.cells} cells, which cannot move like {moved}")
+        if self.law.sums_to_zero and not moved.fixed_total:
+            raise ReleaseError(f"noise that sums to zero would show the total of {name}, which a person moves")
+
+    @property
+    def sensitivity(self) -> int:
+        """The L1 sensitivity."""
+        return self.movement.l1
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Measurements that one person moves together by less than the sum of what each moves by itself.
+
+    Attributes:
+        weights: One whole number for each measurement of the event, in order.
+        distance: The sum over measurements of weight times L1 distance is at most this, whatever the person's rows.
+
+    Raises:
+        ReleaseError: If the weights or the distance are no whole numbers above 0.
+    """
+
+    weights: tuple[int, ...]
+    distance: int
+
+    def __post_init__(self) -> None:
+        numbers = (*self.weights, self.distance)
+        if not self.weights or not all(is_whole(number) and number > 0 for number in numbers):
+            raise ReleaseError("joint weights and their distance are whole numbers, at least 1")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Public candidates chosen by their scores, ``draws`` times independently.
+
+    ``law`` is ``"softmax"``, the exponential mechanism, ``"permute-and-flip"``, or ``"continuous"``: the exponential
+    mechanism over real numbers, in floating point. ``epsilon`` is the exact cost of one draw, the largest range of a
+    score difference between neighbours over the scale; for ``"softmax"`` a draw is also epsilon^2 / 8-zCDP.
+    """
+
+    law: SelectionLaw
+    epsilon: Fraction
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.law not in get_args(SelectionLaw) or not is_whole(self.draws) or self.draws < 1:
+            raise ReleaseError(f"a selection has one of the laws {get_args(SelectionLaw)} and at least one draw")
+        if not isinstance(self.epsilon, int | Fraction) or self.epsilon <= 0:
+            raise ReleaseError(f"a selection's epsilon must be an exact number above 0; got {self.epsilon!r}")
+
+
+def is_law(value: object) -> bool:
+    """Whether it has what a noise law has: ``NoiseLaw`` lists it; a class of laws is none."""
+    known = isinstance(value, DiscreteLaplace | SumZeroLaplace | DiscreteGaussian)
+    return known or (
+        not isinstance(value, type)
+        and all(callable(getattr(value, part, None)) for part in _LAW_PARTS)
+        and isinstance(getattr(value, "sums_to_zero", None), bool)
+        and isinstance(getattr(value, "scale", None), float)
+    )
+
+
+def is_whole(number: object) -> bool:
+    """Whether it is a whole number of at least 0: a Python int, and not a bool."""
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0

@@ -1,0 +1,1 @@
+"""Counting contingency tables of encoded rows."""

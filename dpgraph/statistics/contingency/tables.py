@@ -1,0 +1,104 @@
+"""Contingency tables of encoded columns, by the fastest method; all methods give the same cells.
+
+Plain numpy counts packed joint histograms. Where there are enough rows to repay loading the compiler, small tables are
+bit-sliced by compiled loops in threads. Arrays in, arrays out; the choice affects the time only.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from dpgraph.privacy.arrays import Integers
+from dpgraph.statistics.contingency import _kernels, bitslice
+from dpgraph.statistics.contingency.histograms import Column, Table, histogram_counts, packs
+
+#: The most cells of a table that is bit-sliced; above it a histogram is quicker (docs/performance.md).
+SLICED = 600
+#: Rows times histograms that take numpy about 1.5 s; loading compiled loops takes .6 s, and seconds the first time.
+START_UP = 500_000_000
+#: Values that are worth a thread of their own, some ten milliseconds, and the most threads: more wait for memory.
+THREAD_VALUES, THREADS = 1 << 25, 4
+
+
+def add_tables(
+    columns: Sequence[Column],
+    sizes: Sequence[int],
+    tables: Sequence[Table],
+    totals: Sequence[Integers],
+    fast: bool | None = None,
+) -> None:
+    """Adds the counts of tables over encoded columns, in place.
+
+    Args:
+        columns: Codes, one array of n for each variable.
+        sizes: The number of levels of each variable, above every code.
+        tables: The tables to count: positions of their variables.
+        totals: The cells of each table in C order, flat.
+        fast: Whether to use compiled loops; None where they pay.
+
+    >>> total = np.zeros(4, np.int64)
+    >>> add_tables([np.array([0, 1, 1], np.uint8)] * 2, [2, 2], [(0, 1)], [total])
+    >>> total.tolist()
+    [1, 0, 0, 2]
+    """
+    rows = len(columns[0]) if columns else 0
+    kernels = _kernels.compiled() if fast else None if fast is False else _paying_kernels(rows, sizes, tables)
+    sliced = [at for at, table in enumerate(tables) if kernels and _small(table, sizes)]
+    if kernels and sliced and rows:
+        cells = _in_threads(partial(_sliced, sizes, [tables[at] for at in sliced], kernels), columns, rows)
+        ends = np.cumsum([len(totals[at]) for at in sliced])[:-1]
+        for at, counted in zip(sliced, np.split(cells, ends), strict=True):
+            np.add(totals[at], counted, out=totals[at])
+    rest = sorted(set(range(len(tables))) - set(sliced))
+    histogram_counts(columns, sizes, [tables[at] for at in rest], [totals[at] for at in rest])
+
+
+def _small(table: Table, sizes: Sequence[int]) -> bool:
+    """Whether a table is for bit-slicing."""
+    few = all(sizes[v] <= bitslice.MOST_LEVELS for v in table)
+    return few and math.prod(sizes[v] for v in table) <= SLICED
+
+
+def _paying_kernels(
+    rows: int, sizes: Sequence[int], tables: Sequence[Table]
+) -> tuple[Callable[..., None], Callable[..., None]] | None:
+    """The compiled loops if they are loaded already or repaid by these rows."""
+    loaded = _kernels.compiled.cache_info().currsize > 0
+    if rows < bitslice.BLOCK or not (loaded or rows * len(packs(tuple(tables), tuple(sizes))) >= START_UP):
+        return None
+    try:
+        return _kernels.compiled()
+    except RuntimeError:  # numba has nowhere to keep its machine code
+        return None
+
+
+def _sliced(
+    sizes: Sequence[int],
+    tables: Sequence[Table],
+    kernels: tuple[Callable[..., None], Callable[..., None]],
+    columns: Sequence[Column],
+) -> Integers:
+    """``sliced_counts`` with the columns as the last argument."""
+    return bitslice.sliced_counts(columns, sizes, tables, kernels)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_threads(counted: Callable[[Sequence[Column]], Integers], columns: Sequence[Column], rows: int) -> Integers:
+    """The sum of the counts of equal parts of the rows, one thread each."""
+    threads = max(1, min(THREADS, processors(), rows * len(columns) // THREAD_VALUES))
+    if threads == 1:
+        return counted(columns)
+    part = -(-rows // threads // bitslice.BLOCK) * bitslice.BLOCK
+    parts = [[column[start : start + part] for column in columns] for start in range(0, rows, part)]
+    with ThreadPoolExecutor(threads) as pool:
+        return np.sum(list(pool.map(counted, parts)), axis=0)

@@ -1,0 +1,169 @@
+"""Counting or summing all rows: in memory, in batches by a few threads, or on a cluster.
+
+Law: every engine adds the vectors of the same tally over parts that contain each row once, so all give the same
+integers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, TypeVar
+
+from dpgraph.privacy.arrays import Integers
+from dpgraph.statistics.engines.parts import Tally
+from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.rows.arrow import batches, existing_path, foreign_engine
+from dpgraph.statistics.rows.batches import Batch, batch_length
+from dpgraph.structure.domain import DomainError
+
+Part = TypeVar("Part")
+
+#: Threads that decode, encode and count; each holds one batch, so they bound the memory too.
+THREADS = 4
+
+
+def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -> Integers:
+    """The vector of all rows, in memory, in files or on a cluster. Sensitive.
+
+    Args:
+        rows: As ``count`` takes them, but for ``Codes``.
+        tally: Sums any part of them.
+        engine: Who reads the row groups of a Parquet path: None for threads here, a ``SparkSession`` or ``"dask"``.
+        progress: Shows a bar on stderr, where that is a terminal.
+
+    Raises:
+        DomainError: If the rows do not fit the tally's domain, or the engine does not take them.
+    """
+    library = foreign_engine(rows)
+    if engine is not None:
+        return _on_cluster(engine, rows, tally)
+    if library == "pyspark":
+        from dpgraph.statistics.engines.spark import count_frame
+
+        return count_frame(rows, tally)
+    if library == "dask":
+        from dpgraph.statistics.engines.dask import count_frame
+
+        return count_frame(rows, tally)
+    if isinstance(rows, str | Path) and _is_parquet(existing_path(rows)):
+        pieces = parquet.pieces(Path(rows), tally.domain)
+        with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
+            return _pieces(pieces, tally, advance)
+    return total_of_batches(batches(rows, tally.domain), tally, progress)
+
+
+def total_of_batches(found: Iterable[tuple[Batch, bool]], tally: Tally, progress: bool = False) -> Integers:
+    """The vector of batches, each with whether it is untyped text: threads sum what one reads. Sensitive."""
+    with _bar(progress, "counting {elapsed}") as advance:
+        return _stream(_slices(found, tally.rows_at_once), tally, advance)
+
+
+def _on_cluster(engine: Any, rows: Any, tally: Tally) -> Integers:
+    """The counts of a Parquet path that the workers of an engine read."""
+    if not isinstance(rows, str | Path) or not _is_parquet(existing_path(rows)):
+        raise DomainError(
+            f"engine is for the path of a Parquet file or folder; got {type(rows).__name__}. Other rows are counted "
+            "where they are: leave engine out"
+        )
+    pieces = parquet.pieces(Path(rows).absolute(), tally.domain)
+    if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
+        from dpgraph.statistics.engines.spark import count_path
+
+        return count_path(engine, pieces, tally)
+    if isinstance(engine, str) and engine == "dask":
+        from dpgraph.statistics.engines.dask import count_path
+
+        return count_path(pieces, tally)
+    raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.is_dir() or parquet.is_parquet(path)
+
+
+def _stream(found: Iterable[tuple[Batch, bool]], tally: Tally, advance: Callable[[float], None]) -> Integers:
+    """The vector of batches, summed by threads while one reads."""
+
+    def work(part: tuple[Batch, bool], stopped: Event) -> Integers:
+        batch, is_text = part
+        vector = tally.zero()
+        tally.add(batch, vector, is_text)
+        advance(0)
+        return vector
+
+    return _sum(found, work, tally)
+
+
+def _slices(found: Iterable[tuple[Batch, bool]], rows: int | None) -> Iterator[tuple[Batch, bool]]:
+    """The batches, larger ones cut where threads are to share them."""
+    for batch, is_text in found:
+        many = batch_length(batch)
+        for start in range(0, max(1, many), rows or max(1, many)):
+            part = batch if rows is None or many <= rows else {n: a.slice(start, rows) for n, a in batch.items()}
+            yield part, is_text
+
+
+def _pieces(pieces: list[parquet.Piece], tally: Tally, advance: Callable[[float], None]) -> Integers:
+    """The counts of pieces, read and counted by threads; a single piece is decoded by threads."""
+    rows = sum(piece.sensitive_rows for piece in pieces)
+
+    def work(piece: parquet.Piece, stopped: Event) -> Integers:
+        vector = tally.zero()
+        for batch in parquet.read(piece, tally.domain, threads=len(pieces) == 1):
+            if stopped.is_set():
+                break
+            tally.add(batch, vector)
+            advance(batch_length(batch) / rows)
+        return vector
+
+    return _sum(pieces, work, tally)
+
+
+def _sum(parts: Iterable[Part], work: Callable[[Part, Event], Integers], tally: Tally) -> Integers:
+    """The sum of the counts of all parts, made by threads, few at a time; the first failure stops the others."""
+    vector, stopped, waiting = tally.zero(), Event(), deque[Future[Integers]]()
+    found = iter(parts)
+    first = list(islice(found, 2))
+    workers = min(THREADS, os.cpu_count() or 1)
+    if len(first) < 2 or workers == 1:
+        for part in chain(first, found):
+            vector += work(part, stopped)
+        return vector
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for part in chain(first, found):
+                waiting.append(pool.submit(work, part, stopped))
+                if len(waiting) > workers:
+                    vector += waiting.popleft().result()
+            while waiting:
+                vector += waiting.popleft().result()
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+    return vector
+
+
+@contextmanager
+def _bar(progress: bool, shown: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar, on a terminal only, advanced by shares of the whole; it shows no number of rows."""
+    if not progress or not sys.stderr.isatty():
+        yield lambda share: None
+        return
+    from tqdm import tqdm
+
+    lock = Lock()
+    with tqdm(total=1, bar_format=shown, miniters=0, leave=False) as bar:
+
+        def advance(share: float) -> None:
+            with lock:
+                bar.update(share)
+
+        yield advance

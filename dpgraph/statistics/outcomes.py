@@ -1,0 +1,110 @@
+"""Predictions beside the truth, summed: how right a model is on held-out rows, exactly, in integers, sensitive.
+
+Law: outcomes of two parts of the rows add to the outcomes of both, also where each part was predicted by a model of its
+own, as in cross-validation. A loss is clipped to its public bound and rounded to a public grid row by row, before it
+is summed; what is clipped is what is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.scope import RowGroup
+from dpgraph.statistics.moments import Moments
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def classifier_outcomes(
+    task: Classification, truth: npt.NDArray[Any], probabilities: Reals, group: RowGroup | None = None
+) -> Moments:
+    """Sums the outcomes of a classifier.
+
+    Args:
+        task: The classes and the public bounds.
+        truth: The code of the true class of each row.
+        probabilities: P(class), shape (rows, classes). The predicted class is the most probable, the first of several.
+        group: Which rows they are, of a declared variable.
+
+    >>> task = Classification(("no", "yes"), scores=("accuracy", "confusion"))
+    >>> classifier_outcomes(task, np.array([0, 1]), np.array([[0.8, 0.2], [0.9, 0.1]]))
+    Moments(OutcomeDescription, 6 statistics, sensitive)
+    """
+    truth, size = truth.astype(np.int64), len(task.classes)
+    assert task.largest_loss is not None
+    assert task.edges is not None
+    if probabilities.shape != (len(truth), size) or not (np.isfinite(probabilities) & (probabilities >= 0)).all():
+        raise DomainError(f"the model's probabilities must be numbers, at least 0, one for each of {size} classes")
+    probabilities = np.minimum(probabilities, 1.0)  # squares of any floats would be no numbers, which are not clipped
+    predicted = probabilities.argmax(axis=1)
+    right = predicted == truth
+    confidence = probabilities.max(axis=1) if size else np.zeros(len(truth))
+    bins = np.searchsorted(np.asarray(task.edges), confidence, side="left")
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    with np.errstate(divide="ignore"):
+        log_loss = -np.log(of_truth) / task.largest_loss
+    brier = ((probabilities**2).sum(axis=1) - 2 * of_truth + 1) / 2
+    found = {
+        "right": np.bincount(np.where(right, 0, 1), minlength=2),
+        "confusion": np.bincount(truth * size + predicted, minlength=size * size),
+        "reliability": np.bincount(2 * bins + np.where(right, 0, 1), minlength=2 * len(task.bins)),
+        **_with_squares("log-loss", log_loss),
+        **_with_squares("brier", brier),
+    }
+    return _outcomes(task, found, len(truth), group)
+
+
+def regression_outcomes(task: Regression, truth: Reals, predicted: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the outcomes of a regression.
+
+    Args:
+        task: The target's public bounds.
+        truth: The target of each row; one outside the bounds counts as the nearer bound.
+        predicted: What the model says, cut at the bounds alike.
+        group: Which rows they are, of a declared variable.
+    """
+    assert task.largest_error is not None
+    if np.isnan(truth).any() or np.isnan(predicted).any() or truth.shape != predicted.shape:
+        raise DomainError("the target and its predictions must be numbers, none missing, one for each row")
+    truth, predicted = np.clip(truth, task.low, task.high), np.clip(predicted, task.low, task.high)
+    found = {
+        "rows": np.array([len(truth)]),
+        **_with_squares("squared error", np.minimum(np.abs(truth - predicted) / task.largest_error, 1.0) ** 2),
+    }
+    return _outcomes(task, found, len(truth), group)
+
+
+def entry_outcomes(task: Entries, log_probability: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the losses of log entries, -ln P(entry) each."""
+    assert task.largest_loss is not None
+    if np.isnan(log_probability).any():
+        raise DomainError("the log probability of an entry must be a number")
+    found = {
+        "rows": np.array([len(log_probability)]),
+        **_with_squares("log-loss", -log_probability / task.largest_loss),
+    }
+    return _outcomes(task, found, len(log_probability), group)
+
+
+def _with_squares(name: str, loss: Reals) -> dict[str, Integers]:
+    """The sums of clipped losses and of their squares, in whole steps of the grid."""
+    clipped = np.clip(loss, 0.0, 1.0)
+    return {
+        name: np.rint(clipped * STEPS).astype(np.int64).sum(keepdims=True),
+        f"{name} squared": np.rint(clipped**2 * STEPS).astype(np.int64).sum(keepdims=True),
+    }
+
+
+def _outcomes(
+    task: Classification | Regression | Entries, found: dict[str, Integers], rows: int, group: RowGroup | None
+) -> Moments:
+    """The blocks that a task asks for, one after another."""
+    description = OutcomeDescription(task)
+    sums = np.concatenate([found[block.name] for block in description.parts])
+    return Moments(description, sums, rows, group)

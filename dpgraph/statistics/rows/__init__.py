@@ -1,0 +1,1 @@
+"""Reading rows of any kind and encoding their columns."""

@@ -1,0 +1,107 @@
+"""Rows to Arrow columns: data frames, Arrow streams, CSV and Parquet files, one batch at a time.
+
+Only the declared columns are read. No message repeats what a row holds, and none chains an exception that does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpgraph.statistics.rows import csv_files, parquet
+from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.pandas import pandas_column
+from dpgraph.structure.conversion import converted, converted_each
+from dpgraph.structure.domain import DomainError
+
+
+def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
+    """Yields the declared columns batch by batch, with whether they are untyped text.
+
+    Args:
+        rows: A pandas DataFrame, anything with ``__arrow_c_stream__`` (pyarrow, polars, DuckDB), the path of a CSV
+            file, a Parquet file or a folder of Parquet files, or an iterator of any of these.
+        domain: Which columns to read.
+
+    Raises:
+        DomainError: If the rows cannot be read or a declared column is missing or repeated.
+    """
+    engine = foreign_engine(rows)
+    if isinstance(rows, str | Path):
+        yield from _from_path(existing_path(rows), domain)
+    elif engine == "pandas":
+        yield _from_pandas(rows, domain), False
+    elif engine in ("pyspark", "dask"):
+        raise DomainError(f"the rows of a {engine} table stay on its cluster: count takes them, this does not")
+    elif hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+        yield from ((batch, False) for batch in _from_arrow(rows, domain))
+    elif isinstance(rows, Iterator):
+        yield from _from_iterator(rows, domain)
+    else:
+        raise DomainError(
+            "rows must be a pandas, polars or Arrow table, an iterator of tables, or the path of a CSV or Parquet "
+            f"file; got {type(rows).__name__}"
+        )
+
+
+def foreign_engine(rows: Any) -> str | None:
+    """The library of a data frame, found without importing it."""
+    library = type(rows).__module__.partition(".")[0]
+    return library if library in ("pandas", "pyspark", "dask") and hasattr(rows, "columns") else None
+
+
+def existing_path(path: str | Path) -> Path:
+    """A path, after a check that the file exists.
+
+    Raises:
+        DomainError: If it does not.
+    """
+    if not os.path.exists(path):
+        raise DomainError(f"there is no file {path}")
+    return Path(path)
+
+
+def _from_pandas(frame: Any, domain: Declared) -> Batch:
+    """The declared columns of a DataFrame; NaN becomes null."""
+    check_columns(converted(lambda: list(frame.columns), "the table's columns cannot be listed"), domain, "the table")
+    return {name: pandas_column(frame, name, domain) for name in domain.names}
+
+
+def _from_arrow(rows: Any, domain: Declared) -> Iterator[Batch]:
+    """The declared columns of an Arrow stream, or of one batch; a large batch is taken in slices."""
+    problem = f"the Arrow data of {type(rows).__name__} cannot be read; is it a table?"
+    reader = converted(lambda: _reader(rows), problem, quiet=False)
+    check_columns(converted(lambda: reader.schema.names, problem), domain, "the table")
+    for batch in converted_each(iter(reader), problem):
+        for start in range(0, batch.num_rows, batch_rows(domain)):
+            yield select_columns(batch.slice(start, batch_rows(domain)), domain)
+
+
+def _reader(rows: Any) -> pa.RecordBatchReader:
+    """A reader of any Arrow data; a reader is returned as it is, so that interruptions of its source pass through."""
+    whole = rows if hasattr(rows, "__arrow_c_stream__") else pa.Table.from_batches([pa.record_batch(rows)])
+    return rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(whole)
+
+
+def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
+    """The declared columns of one table after another, each with its own types."""
+    for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
+        if isinstance(table, str | Path) and not os.path.exists(table):
+            raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
+        yield from batches(table, domain)
+
+
+def _from_path(path: Path, domain: Declared) -> Iterator[tuple[Batch, bool]]:
+    """The declared columns of a file or of a folder of Parquet files."""
+    if path.is_dir() or parquet.is_parquet(path):
+        for piece in parquet.pieces(path, domain):
+            yield from ((batch, False) for batch in parquet.read(piece, domain, threads=True))
+    elif path.name.lower().endswith(csv_files.SUFFIXES):
+        yield from ((batch, True) for batch in csv_files.read(path, domain))
+    else:
+        known = ", ".join(csv_files.SUFFIXES + parquet.SUFFIXES)
+        raise DomainError(f"{path} is neither {known} nor a folder of Parquet")

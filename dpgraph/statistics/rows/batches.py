@@ -1,0 +1,83 @@
+"""Batches of rows: the declared columns of a table and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dpgraph.structure.domain import DomainError
+
+#: The declared columns by name, of one length.
+Batch = dict[str, pa.Array]
+
+
+class Declared(Protocol):
+    """The interface of a declaration of columns, such as a ``Domain``, that reading a table needs."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns to read."""
+        ...
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """What is declared of each."""
+        ...
+
+    @property
+    def strict(self) -> bool:
+        """Whether no row may refuse the table."""
+        ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Declared columns that are not a domain: with a person's column, or those of a regression."""
+
+    variables: Mapping[str, Any]
+    strict: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(self.variables)
+
+
+#: How many values and rows one batch may hold, so that memory does not grow with the table.
+BATCH_VALUES, BATCH_ROWS = 8_000_000, 1 << 17
+
+
+def batch_rows(domain: Declared) -> int:
+    """The rows of one batch."""
+    return max(1, min(BATCH_ROWS, BATCH_VALUES // len(domain.names)))
+
+
+def batch_length(batch: Mapping[str, pa.Array]) -> int:
+    """How many rows a batch has; sensitive."""
+    return len(next(iter(batch.values())))
+
+
+def select_columns(batch: pa.RecordBatch, domain: Declared, where: str = "the table") -> Batch:
+    """The declared columns of one Arrow batch.
+
+    Raises:
+        DomainError: As ``check_columns``.
+    """
+    check_columns(batch.schema.names, domain, where)
+    return {name: batch.column(batch.schema.get_field_index(name)) for name in domain.names}
+
+
+def check_columns(names: Iterable[Any], domain: Declared, where: str) -> None:
+    """Refuses a table in which a declared column is missing or repeated.
+
+    Raises:
+        DomainError: Naming the column and what the domain declares.
+    """
+    held = list(names)
+    for name in domain.names:
+        if held.count(name) != 1:
+            problem = "is not in" if name not in held else "is there more than once in"
+            raise DomainError(f"column {name!r} {problem} {where}; the domain declares {', '.join(domain.names)}")

@@ -1,0 +1,154 @@
+"""Untyped cells, converted one by one, for declarations under which no row may refuse the table.
+
+A cell of the declared kind keeps its value. Text where numbers or booleans are declared is read as a word of a CSV
+file. Whatever else a cell holds becomes the level declared as ``other`` or, where there is none, a null. The result is
+a column of one type, and what becomes of a cell depends on that cell alone.
+
+No method of an object in a cell is called: its class is checked, and the methods of the built-in class are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpgraph.structure.conversion import array_of
+from dpgraph.structure.domain import Bins, Categories
+
+#: Words that mean a null in a column of numbers or booleans, in any case; in text only the empty field does.
+NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
+
+#: What stands for a cell of another kind until ``other`` takes its place.
+_ELSE: Any = object()
+
+
+def typed_cells(cells: Iterable[Any], declared: Any) -> pa.Array:
+    """Cells as a column of the declared kind.
+
+    Args:
+        cells: Any Python objects.
+        declared: ``Categories``, whose kind and ``other`` count; None for a person's name; else a number is wanted.
+
+    >>> typed_cells(["F", 3, None, "X"], Categories(["F", "M"], other="M", missing="M")).to_pylist()
+    ['F', 'M', None, 'X']
+    >>> typed_cells([1, "2.5", {"who": "Ann"}], Bins([0, 1, 2], missing=True)).to_pylist()
+    [1.0, 2.5, None]
+    """
+    if declared is None:
+        return _column(cells, person_name, None, pa.string())
+    if not isinstance(declared, Categories):
+        names = _bin_names(declared) if isinstance(declared, Bins) else {}
+        return _column(cells, lambda cell: _number(cell, names), None, pa.float64())
+    match declared.kind:
+        case "text":
+            return _column(cells, _text, declared.other, pa.string())
+        case "boolean":
+            return _column(cells, _boolean, declared.other, pa.bool_())
+        case _:
+            return _column(cells, lambda cell: _number(cell, {}), declared.other, pa.float64())
+
+
+def cells_of(values: Any) -> npt.NDArray[Any]:
+    """A column as an array; a list becomes an array of its items, whatever they are."""
+    if not isinstance(values, list | tuple):
+        return array_of(values, "a column must be an array of one axis")
+    cells = np.empty(len(values), object)
+    for at, value in enumerate(values):
+        cells[at] = value
+    return cells
+
+
+def word_number(word: str, other: Any = None) -> Any:
+    """The number that a word spells, None for a null, ``other`` if it spells none."""
+    if word.strip().lower() in NULL_WORDS:
+        return None
+    try:
+        number = float(word)
+    except ValueError:
+        return other
+    return None if number != number else number
+
+
+def person_name(cell: Any) -> str | None:
+    """The text that identifies a person; None for a cell that identifies nobody."""
+    kind = type(cell)
+    if issubclass(kind, int | np.integer) and not issubclass(kind, bool):
+        return str(int.__index__(cell) if issubclass(kind, int) else int(np.generic.item(cell)))
+    number = real_number(cell)
+    if number is not None:
+        return None if number != number else str(int(number)) if number.is_integer() else repr(number)
+    text = _text(cell)
+    return None if text is _ELSE else text
+
+
+def _column(cells: Iterable[Any], read: Callable[[Any], Any], other: Any, kind: pa.DataType) -> pa.Array:
+    """A column of cells, each converted by ``read``; ``other`` for one of another kind."""
+    found = (read(cell) for cell in cells)
+    return pa.array([other if value is _ELSE else value for value in found], kind)
+
+
+def _bin_names(declared: Bins) -> dict[str, float | None]:
+    """A number inside each bin by the bin's name, and None for the name of the nulls' level."""
+    return dict(zip(declared.levels, (*declared.edges[:-1], None), strict=False))
+
+
+def _is_null(cell: Any) -> bool:
+    import pandas as pd
+
+    return cell is None or cell is pd.NA or cell is pd.NaT
+
+
+def _text(cell: Any) -> Any:
+    """A cell as text that UTF-8 can encode."""
+    kind = type(cell)
+    if issubclass(kind, str):
+        word = str.__str__(cell)
+        return word if word.isprintable() or _is_unicode(word) else _ELSE
+    number = real_number(cell)
+    return None if _is_null(cell) or (number is not None and number != number) else _ELSE
+
+
+def _is_unicode(word: str) -> bool:
+    """Whether text holds no half of a surrogate pair."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
+
+
+def _boolean(cell: Any) -> Any:
+    kind = type(cell)
+    if issubclass(kind, bool | np.bool_):
+        return cell is True or (kind is not bool and bool(np.generic.item(cell)))
+    if issubclass(kind, str):
+        word = str.__str__(cell).strip().lower()
+        return None if word in NULL_WORDS else {"true": True, "false": False}.get(word, _ELSE)
+    return _text(cell)
+
+
+def _number(cell: Any, names: dict[str, float | None]) -> Any:
+    """A number; the name of a bin is a number in it."""
+    kind = type(cell)
+    if issubclass(kind, str):
+        word = str.__str__(cell)
+        return names[word] if word in names else word_number(word, _ELSE)
+    number = real_number(cell)
+    if number is None:
+        return _text(cell)
+    return None if number != number else number
+
+
+def real_number(cell: Any) -> float | None:
+    """A Python or numpy number as a float, booleans and complex numbers aside."""
+    kind = type(cell)
+    if issubclass(kind, float):
+        return float.__float__(cell)
+    if issubclass(kind, np.integer | np.floating):
+        return float(np.generic.item(cell))
+    if not issubclass(kind, int) or issubclass(kind, bool):
+        return None
+    try:
+        return int.__float__(cell)
+    except OverflowError:
+        return float("inf") if int.__gt__(cell, 0) else float("-inf")

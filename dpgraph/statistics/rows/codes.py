@@ -1,0 +1,154 @@
+"""Rows to codes: one small unsigned column per variable, each value replaced by the position of its level.
+
+Encoding compares the rows with the declared domain. A value outside it becomes what the domain declares, or the whole
+table is refused: a row is counted in every family or in none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from dpgraph.privacy.arrays import Unsigned
+from dpgraph.privacy.scope import RowCap, RowGroup
+from dpgraph.statistics.rows.arrow import batches
+from dpgraph.statistics.rows.batches import Batch
+from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, narrow_codes
+from dpgraph.structure.conversion import OURS, converted
+from dpgraph.structure.domain import Bins, Domain, DomainError, Variable, show_levels
+from dpgraph.structure.frozen import FrozenMap
+
+#: The advice of a refusal that a value caused.
+STRICT = "The refusal reveals that; strict=True accepts only declarations under which no row is refused"
+
+#: The message about rows that fail in an unforeseen way.
+UNREADABLE = "the rows cannot be read"
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Encoded rows: sensitive, like the rows. It shows no numbers and is not pickled; see ``write_codes``.
+
+    ``cap`` says how many of a person's rows were kept, where ``cap_rows`` chose them.
+    """
+
+    domain: Domain
+    columns: FrozenMap[str, Unsigned]
+    cap: RowCap | None = None
+
+    @classmethod
+    def empty(cls, domain: Domain) -> Codes:
+        """The codes of no rows."""
+        return cls(domain, FrozenMap((name, np.zeros(0, code_dtype(size))) for name, size in domain.sizes.items()))
+
+    @property
+    def sensitive_rows(self) -> int:
+        """The exact number of rows, sensitive unless the neighbour relation makes it public."""
+        return len(self.columns[self.domain.names[0]])
+
+    def __repr__(self) -> str:
+        return f"Codes({len(self.domain.names)} variables, sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("codes are as sensitive as the rows and are not pickled")
+
+
+def encode(rows: Any, domain: Domain) -> Codes:
+    """Encodes rows by a declared domain.
+
+    Args:
+        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, or a CSV or Parquet path.
+        domain: The declared variables; other columns are not read.
+
+    Raises:
+        DomainError: For a missing column, a wrong type, or a value or null without a declared action. The message
+            names the column and the declared levels, never the value. That there is one is revealed, unless the
+            domain is strict.
+
+    >>> import pandas as pd
+    >>> encode(pd.DataFrame({"sex": ["F", "M"]}), Domain.of({"sex": ["F", "M"]}))
+    Codes(1 variables, sensitive)
+    """
+    if isinstance(rows, Codes):
+        return _restricted(rows, domain)
+    parts = converted(lambda: list(encoded_batches(rows, domain)), UNREADABLE, passing=OURS, quiet=False)
+    if not parts:
+        return Codes.empty(domain)
+    return Codes(domain, FrozenMap((name, np.concatenate([p.columns[name] for p in parts])) for name in domain.names))
+
+
+def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:
+    """Encodes rows batch by batch."""
+    if isinstance(rows, Codes):
+        yield _restricted(rows, domain)
+        return
+    for batch, is_text in batches(rows, domain):
+        yield encode_batch(batch, domain, is_text)
+
+
+def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> Codes:
+    """Encodes one batch of Arrow columns.
+
+    Raises:
+        DomainError: As ``encode``.
+    """
+    columns = (
+        (name, encode_column(array, domain[name], name, is_text, domain.strict)) for name, array in batch.items()
+    )
+    return Codes(domain, FrozenMap(columns))
+
+
+def select(codes: Codes, group: RowGroup) -> Codes:
+    """The encoded rows of one declared group."""
+    conditions = ((codes.columns[name] == codes.domain.code(name, level)) for name, level in group.where.items())
+    wanted = np.logical_and.reduce(list(conditions))
+    return replace(codes, columns=FrozenMap((name, column[wanted]) for name, column in codes.columns.items()))
+
+
+def _restricted(codes: Codes, domain: Domain) -> Codes:
+    """The columns of a domain from codes made for another, whose declarations must be the same."""
+    for name in domain.names:
+        if name not in codes.domain or codes.domain[name] != domain[name]:
+            raise DomainError(f"the codes were made with another declaration of {name!r}; encode the rows again")
+    return Codes(domain, FrozenMap((name, codes.columns[name]) for name in domain.names), codes.cap)
+
+
+def encode_column(
+    array: pa.Array, variable: Variable, name: str, is_text: bool = False, strict: bool = False
+) -> Unsigned:
+    """Encodes one Arrow column; the codes may share its memory.
+
+    Raises:
+        DomainError: As ``encode``.
+    """
+    problem = f"column {name!r} cannot be read by its declaration"
+    codes, worst = converted(lambda: narrow_codes(array, variable, is_text, strict), problem, quiet=False)
+    if worst < 0:
+        raise DomainError(_problem(worst, variable, name, array.type))
+    return codes
+
+
+def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> str:
+    """A message about the worst problem of a column, without the value or its place."""
+    if isinstance(variable, Bins):
+        wanted = f"bins from {variable.edges[0]:g} to {variable.edges[-1]:g}"
+        remedy = "missing=True"
+    else:
+        wanted = f"the levels {show_levels(variable.levels)}"
+        remedy = "missing=... one of the levels"
+    if found == WRONG_TYPE:
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        bare = re.split(r"\W", str(plain))[0].removeprefix(
+            "large_"
+        )  # without its parameters: the fields of a struct are what rows hold
+        return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
+    if found == DAMAGED:
+        return f"column {name!r} is a damaged dictionary: not every row has one of its words"
+    if found == NULL:
+        return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
+    return f"column {name!r} holds values outside {wanted}; declare them, or other=... one of the levels. {STRICT}"

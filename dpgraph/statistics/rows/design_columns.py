@@ -1,0 +1,131 @@
+"""Columns of rows as a regression's design declares them: numbers between bounds, or the codes of levels.
+
+A null that has no declared meaning refuses the table, or strikes its row off where the design drops such rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from dpgraph.statistics.rows.batches import Batch, Columns
+from dpgraph.statistics.rows.cells import NULL_WORDS, cells_of, typed_cells, word_number
+from dpgraph.statistics.rows.codes import STRICT, encode_column
+from dpgraph.statistics.rows.levels import is_string, mended, text_words, value_type
+from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.design import Bounded, Feature, LinearDesign
+from dpgraph.structure.domain import Bins, Categories, DomainError
+
+pc: Any = pyarrow.compute
+
+Reals = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+def array_batches(X: Any, y: Any, declared: Columns, rows: int) -> Iterator[Batch]:
+    """The columns of a pair of arrays, some rows at a time."""
+    names = declared.names
+    if declared.strict and isinstance(X, tuple | list):
+        raise DomainError("a strict design takes X as an array or a table: a list of rows may be no rectangle")
+    table = array_of(X, "X must be an array of two axes, with as many values in each row")
+    target = cells_of(y) if declared.strict else array_of(y, "y must be an array of one axis")
+    if table.ndim != 2 or target.ndim != 1 or len(table) != len(target):
+        raise DomainError(
+            f"X must have two axes and y one, of equal length; got {table.ndim} and {target.ndim} axes, or two lengths"
+        )
+    if table.shape[1] != len(names) - 1:
+        raise DomainError(f"X has {table.shape[1]} columns, and the design declares {len(names) - 1} features")
+    for start in range(0, len(table), rows):
+        columns = [*table[start : start + rows].T, target[start : start + rows]]
+        yield {name: _from_array(column, name, declared) for name, column in zip(names, columns, strict=True)}
+
+
+def _from_array(column: npt.NDArray[Any], name: str, declared: Columns) -> pa.Array:
+    """One column of an array; what stands for nothing becomes null."""
+    problem = f"column {name!r} holds values of more than one kind; make it all text or all numbers"
+    if declared.strict and column.dtype == object:
+        return converted(lambda: typed_cells(column, declared.variables[name]), problem)
+    return converted(lambda: pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f"), problem)
+
+
+def column_values(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kept: Flags) -> npt.NDArray[Any]:
+    """One variable: numbers, none of them NaN, or the codes of levels; dropped rows are struck off ``kept``."""
+    declared, drop = design.declared(name), design.on_missing == "drop"
+    if isinstance(declared, Bounded):
+        values = _numbers(array, name, is_text, design.strict)
+        with np.errstate(invalid="ignore", over="ignore"):
+            suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
+        if suspect and declared.missing is not None:
+            values = np.where(np.isnan(values), declared.missing, values)
+        elif suspect:
+            gone = np.isnan(values)
+            _strike(gone, name, drop, kept)
+            values = np.where(gone, declared.middle, values)
+        return values
+    has_level = declared.missing if isinstance(declared, Bins) else declared.missing is not None
+    if has_level or not drop or declared.size == 1:
+        return encode_column(array, declared, name, is_text, design.strict)
+    if isinstance(declared, Bins):
+        codes = encode_column(array, Bins(declared.edges, missing=True), name, is_text, design.strict)
+        _strike(codes == declared.size, name, drop, kept)
+        return codes
+    # Nulls counted once as the first level and once as the last: where the two differ there was one.
+    ends = (Categories(declared.levels, declared.other, end) for end in (declared.levels[0], declared.levels[-1]))
+    codes, others = (encode_column(array, one, name, is_text, design.strict) for one in ends)
+    _strike(codes != others, name, drop, kept)
+    return codes
+
+
+def feature_values(array: pa.Array, declared: Feature, name: str, is_text: bool, strict: bool) -> npt.NDArray[Any]:
+    """One variable of rows to predict, none of them dropped."""
+    if not isinstance(declared, Bounded):
+        return encode_column(array, declared, name, is_text, strict)
+    values = _numbers(array, name, is_text, strict)
+    return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)
+
+
+def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
+    """Drops rows, or refuses them."""
+    if gone.any() and not drop:
+        raise DomainError(
+            f"column {name!r} holds nulls or NaN; declare what they count as, Bounded(low, high, missing=...), or "
+            f'on_missing="drop" with an add-remove unit. {STRICT}'
+        )
+    kept &= ~gone
+
+
+def _numbers(array: pa.Array, name: str, is_text: bool, strict: bool = False) -> Reals:
+    """A column of numbers as doubles, null as NaN; where no row may be refused, text that says no number, too."""
+    if strict and pa.types.is_dictionary(array.type):
+        array = array.dictionary.take(mended(array.indices, len(array.dictionary)))
+    kind = value_type(array)
+    bare = "text" if is_text else str(kind).partition("<")[0].partition("[")[0]
+    problem = f"column {name!r} is of type {bare} where numbers between declared bounds are wanted"
+    if strict and (is_text or is_string(kind)):
+        return converted(lambda: _word_numbers(array), problem, quiet=False)
+    if not (is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise DomainError(problem)
+    return converted(lambda: _typed_numbers(array, is_text), problem, quiet=False)
+
+
+def _word_numbers(array: pa.Array) -> Reals:
+    """The number that each word says."""
+    words = array.dictionary_encode()
+    said = [None if word is None else word_number(word) for word in text_words(words.dictionary)]
+    return pa.array(said, pa.float64()).take(words.indices).to_numpy(zero_copy_only=False)
+
+
+def _typed_numbers(array: pa.Array, is_text: bool) -> Reals:
+    """Numbers, or words of a CSV file that all say one, as doubles."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if is_text:
+        words = pc.utf8_trim_whitespace(array)
+        array = pc.if_else(pc.is_in(pc.utf8_lower(words), value_set=pa.array(NULL_WORDS)), None, words)
+    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)

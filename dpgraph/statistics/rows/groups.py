@@ -1,0 +1,31 @@
+"""The declared group of rows that ``where=`` names: variables with a level each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpgraph.privacy.scope import Condition, RowGroup
+from dpgraph.structure.domain import Domain, DomainError, Level
+
+
+def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGroup:
+    """The rows in which each variable has the level given.
+
+    Args:
+        where: A level of each of some variables.
+        domain: Declares them.
+        advice: What to do where it does not.
+
+    Raises:
+        DomainError: If ``where`` is not declared variables and levels.
+    """
+    if not isinstance(where, Mapping) or not where:
+        raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
+    return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))
+
+
+def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:
+    """One declared variable at one declared level."""
+    if name not in domain:
+        raise DomainError(f"where names {name!r}, which is not declared; {advice}")
+    return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])

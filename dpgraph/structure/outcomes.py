@@ -1,0 +1,330 @@
+"""What is summed over held-out rows to judge a model, how far one row moves it, and what was released.
+
+The sums stand in parts. A part of counts partitions the rows: each row adds 1 to one of its cells, so a replaced row
+moves two of them by one and an added row one. A part of one bounded sum gets from each row a loss between 0 and 1,
+rounded to a public grid, so it moves by at most 1 under both relations. Where n is public the last cell of a partition
+into two is n less the first and is not released: the number of correct predictions moves by 1 under both relations.
+
+All parts share one noise scale: each is multiplied by its public weight first, and the sensitivity of the whole is
+the sum of the parts' own, times their weights. It is attained, not a bound: see ``OutcomeDescription.sensitivity``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.descriptions import Block, Name
+from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.structure.domain import DomainError, Level, show_levels
+from dpgraph.structure.frozen import frozen_array
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier"]
+
+#: Steps from 0 to the largest loss: losses are rounded to whole steps.
+STEPS = 1 << 16
+#: Edges between bins of the confidence in the predicted class, where they exceed one over the number of classes.
+EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
+#: A probability below one over this many times the number of outcomes counts as that in a log-loss.
+FLOOR = 50
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of sums.
+
+    Attributes:
+        name: What is summed.
+        cells: How many sums.
+        weight: What the released integers are multiplied by: the larger, the less noise.
+        counts: Whether the cells partition the rows; else it is one sum of losses between 0 and 1.
+    """
+
+    name: str
+    cells: int
+    weight: int
+    counts: bool = False
+
+    def kept(self, unit: PrivacyUnit) -> int:
+        """The cells that are released: all but the last of a partition into at most two where n is public."""
+        return self.cells - (self.counts and self.cells <= 2 and unit.n_is_public)
+
+    def moved(self, unit: PrivacyUnit) -> int:
+        """The L1 distance that one row moves the released cells, in rows or largest losses; its squared L2 as well."""
+        return min(self.kept(unit), 2 if self.counts and unit.n_is_public else 1)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Judging a classifier: its public classes, the largest log-loss, the bins of its confidence.
+
+    Args:
+        classes: The classes, in the order of the columns of its probabilities.
+        largest_loss: Where the log-loss of a row is clipped; None is the log of 50 times the number of classes.
+        edges: Increasing edges between bins of the confidence in the predicted class, from one over the number of
+            classes to 1, both left out; None is 0.2 to 0.9 in tenths and 0.97, as far as they apply.
+        scores: Which scores the release pays for; the fewer, the less noise in each.
+
+    Raises:
+        DomainError: If there are fewer than two classes, or a setting is not valid.
+
+    >>> [part.name for part in Classification(("no", "yes"), scores=("accuracy", "brier")).parts]
+    ['right', 'brier', 'brier squared']
+    """
+
+    classes: tuple[Level, ...]
+    largest_loss: float | None = None
+    edges: tuple[float, ...] | None = None
+    scores: tuple[ClassifierScore, ...] = get_args(ClassifierScore)
+
+    def __post_init__(self) -> None:
+        size = len(self.classes)
+        if size < 2:
+            raise DomainError(f"a classifier has at least two classes; got {show_levels(self.classes)}")
+        loss = math.log(FLOOR * size) if self.largest_loss is None else self.largest_loss
+        object.__setattr__(self, "largest_loss", checked_bound(loss, "largest_loss"))
+        edges = tuple(edge for edge in EDGES if edge * size > 1 + 1e-9) if self.edges is None else self.edges
+        object.__setattr__(self, "edges", _checked_edges(edges, size))
+        object.__setattr__(self, "scores", _checked_scores(self.scores))
+
+    @property
+    def bins(self) -> tuple[tuple[float, float], ...]:
+        """The bins of the confidence: each holds its upper edge, the first its lower one too."""
+        return tuple(pairwise((1 / len(self.classes), *(self.edges or ()), 1.0)))
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Right and wrong; truth by prediction; bins by right and wrong; the losses and their squares."""
+        size = len(self.classes)
+        every = {
+            "accuracy": (Part("right", 2, 40, counts=True),),
+            "confusion": (Part("confusion", size * size, 10, counts=True),),
+            "reliability": (Part("reliability", 2 * len(self.bins), 8, counts=True),),
+            "log_loss": (Part("log-loss", 1, 12), Part("log-loss squared", 1, 3)),
+            "brier": (Part("brier", 1, 8), Part("brier squared", 1, 2)),
+        }
+        return tuple(part for name in self.scores for part in every[name])
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Judging a regression: the target's public bounds, and the largest error.
+
+    Args:
+        low: The target's lower bound.
+        high: Its upper bound.
+        largest_error: Where the size of an error is clipped before it is squared; None is half the distance of the
+            bounds, which a prediction of their middle never exceeds.
+
+    Raises:
+        DomainError: If the bounds do not increase or the largest error is not above 0.
+    """
+
+    low: float
+    high: float
+    largest_error: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise DomainError(f"the target's bounds must be finite and increase; got {self.low!r}, {self.high!r}")
+        largest = (self.high - self.low) / 2 if self.largest_error is None else self.largest_error
+        object.__setattr__(self, "largest_error", checked_bound(largest, "largest_error"))
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The rows; squared errors and their squares."""
+        return Part("rows", 1, 20, counts=True), Part("squared error", 1, 40), Part("squared error squared", 1, 10)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Judging a model of log entries: how many values an entry can have, and the largest loss of one.
+
+    Args:
+        outcomes: How many different entries a cell can hold.
+        largest_loss: Where -ln P(entry) is clipped; None is the log of 50 times the number of outcomes.
+
+    Raises:
+        DomainError: If the largest loss is not above 0.
+    """
+
+    outcomes: int
+    largest_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        loss = math.log(FLOOR * self.outcomes) if self.largest_loss is None else self.largest_loss
+        object.__setattr__(self, "largest_loss", checked_bound(loss, "largest_loss"))
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The entries; their losses and the squares of these."""
+        return Part("rows", 1, 10, counts=True), Part("log-loss", 1, 40), Part("log-loss squared", 1, 10)
+
+
+Task = Classification | Regression | Entries
+
+
+@dataclass(frozen=True)
+class OutcomeDescription:
+    """What is summed over held-out rows, and what of it is released: public.
+
+    Args:
+        task: What is judged, with its public settings.
+
+    >>> description = OutcomeDescription(Classification(("no", "yes"), scores=("accuracy", "confusion")))
+    >>> [description.sensitivity(PrivacyUnit(relation)) // STEPS for relation in ("replace", "add-remove")]
+    [60, 50]
+    """
+
+    task: Task
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, in the order of the sums."""
+        return self.task.parts
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every sum."""
+        return tuple(name for part in self.parts for name in _cell_names(part, part.cells))
+
+    @property
+    def partitions(self) -> bool:
+        """Whether all sums add up to n, which they do not."""
+        return False
+
+    def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """The sums that are released."""
+        return tuple(name for part in self.parts for name in _cell_names(part, part.kept(unit)))
+
+    def released(self, sums: Integers, n: int, unit: PrivacyUnit) -> Integers:
+        """The integers that noise is added to: the kept cells, counts in steps too, times the parts' weights."""
+        pairs = zip(self.parts, np.split(sums, self.ends[:-1]), strict=True)
+        kept = [cells[: p.kept(unit)] * (p.weight * (STEPS if p.counts else 1)) for p, cells in pairs]
+        return np.concatenate(kept).astype(np.int64)
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Where each part of the sums ends."""
+        return tuple(accumulate(part.cells for part in self.parts))
+
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """The L1 distance, in weighted steps, that one person's rows move what is released: attained.
+
+        A person's row that is predicted wrongly, with confidence 1, has every loss at its bound; replaced by one that
+        is predicted rightly, with confidence 1, every part moves by all it can. Added, it moves every part by 1.
+        """
+        return unit.rows_per_person * STEPS * sum(part.weight * part.moved(unit) for part in self.parts)
+
+    def squared_sensitivity(self, unit: PrivacyUnit) -> int:
+        """The squared L2 distance of the same: cells move by 1 each, and all of a person's rows may be alike."""
+        return (unit.rows_per_person * STEPS) ** 2 * sum(part.weight**2 * part.moved(unit) for part in self.parts)
+
+    def movement(self, unit: PrivacyUnit) -> Movement:
+        """How far one person's rows move what is released, in weighted steps."""
+        return Movement(self.sensitivity(unit), self.squared_sensitivity(unit))
+
+    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
+        """One block: all that is released; it holds every part, as all share one noise scale."""
+        names = self.released_names(unit)
+        return (Block(names, (len(names),), self.movement(unit)),)
+
+    def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What one row adds to each released integer, at least and at most: Python integers, which do not overflow."""
+        most = np.array([part.weight * STEPS for part in self.parts for _ in range(part.kept(unit))], object)
+        return 0 * most, most
+
+    def noisy(
+        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
+    ) -> NoisyOutcomes:
+        """The noisy integers and their law."""
+        ((name, sums),) = values.items()
+        return NoisyOutcomes(self, sums, laws[name], n)
+
+
+@dataclass(frozen=True)
+class NoisyOutcomes:
+    """What a release of outcomes holds: the noisy integers, in ``names`` order, and their noise law.
+
+    Attributes:
+        description: What is summed.
+        sums: The noisy integers, weighted.
+        law: The noise of every sum, one independent draw each.
+        n: The exact number of rows where it is public, else None.
+    """
+
+    description: OutcomeDescription
+    sums: Integers
+    law: NoiseLaw
+    n: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sums", frozen_array(self.sums, np.int64))
+        if self.sums.shape != (len(self.names),):
+            raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
+
+    @property
+    def unit_kind(self) -> PrivacyUnit:
+        """A unit of the release's relation."""
+        return PrivacyUnit("add-remove" if self.n is None else "replace")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was released."""
+        return self.description.released_names(self.unit_kind)
+
+    def block(self, name: str) -> Reals | None:
+        """The noisy cells of a part, in rows or largest losses; None if it was not released."""
+        start = 0
+        for part in self.description.parts:
+            end = start + part.kept(self.unit_kind)
+            if part.name == name and end > start:
+                return self.sums[start:end] / (part.weight * STEPS)
+            start = end
+        return None
+
+    def scale(self, name: str) -> float:
+        """The noise scale of a part's cells, in rows or largest losses."""
+        (weight,) = (part.weight for part in self.description.parts if part.name == name)
+        return self.law.scale / (weight * STEPS)
+
+
+def checked_bound(value: object, name: str) -> float:
+    """A public bound above 0."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not 0 < number < math.inf:
+        raise DomainError(f"{name} must be a finite number above 0; got {value!r:.60}")
+    return number
+
+
+def _checked_edges(edges: Iterable[float], classes: int) -> tuple[float, ...]:
+    """Edges between one over the number of classes and 1."""
+    try:
+        made = tuple(float(edge) for edge in edges)
+    except (TypeError, ValueError):
+        raise DomainError(f"edges must be numbers; got {edges!r:.60}") from None
+    if not all(low < high for low, high in pairwise((1 / classes, *made, 1.0))):
+        raise DomainError(f"edges must increase between 1 / {classes} and 1; got {made!r:.200}")
+    return made
+
+
+def _checked_scores(scores: Iterable[ClassifierScore]) -> tuple[ClassifierScore, ...]:
+    """Scores in their own order, each once."""
+    known = get_args(ClassifierScore)
+    if isinstance(scores, str) or not set(scores) <= set(known) or not set(scores):
+        raise DomainError(f"scores must be some of {', '.join(map(repr, known))}; got {scores!r:.200}")
+    return tuple(name for name in known if name in set(scores))
+
+
+def _cell_names(part: Part, kept: int) -> tuple[str, ...]:
+    """The names of a part's first cells."""
+    return (part.name,) * kept if part.cells == 1 else tuple(f"{part.name} {i}" for i in range(kept))

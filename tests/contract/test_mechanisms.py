@@ -1,0 +1,12 @@
+"""No mechanism loses more than it claims, over all neighbours of small data sets; most lose all of it."""
+
+import pytest
+
+from tests.contract.mechanisms import cases
+
+
+@pytest.mark.parametrize(
+    ("case", "unit"), [pytest.param(case, unit, id=f"{case}: {unit}") for case in cases() for unit in case.units]
+)
+def test_no_loss_is_above_the_claim(case, unit):
+    case.check(unit)

@@ -1,0 +1,256 @@
+"""The posterior of a regression: what it says of good and bad releases, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.inference import draws as thresholds
+from dpgraph.inference.draws import diagnostics_of, warn_if_not_mixed
+from dpgraph.inference.regression.draws import scaled_columns
+from dpgraph.inference.regression.plug_in import nearest_moment_matrix
+from dpgraph.inference.regression.posterior import _mixing
+from dpgraph.structure.design import RESOLUTION, LinearDesign
+from tests.inference.regression.problems import moments
+
+#: A few draws of each chain are enough for what is tested here, and too few for R-hat.
+pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
+
+DESIGN = LinearDesign({"age": (20, 60), "sex": ["F", "M"], "job": ["a", "b", "c"]}, "pay", (0, 100))
+
+
+def rows(n, seed=0):
+    """Scaled columns and a target that they explain."""
+    rng = np.random.default_rng(seed)
+    values = {"age": rng.uniform(20, 60, n), "sex": rng.integers(0, 2, n), "job": rng.integers(0, 3, n)}
+    pay = 20 + 0.5 * values["age"] + 8 * values["sex"] + 6 * (values["job"] == 2) + rng.normal(0, 6, n)
+    return values, pay
+
+
+def released(scale, n=5000, seed=0, design=DESIGN, *, private=False, gaussian=False, alter=None):
+    """A release of the sums of such rows with ideal noise."""
+    values, pay = rows(n, seed)
+    if alter is not None:
+        values, pay = alter(values, pay)
+    z = np.column_stack([scaled_columns(design, values), design.bounds.scaled(pay)])
+    sums = np.array([(z.T @ z)[pair] for pair in design.pairs] + ([float(n)] if private else []))
+    noise = np.random.default_rng([seed, 1]).laplace(size=sums.size)
+    relative = np.append(design.steps, [1 / RESOLUTION**2] * private) * RESOLUTION**2
+    return moments(design, sums + scale * relative * noise, scale, None if private else n, gaussian=gaussian)
+
+
+def solved(noisy, seed=0, draws=400, **settings):
+    settings = {"method": dg.Hamiltonian(burn_in=150)} | settings
+    return dg.noise_aware_posterior(noisy, draws=draws, seed=seed, **settings)
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=150), "plug-in"], ids=str)
+def test_with_little_noise_it_is_least_squares(method, gaussian, private):
+    """Noise of .01 on 5000 rows: coefficients within four posterior deviations of those behind the rows; the deviation
+    of the noise, 6 of 100, within 5 %; and the spread of each weight that of least squares, within a quarter."""
+    made = solved(released(0.01, private=private, gaussian=gaussian), method=method)
+    found = made.coefficients()
+    assert list(found.index) == ["intercept", "age", "sex=M", "job=b", "job=c"]
+    truth = np.array([20, 0.5, 8, 0, 6])
+    assert (np.abs(found["mean"] - truth) < 4 * found["std"]).all()
+    assert abs(made.noise_deviation()[0] / 6 - 1) < 0.05
+    values, _ = rows(5000)
+    columns = scaled_columns(DESIGN, values)
+    spread = 0.12 * np.sqrt(np.diag(np.linalg.inv(columns.T @ columns)))
+    assert np.allclose(made.weights.std(axis=0), spread, rtol=0.25)
+    assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 30, 1000])
+@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=150), "plug-in"], ids=str)
+def test_few_rows_are_defined(n, method):
+    """Fewer rows than columns too: draws are finite, and with noise about them wide."""
+    made = solved(released(5.0, n=n), method=method)
+    assert np.isfinite(made.weights).all()
+    assert made.weights.shape == (400, 5)
+
+
+ODD = {
+    "constant": lambda values, pay: (values | {"age": np.full(len(pay), 60.0)}, pay),
+    "at the middle": lambda values, pay: (values | {"age": np.full(len(pay), 40.0)}, pay),
+    "one level": lambda values, pay: (values | {"sex": np.zeros(len(pay), int)}, pay),
+    "an empty level": lambda values, pay: (values | {"job": np.zeros(len(pay), int)}, pay),
+    "a constant target": lambda values, pay: (values, np.full(len(pay), 30.0)),
+    "collinear": lambda values, pay: (values | {"age": 20.0 + 40 * values["sex"]}, pay),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("scale", [0.5, 20.0])
+def test_degenerate_columns_are_defined(name, scale):
+    """A singular X'X: draws are finite, and average predictions near the average target."""
+    made = solved(released(scale, alter=ODD[name]), draws=200)
+    values, pay = ODD[name](*rows(5000))
+    assert np.isfinite(made.weights).all()
+    assert abs(made.predict(values).mean() - pay.mean()) < 4
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e9])
+def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
+    """Predictions stay near what the target is said to be about, within a fifth of the prior's own deviation; its
+    weights have the prior's spread, within a fifth."""
+    values, _ = rows(2000, 9)
+    for typical in (50, 20):
+        prior = dg.RegressionPrior(typical=typical)
+        made = solved(released(scale, n=2000), draws=2000, prior=prior)
+        assert abs(made.predict(values).mean() - typical) < 3
+        spread = np.quantile(np.abs(made.weights[:, 1:]) / np.sqrt(made.variance)[:, None], 0.5, axis=0)
+        # the median of |t| with five degrees of freedom is .727
+        assert np.allclose(spread, 0.727 * prior.scale(DESIGN)[1:], rtol=0.2)
+
+
+def test_plug_in_falls_for_noise_and_noise_aware_does_not():
+    """Noise of half the rows, six releases: squared errors in the target's variance, beside those of ``typical``."""
+    values, pay = rows(2000, 9)
+    errors = {dg.Hamiltonian(burn_in=150): [], dg.PlugIn(): []}
+    for seed in range(6):
+        for method, found in errors.items():
+            made = solved(released(1e3, n=2000, seed=seed), seed, 1000, method=method)
+            found.append(np.mean((made.predict(values) - pay) ** 2) / np.mean((50 - pay) ** 2))
+    aware, plug_in = map(np.mean, errors.values())
+    assert aware < 1.2
+    assert plug_in > 2 * aware
+
+
+def test_it_is_reached_by_its_release_and_repeats():
+    noisy = released(20.0)
+    one, other = (dg.noise_aware_posterior(noisy, draws=100, seed=3) for _ in range(2))
+    assert isinstance(one, dg.RegressionDraws)
+    assert one.method == "hamiltonian"
+    assert np.array_equal(one.weights, other.weights)
+    assert not np.array_equal(one.weights, dg.noise_aware_posterior(noisy, draws=100, seed=4).weights)
+    assert dg.noise_aware_posterior(noisy, method="plug-in", draws=100, seed=3).method == "plug-in"
+    assert set(one.mixing) == {"chains", "r_hat", "effective_size"}
+
+
+@pytest.mark.parametrize("fault", ["levels apart", "slow", "one weight alone", "the noise variance alone"])
+def test_chains_that_have_not_mixed_are_warned_of(fault):
+    """Chains made up: independent draws pass; moved apart by half a deviation, or held for 25 draws, they do not."""
+    rng = np.random.default_rng(0)
+    weights, variance = rng.standard_normal((16, 100, 3)), np.exp(rng.standard_normal((16, 100)))
+    made = dg.RegressionDraws(DESIGN, np.zeros((1600, 5)), np.ones(1600), "hamiltonian")
+    warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
+    apart = np.linspace(-1, 1, 16)[:, None]
+    if fault == "levels apart":
+        weights += apart[..., None]
+    elif fault == "slow":
+        weights = np.repeat(weights[:, :4], 25, axis=1)
+    elif fault == "one weight alone":
+        weights[..., 1] += apart
+    else:
+        variance *= np.exp(apart)
+    with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
+        warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
+
+
+def test_a_posterior_judges_its_chains(monkeypatch):
+    """Whatever the chains are: two iterations of each are refused by a stricter rule."""
+    monkeypatch.setattr(thresholds, "MOST_R_HAT", 1.0)
+    with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
+        solved(released(300.0), draws=64, method=dg.Hamiltonian(burn_in=1))
+
+
+def test_intercept_or_not():
+    """Without one the scaled target is a multiple of scaled columns: y = x in units of both."""
+    design = LinearDesign({"x": (0, 10)}, "y", (0, 20), intercept=False)
+    x = np.random.default_rng(0).uniform(0, 10, 4000)
+    z = np.column_stack([scaled_columns(design, {"x": x}), design.bounds.scaled(2 * x)])
+    sums = [(z.T @ z)[pair] for pair in design.pairs]
+    made = solved(moments(design, sums, 1.0, 4000), prior=dg.RegressionPrior(half_cauchy=0.1))
+    assert made.coefficients()["mean"].to_numpy() == pytest.approx([0, 2], abs=0.05)
+
+
+def test_projection_keeps_what_is_known_and_is_possible():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 100.0, 1e5):
+        values = released(scale).values + scale * rng.laplace(size=len(DESIGN.pairs))
+        made = nearest_moment_matrix(values, 5000.0, DESIGN)
+        again = DESIGN.matrix(np.array([made[pair] for pair in DESIGN.pairs]), 5000.0)
+        assert np.allclose(made, again)
+        assert np.linalg.eigvalsh(made)[0] > 0
+    sound = released(0.01).values
+    assert np.allclose([nearest_moment_matrix(sound, 5000.0, DESIGN)[pair] for pair in DESIGN.pairs], sound)
+
+
+BAD = [
+    ({"method": "normal"}, "method"),
+    ({"method": None}, "method"),
+    ({"draws": 0}, "draws"),
+    ({"draws": 1.5}, "draws"),
+    ({"draws": True}, "draws"),
+    ({"method": dg.Records()}, "method must be one of 'auto', 'hamiltonian', 'plug-in'"),
+    ({"prior": 1.0}, "prior must be a RegressionPrior"),
+    ({"prior": dg.RegressionPrior(typical=101)}, "typical"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD, ids=str)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(dg.ReleaseError, match=message):
+        solved(released(1.0), **settings)
+
+
+def test_other_releases_are_refused():
+    family = dg.expfam.Binomial()
+    noisy = dg.release(dg.sufficient_statistics([1, 0], family), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    with pytest.raises(dg.ReleaseError, match="method must be one of 'auto', 'exact'"):
+        solved(noisy)
+    design = LinearDesign({"x": (0, 1)}, "y", (0, 1), intercept=False)
+    with pytest.raises(dg.ReleaseError, match="has none"):
+        solved(moments(design, np.zeros(3), 1.0, 10), prior=dg.RegressionPrior(typical=0.5))
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "1", True, None])
+@pytest.mark.parametrize("name", ["intercept", "explained", "degrees", "shape", "rate", "half_cauchy"])
+def test_priors_are_checked(name, value):
+    if (name, value) in (("degrees", math.inf), ("half_cauchy", None)):
+        dg.RegressionPrior(**{name: value})
+        return
+    with pytest.raises(dg.ReleaseError, match=name):
+        dg.RegressionPrior(**{name: value})
+
+
+@pytest.mark.parametrize("value", [(1.0,), [1.0, 1.0], (-1.0, 1.0), (math.nan, 0.0), 2.0])
+def test_priors_of_features_are_checked(value):
+    with pytest.raises(dg.ReleaseError, match="features"):
+        dg.RegressionPrior(features=value)
+    with pytest.raises(dg.ReleaseError, match="typical"):
+        dg.RegressionPrior(typical=math.inf)
+
+
+def test_draws_fit_their_design():
+    with pytest.raises(dg.ReleaseError, match="shape"):
+        dg.RegressionDraws(DESIGN, np.zeros((3, 4)), np.ones(3), "plug-in")
+    with pytest.raises(dg.ReleaseError, match="finite"):
+        dg.RegressionDraws(DESIGN, np.full((3, 5), math.nan), np.ones(3), "plug-in")
+    with pytest.raises(dg.ReleaseError, match="above 0"):
+        dg.RegressionDraws(DESIGN, np.zeros((3, 5)), np.zeros(3), "plug-in")
+
+
+@pytest.mark.parametrize("probability", [0, 1, -0.1, 1.5, math.nan, True, "0.9"])
+def test_probabilities_are_checked(probability):
+    made = dg.RegressionDraws(DESIGN, np.zeros((3, 5)), np.ones(3), "plug-in")
+    with pytest.raises(dg.ReleaseError, match="probability"):
+        made.coefficients(probability)
+
+
+def test_coefficients_in_units_predict_what_weights_do():
+    rng = np.random.default_rng(0)
+    made = dg.RegressionDraws(DESIGN, rng.standard_normal((7, 5)), np.ones(7), "plug-in")
+    values, _ = rows(50)
+    plain = np.column_stack([
+        np.ones(50), values["age"], values["sex"], values["job"] == 1, values["job"] == 2
+    ]) @ made.in_units.mean(axis=0)  # fmt: skip
+    assert np.allclose(made.predict(values), plain)
+    with pytest.raises(dg.ReleaseError, match="no values"):
+        made.predict({"age": [1.0]})
+    with pytest.raises(dg.ReleaseError, match="nulls"):
+        made.predict(values | {"age": np.full(50, math.nan)})

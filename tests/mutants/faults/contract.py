@@ -1,0 +1,359 @@
+"""Faults that the contract of tests/contract must notice, and some of the same kind that other tests do."""
+
+from tests.mutants.planting import Mutant
+
+HOME = "tests/contract"
+DISCOVERY = f"{HOME}/test_discovery.py"
+SELECTION, SAMPLE = "tests/privacy/test_selection.py", "tests/mechanisms/selection/test_posterior_sample.py"
+REGRESSION_SAMPLE = "tests/mechanisms/selection/test_regression_sample.py"
+REPLACE, ADD = "replace one row of one person", "add-remove one row of one person"
+REPLACE_3, ADD_3 = "replace up to 3 rows of one person", "add-remove up to 3 rows of one person"
+
+
+def _case(kind: str, case: str, unit: str) -> tuple[str, ...]:
+    """The test of one case of the contract under one unit."""
+    return (f"{HOME}/test_{kind}.py::test_no_loss_is_above_the_claim[{case}: {unit}]",)
+
+
+def _mechanism(case: str, unit: str = REPLACE) -> tuple[str, ...]:
+    return _case("mechanisms", case, unit)
+
+
+def _command(case: str, unit: str = REPLACE_3) -> tuple[str, ...]:
+    return _case("commands", f"dpgraph {case}", unit)
+
+
+ARC, CHAIN = "two and three levels", "chain of two levels"
+LAPLACE, FOURIER = f"LaplaceMechanism: merged, optimal; {CHAIN}", f"FourierMechanism: auto; {CHAIN}"
+RESIDUAL = f"FourierMechanism: residual; {ARC}"
+SAMPLED = f"PosteriorSample: 1 draws; {CHAIN}"
+GIBBS = "GibbsSample: adaptive, sweeps=1; a log of two cells"
+MEDIAN = "PrivateQuantile: at 0.5; 18 others"
+
+OPTIONS = (
+    Mutant(
+        "a release for one row of a person whatever the command says",
+        "cli/networks.py",
+        "budget_of(epsilon, neighbours, rows_per_person, delta)",
+        "budget_of(epsilon, neighbours, 1, delta)",
+        _command("release: --mechanism laplace"),
+    ),
+    Mutant(
+        "naive Bayes for one row of a person whatever the command says",
+        "cli/fitting.py",
+        "naive_bayes_network(declared, target), budget_of(epsilon, neighbours, rows_per_person)",
+        "naive_bayes_network(declared, target), budget_of(epsilon, neighbours, 1)",
+        _command("fit naive-bayes: --inference plug-in"),
+    ),
+    Mutant(
+        "a regression for one row of a person whatever the command says",
+        "cli/fitting.py",
+        "budget = budget_of(epsilon, neighbours, rows_per_person)",
+        "budget = budget_of(epsilon, neighbours, 1)",
+        _command("fit regression: --inference plug-in --on-missing error"),
+        within="fit_regression",
+    ),
+    Mutant(
+        "a hidden Markov model for one row of a person whatever the command says",
+        "cli/fitting.py",
+        "    declared = read_domain(domain)\n    graph = hmm_network",
+        "    declared, rows_per_person = read_domain(domain), 1\n    graph = hmm_network",
+        _command("fit hmm: --inference plug-in --sampler collapsed"),
+    ),
+    Mutant(
+        "a command that forgets the relation",
+        "cli/options.py",
+        "unit=unit_of(neighbours, rows_per_person))",
+        'unit=unit_of("add-remove", rows_per_person))',
+        _command("release: --mechanism laplace", REPLACE),
+    ),
+)
+
+CLAIMS = (
+    Mutant(
+        "rho of Laplace noise rounded down",
+        "mechanisms/additive/laplace.py",
+        "return rounded(total_up(concentrated_parts(measured)), up=True) or None",
+        "return rounded(total_up(concentrated_parts(measured)), up=False) or None",
+        _mechanism(LAPLACE),
+    ),
+    Mutant(
+        "rho of a Gibbs sampler rounded down",
+        "mechanisms/selection/gibbs_sample.py",
+        "rounded(plan.update**2 * updates / 8, up=True)",
+        "rounded(plan.update**2 * updates / 8, up=False)",
+        (f"{HOME}/test_claims.py::test_the_rho_of_a_gibbs_sampler_covers_all_its_updates",),
+    ),
+    Mutant(
+        "the epsilon of a rho rounded down",
+        "mechanisms/additive/gaussian.py",
+        "    converted = epsilon_of_rho(budget, delta)",
+        "    converted = rounded(epsilon_of_rho(budget, delta), up=False)",
+        _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}"),
+    ),
+    Mutant(
+        "the rho of an epsilon rounded up",
+        "privacy/noise.py",
+        "    return rounded(low, up=False)",
+        "    return rounded(low, up=True)",
+        (f"{HOME}/test_claims.py::test_the_rho_of_an_epsilon_never_costs_more",),
+    ),
+    Mutant(
+        "a share of rho for each update rounded up",
+        "mechanisms/selection/gibbs_sample.py",
+        "    root = rounded(Fraction(float(square) ** 0.5), up=False)\n    while root**2 > square:",
+        "    root = rounded(Fraction(float(square) ** 0.5), up=True)\n    while root**2 > 2 * square:",
+        (f"{HOME}/test_claims.py::test_the_rho_of_a_gibbs_sampler_covers_all_its_updates",),
+    ),
+)
+
+SELECTIONS = (
+    Mutant(
+        "the moves of a person left out of the adaptive charge",
+        "mechanisms/selection/gibbs_sample.py",
+        "entry_range(logs.values()) * plan.moves, plan.update)",
+        "entry_range(logs.values()), plan.update)",
+        _mechanism(GIBBS),
+    ),
+    Mutant(
+        "an adaptive charge of the mean entry, not of the worst",
+        "mechanisms/selection/cell_scores.py",
+        "    return int(np.max(apart))",
+        "    return int(np.mean(apart))",
+        _mechanism(GIBBS),
+    ),
+    Mutant(
+        "half the scale of a selection",
+        "privacy/noise.py",
+        "return scale",
+        "return scale / 2",
+        _mechanism(f"MapEstimate: permute-and-flip; {CHAIN}"),
+        within="selection_scale",
+    ),
+    Mutant(
+        "the scale of a selection rounded down",
+        "privacy/noise.py",
+        "        Fraction(scale) * epsilon < score_range\n        or",
+        "        False\n        and",
+        (f"{SELECTION}::test_selection_scales_round_up",),
+    ),
+    Mutant(
+        "secure choices at half the scale",
+        "privacy/noise.py",
+        'return int(_selector("softmax", scale)(bounded_scores(scores)))',
+        'return int(_selector("softmax", scale / 2)(bounded_scores(scores)))',
+        (f"{SELECTION}::test_choose_and_flip_have_their_own_laws_and_not_each_others[0-secure]",),
+    ),
+    Mutant(
+        "secure permute-and-flip at half the scale",
+        "privacy/noise.py",
+        'return int(_selector("permute-and-flip", scale)(bounded_scores(scores)))',
+        'return int(_selector("permute-and-flip", scale / 2)(bounded_scores(scores)))',
+        (f"{SELECTION}::test_choose_and_flip_have_their_own_laws_and_not_each_others[0-secure]",),
+    ),
+    Mutant(
+        "secure compositions at half the scale",
+        "privacy/noise.py",
+        "return draw_compositions(scores, scale, size, self.bits)",
+        "return draw_compositions(scores, scale / 2, size, self.bits)",
+        (f"{SELECTION}::test_compositions_have_their_law_and_not_that_of_a_wrong_scale[secure-0]",),
+    ),
+    Mutant(
+        "secure paths at half the scale",
+        "privacy/noise.py",
+        "return draw_path(scores, scale, start, transition, self.bits)",
+        "return draw_path(scores, scale / 2, start, transition, self.bits)",
+        (f"{SELECTION}::test_paths_have_their_law_and_not_that_of_a_wrong_scale[secure-0]",),
+    ),
+    Mutant(
+        "a quantile whose scale follows the rows",
+        "mechanisms/selection/quantile.py",
+        "noise.choose(_scores(below, alpha), selection_scale(_score_range(alpha, unit), share))",
+        "noise.choose(_scores(below, alpha), selection_scale(_score_range(alpha, unit) + int(below[1]), share))",
+        _mechanism(MEDIAN),
+    ),
+    Mutant(
+        "real numbers drawn where nobody asked for them",
+        "mechanisms/selection/posterior_sample.py",
+        "        if self.idealized_numerics:\n            return draw_truncated_dirichlet",
+        "        if self.idealized_numerics or self.draws == 1:\n            return draw_truncated_dirichlet",
+        _mechanism(SAMPLED),
+    ),
+    Mutant(
+        "posterior draws of real numbers whose event does not say so",
+        "mechanisms/selection/posterior_sample.py",
+        'law = "continuous" if self.idealized_numerics else "softmax"',
+        'law = "softmax"',
+        (f"{SAMPLE}::test_the_event_says_what_is_done",),
+    ),
+    Mutant(
+        "weights drawn as real numbers without the word",
+        "mechanisms/selection/regression_sample.py",
+        "        if not self.idealized_numerics:\n            raise ReleaseError(",
+        "        if self.idealized_numerics is None:\n            raise ReleaseError(",
+        (f"{REGRESSION_SAMPLE}::test_what_does_not_fit_is_refused_before_anything_is_charged",),
+    ),
+    Mutant(
+        "idealized numerics by default",
+        "mechanisms/selection/regression_sample.py",
+        "    idealized_numerics: bool = False",
+        "    idealized_numerics: bool = True",
+        (f"{REGRESSION_SAMPLE}::test_what_does_not_fit_is_refused_before_anything_is_charged",),
+    ),
+)
+
+ROWS = (
+    Mutant(
+        "one row of a person in tables where n is private",
+        "privacy/descriptions.py",
+        "    rows = unit.rows_per_person\n",
+        "    rows = unit.rows_per_person if unit.n_is_public else 1\n",
+        _mechanism(LAPLACE, ADD_3),
+    ),
+    Mutant(
+        "one row of a person in squared tables where n is private",
+        "privacy/descriptions.py",
+        "moved * rows**2",
+        "moved * rows ** (2 if unit.n_is_public else 1)",
+        _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}", ADD_3),
+    ),
+    Mutant(
+        "one row of a person in joint blocks",
+        "mechanisms/additive/sensitivity.py",
+        "return JointSensitivity((value + rest) * unit.rows_per_person,",
+        "return JointSensitivity(value + rest,",
+        _mechanism(RESIDUAL, REPLACE_3),
+    ),
+    Mutant(
+        "one row of a person in a block",
+        "mechanisms/additive/sensitivity.py",
+        "    return moved * unit.rows_per_person\n",
+        "    return moved\n",
+        _mechanism(RESIDUAL, ADD_3),
+    ),
+    Mutant(
+        "one row of a person in Walsh sums where n is private",
+        "mechanisms/additive/fourier.py",
+        "moved = 2 * rows if unit.n_is_public else rows",
+        "moved = 2 * rows if unit.n_is_public else 1",
+        _mechanism(FOURIER, ADD_3),
+    ),
+    Mutant(
+        "one row of a person in real posterior draws",
+        "mechanisms/selection/posterior_sample.py",
+        "lipschitz_constant(network, mechanism.floor) * unit.rows_per_person *",
+        "lipschitz_constant(network, mechanism.floor) *",
+        _mechanism(f"PosteriorSample: idealized, 1 draws; {ARC}", ADD_3),
+    ),
+    Mutant(
+        "one row of a person in selections on a grid",
+        "mechanisms/selection/lattice.py",
+        "return one * unit.rows_per_person * (2",
+        "return one * (2",
+        _mechanism(f"MapEstimate: exponential; {ARC}", ADD_3),
+    ),
+    Mutant(
+        "one row of a person in quantiles",
+        "mechanisms/selection/quantile.py",
+        "return 2 * furthest * unit.rows_per_person",
+        "return 2 * furthest",
+        _mechanism(MEDIAN, ADD_3),
+    ),
+    Mutant(
+        "one entry of a person in a Gibbs sampler",
+        "mechanisms/selection/gibbs_sample.py",
+        "moves = unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "moves = 2 if unit.n_is_public else 1",
+        _mechanism(GIBBS, ADD_3),
+    ),
+    Mutant(
+        "one record of a person in counts of categories",
+        "structure/moments.py",
+        "return (2 if unit.n_is_public else 1) * unit.rows_per_person",
+        "return 2 if unit.n_is_public else 1",
+        _mechanism("LaplaceMechanism: moments; Multinomial(3)", ADD_3),
+    ),
+    Mutant(
+        "one record of a person in moments where n is private",
+        "structure/moments.py",
+        "return unit.rows_per_person * int(np.abs(rows).sum(axis=1).max())",
+        "return int(np.abs(rows).sum(axis=1).max())",
+        _mechanism("LaplaceMechanism: moments; Poisson()", ADD_3),
+    ),
+    Mutant(
+        "one row of a person in weights of a regression",
+        "mechanisms/selection/regression_sample.py",
+        "residual_range(self.radius) * unit.rows_per_person *",
+        "residual_range(self.radius) *",
+        _mechanism("RegressionSample: radius 1, 1 draws; one column", ADD_3),
+    ),
+    Mutant(
+        "an estimator whose own budget forgets the unit",
+        "estimators/fitting.py",
+        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)',
+        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0))',
+        _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
+    ),
+    Mutant(
+        "no noise on a table without rows",
+        "mechanisms/additive/laplace.py",
+        "    for law in dict.fromkeys(m.law for m in planned):",
+        "    for law in dict.fromkeys(m.law for m in planned if any(t.any() for t in exact_tables.values())):",
+        _mechanism(LAPLACE, ADD),
+    ),
+    Mutant(
+        "an empty log refused by the estimator",
+        "estimators/hmm.py",
+        "        warn_of_other_rows(budget, log)\n",
+        '        if not counts.sensitive_rows:\n            raise DomainError("the log is empty")\n',
+        _case("estimators", "PrivateHMM: laplace, plug-in, collapsed", ADD),
+    ),
+    Mutant(
+        "an empty table refused by the sums of a regression",
+        "statistics/regression.py",
+        "    if many > most:\n",
+        '    if not many:\n        raise DomainError("there are no rows")\n    if many > most:\n',
+        _command("fit regression: --inference plug-in --on-missing error", ADD),
+    ),
+    Mutant(
+        "an empty table refused by the count",
+        "statistics/counts.py",
+        "    tables = measured_families(network)\n    parts =",
+        '    if not vector.any():\n        raise DomainError("there are no rows")\n'
+        "    tables = measured_families(network)\n    parts =",
+        _command("fit naive-bayes: --inference plug-in", ADD),
+    ),
+)
+
+MEMBERS = (
+    Mutant(
+        "a new setting of a mechanism that nobody tries",
+        "mechanisms/additive/laplace.py",
+        'Shape = Literal["auto", "independent", "sum-zero"]',
+        'Shape = Literal["auto", "independent", "sum-zero", "correlated"]',
+        (f"{DISCOVERY}::test_every_setting_of_a_mechanism_is_in_the_contract[LaplaceMechanism]",),
+    ),
+    Mutant(
+        "a new mechanism that nobody tries",
+        "mechanisms/selection/quantile.py",
+        "\n\ndef _score_range(",
+        "\n\nclass PrivateMedian(PrivateQuantile):\n    pass\n\n\ndef _score_range(",
+        (f"{DISCOVERY}::test_every_mechanism_is_in_the_contract",),
+    ),
+    Mutant(
+        "a new command that spends and that nobody tries",
+        "cli/__init__.py",
+        "    main.add_command(_command)\n",
+        '    main.add_command(_command)\nmain.add_command(release, "publish")\n',
+        (f"{DISCOVERY}::test_every_command_that_spends_is_in_the_contract",),
+    ),
+    Mutant(
+        "a new public function that takes a budget and that nobody tries",
+        "__init__.py",
+        '    "release",\n    "sample_rows",\n',
+        '    "release",\n    "sample_rows",\n    "fit_budget",\n',
+        (f"{DISCOVERY}::test_every_public_name_that_takes_a_budget_is_in_the_contract",),
+    ),
+)
+
+MUTANTS = OPTIONS + CLAIMS + SELECTIONS + ROWS + MEMBERS

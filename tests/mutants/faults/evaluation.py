@@ -1,0 +1,182 @@
+"""Faults planted in the evaluation of models on held-out rows."""
+
+from tests.mutants.planting import Mutant
+
+BLOCKS, SUMS = "tests/structure/test_outcomes.py", "tests/statistics/test_outcomes.py"
+JUDGED, COMMAND = "tests/estimators/test_evaluation.py", "tests/cli/test_evaluate.py"
+COUNTS, MEANS = "tests/inference/counts/test_noisy_counts.py", "tests/inference/counts/test_noisy_means.py"
+REPLAY = "tests/privacy/test_replay_evaluation.py"
+STRICT, CANARY = "tests/statistics/test_strict.py", "tests/privacy/test_canary.py"
+FOLDS = "tests/estimators/test_folds.py"
+CONTRACT = "tests/contract/test_commands.py::test_no_loss_is_above_the_claim"
+
+MUTANTS = (
+    Mutant(
+        "a loss that is not clipped",
+        "statistics/outcomes.py",
+        "    clipped = np.clip(loss, 0.0, 1.0)\n",
+        "    clipped = np.minimum(loss, 1e6)\n",
+        (f"{SUMS}::test_what_is_clipped_is_what_is_summed",),
+    ),
+    Mutant(
+        "a loss that is clipped, and its square that is not",
+        "statistics/outcomes.py",
+        "np.rint(clipped**2 * STEPS)",
+        "np.rint(np.minimum(loss, 1e3) ** 2 * STEPS)",
+        (f"{SUMS}::test_what_is_clipped_is_what_is_summed",),
+    ),
+    Mutant(
+        "the right predictions counted in the open",
+        "mechanisms/additive/moment_noise.py",
+        "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
+        "    n = statistics.sensitive_rows if unit.n_is_public else None\n"
+        "    for block, noisy in values.items() if hasattr(statistics.description, 'task') else ():\n"
+        "        noisy[0] = statistics.sensitive_block(block, unit)[0]\n",
+        (f"{REPLAY}::test_replace",),
+    ),
+    Mutant(
+        "outcomes whose scale forgets the rows of a person",
+        "structure/outcomes.py",
+        "        return unit.rows_per_person * STEPS * sum(",
+        "        return STEPS * sum(",
+        (f"{BLOCKS}::test_no_person_moves_more_than_is_said_and_one_moves_as_much",),
+    ),
+    Mutant(
+        "squared movement of outcomes linear in the rows of a person",
+        "structure/outcomes.py",
+        "(unit.rows_per_person * STEPS) ** 2 *",
+        "unit.rows_per_person * STEPS**2 *",
+        (f"{BLOCKS}::test_the_zero_concentrated_loss_of_gaussian_noise_is_rho",),
+    ),
+    Mutant(
+        "a confusion matrix moved by one where a row is replaced",
+        "structure/outcomes.py",
+        "min(self.kept(unit), 2 if self.counts and unit.n_is_public else 1)",
+        "min(self.kept(unit), 1)",
+        (f"{BLOCKS}::test_the_largest_log_ratio_of_the_release_is_epsilon",),
+    ),
+    Mutant(
+        "the largest block alone in the sensitivity of outcomes",
+        "structure/outcomes.py",
+        "rows_per_person * STEPS * sum(part.weight * part.moved(unit) for part in self.parts)",
+        "rows_per_person * STEPS * max(part.weight * part.moved(unit) for part in self.parts)",
+        (f"{BLOCKS}::test_the_largest_log_ratio_of_the_release_is_epsilon",),
+    ),
+    Mutant(
+        "wrong predictions left out where n is private, so that nothing tells n but their sum is n",
+        "structure/outcomes.py",
+        "self.counts and self.cells <= 2 and unit.n_is_public",
+        "self.counts and self.cells <= 2",
+        (f"{BLOCKS}::test_the_number_of_right_predictions_moves_by_one_under_both_relations",),
+    ),
+    Mutant(
+        "the exact number of held-out rows where it is private",
+        "mechanisms/additive/moment_noise.py",
+        "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
+        "    n = statistics.sensitive_rows\n",
+        (f"{REPLAY}::test_add_remove_whatever_the_number_of_rows",),
+    ),
+    Mutant(
+        "the command that drops --rows-per-person of an evaluation",
+        "cli/judging.py",
+        "budget_of(epsilon, neighbours, rows_per_person)",
+        "budget_of(epsilon, neighbours, 1)",
+        (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to", CONTRACT),
+    ),
+    Mutant(
+        "the command that drops --neighbours of an evaluation",
+        "cli/judging.py",
+        "budget_of(epsilon, neighbours, rows_per_person)",
+        'budget_of(epsilon, "replace", rows_per_person)',
+        (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
+    ),
+    Mutant(
+        "classes of a baseline taken from y",
+        "estimators/evaluation.py",
+        "    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, "
+        "largest_error=largest_error)\n",
+        "    import numpy as np\n\n"
+        "    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, "
+        "largest_error=largest_error)\n"
+        '    if y is not None and hasattr(fitted, "classes_"):\n'
+        "        sums = Classification(tuple(np.unique(np.asarray(y)).tolist()), largest_loss, scores=sums.scores)\n",
+        (f"{JUDGED}::test_classes_are_the_models_whatever_y_holds",),
+    ),
+    Mutant(
+        "a model's error that repeats a row",
+        "estimators/held_out.py",
+        "        said: Any = converted(lambda: np.asarray(method(X)), problem, quiet=False)\n",
+        "        said: Any = np.asarray(method(X))\n",
+        (f"{JUDGED}::test_refusals_charge_nothing_and_repeat_no_row",),
+    ),
+    Mutant(
+        "a group's budget that judges all rows",
+        "estimators/evaluation.py",
+        "        if group is None:\n            return slice(None)\n",
+        "        if group is None or rows:\n            return slice(None)\n",
+        (f"{JUDGED}::test_a_group_is_judged_by_its_own_rows",),
+    ),
+    Mutant(
+        "a share whose interval forgets that rows are a sample",
+        "inference/counts/noisy_counts.py",
+        "    return betaincinv(part + 0.5, rest + 0.5, uniform)",
+        "    return (part + 0.5) / (part + rest + 1)",
+        (f"{COUNTS}::test_a_share_is_the_mixture_over_every_possible_count",),
+    ),
+    Mutant(
+        "a mean whose interval forgets that rows are a sample",
+        "inference/counts/noisy_means.py",
+        "np.sqrt(np.maximum(n * variance, 1e-12))",
+        "np.full(variance.shape, 1e-6)",
+        (f"{MEANS}::test_a_mean_has_the_deviation_of_sampling_and_noise",),
+    ),
+    Mutant(
+        "probabilities above 1 whose squares are no numbers",
+        "statistics/outcomes.py",
+        "    probabilities = np.minimum(probabilities, 1.0)",
+        "    probabilities = probabilities + 0.0",
+        (f"{SUMS}::test_probabilities_far_above_1_count_as_1",),
+    ),
+    Mutant(
+        "a group's rows that are read once",
+        "estimators/held_out.py",
+        "    if len(found) != rows:\n",
+        "    if False:\n",
+        (f"{JUDGED}::test_the_rows_of_a_group_are_read_twice_or_refused",),
+    ),
+    Mutant(
+        "rows with nulls dropped from an evaluation whose number of rows is public",
+        "estimators/evaluation.py",
+        "drop = unit is not None and not unit.n_is_public",
+        "drop = True",
+        (f"{STRICT}::test_no_cell_refuses_an_evaluation_that_drops_rows",),
+    ),
+    Mutant(
+        "a strict evaluation whose y numpy reads",
+        "estimators/held_out.py",
+        "column_of(y, NO_COLUMN, strict=strict)",
+        "column_of(y, NO_COLUMN)",
+        (f"{STRICT}::test_no_cell_refuses_an_evaluation_or_moves_another_row",),
+    ),
+    Mutant(
+        "a row that names nobody refused by a strict cross-validation",
+        "estimators/folds.py",
+        "person_names(ids) if strict else person_ids(ids)",
+        "person_ids(ids)",
+        (f"{STRICT}::test_no_cell_refuses_a_cross_validation",),
+    ),
+    Mutant(
+        "the ids of persons read in the open",
+        "estimators/folds.py",
+        'converted(column, "the ids of persons cannot be read")',
+        "column()",
+        (f"{FOLDS}::test_what_are_no_rows_is_refused_and_not_repeated",),
+    ),
+    Mutant(
+        "the target of a baseline read in the open",
+        "estimators/held_out.py",
+        'converted(lambda: column.astype(np.float64), "y must hold numbers")',
+        "column.astype(np.float64)",
+        (f"{CANARY}::test_columns[evaluate, y for a scikit-learn regressor]",),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Faults in the one pipeline: sums of a regression by every engine, and the weight that a mechanism chooses."""
+
+from tests.mutants.planting import Mutant
+
+SUMS, PIPELINE = "tests/statistics/engines/test_regression_sums.py", "tests/estimators/test_one_pipeline.py"
+
+MUTANTS = (
+    Mutant(
+        "a regression's group forgotten",
+        "statistics/regression.py",
+        "kept &= codes == variable.code(condition.level)",
+        "kept &= codes >= 0",
+        (f"{SUMS}::test_a_declared_group_alone_is_summed",),
+    ),
+    Mutant(
+        "sums of a group that do not say so",
+        "statistics/regression.py",
+        "return Moments(design, np.array(sums, np.int64), many, group)",
+        "return Moments(design, np.array(sums, np.int64), many)",
+        (f"{SUMS}::test_a_group_is_released_by_its_own_budget_alone",),
+    ),
+    Mutant(
+        "a group of two declarations",
+        "statistics/regression.py",
+        "if design.declared(name) != declared:",
+        "if False:",
+        (f"{SUMS}::test_what_is_not_declared_is_refused",),
+    ),
+    Mutant(
+        "a strict design whose group can refuse a row",
+        "statistics/regression.py",
+        "elif design.strict and undeclared_actions(declared):",
+        "elif False:",
+        (f"{SUMS}::test_a_strict_design_takes_no_group_that_could_refuse_a_row",),
+    ),
+    Mutant(
+        "rows beyond a thread's share left out",
+        "statistics/engines/total.py",
+        "for start in range(0, max(1, many), rows or max(1, many)):",
+        "for start in range(0, 1):",
+        ("tests/statistics/test_regression.py::test_blocks_batches_and_threads_change_nothing",),
+    ),
+    Mutant(
+        "public calls without the estimator's weight",
+        "privacy/release.py",
+        "return statistics if prepare is None else prepare(statistics, unit)",
+        "return statistics",
+        (f"{PIPELINE}::test_three_public_calls_are_a_private_regression",),
+    ),
+    Mutant(
+        "an event of another plan than the noise",
+        "privacy/release.py",
+        "statistics = _prepared(statistics, mechanism, budget.unit)\n"
+        "    event = mechanism.event(description_of(statistics), budget.unit)",
+        "event = mechanism.event(description_of(statistics), budget.unit)\n"
+        "    statistics = _prepared(statistics, mechanism, budget.unit)",
+        (f"{PIPELINE}::test_three_public_calls_are_a_private_regression",),
+    ),
+)

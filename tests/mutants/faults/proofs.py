@@ -1,0 +1,53 @@
+"""Faults in the statements of docs/proofs.md that no other fault of this folder touches."""
+
+from tests.mutants.planting import Mutant
+
+SENSITIVITY, ELIMINATION = "tests/mechanisms/additive/test_sensitivity.py", "tests/structure/test_elimination.py"
+COMPOSITION, SELECTION = "tests/privacy/test_composition.py", "tests/privacy/test_selection.py"
+
+MUTANTS = (
+    Mutant(
+        "parities that never change",
+        "mechanisms/additive/sensitivity.py",
+        "parity = np.stack([parity, 1 - parity])",
+        "parity = np.stack([parity, parity])",
+        (f"{SENSITIVITY}::test_the_parity_sensitivity_of_a_clique_and_of_naive_bayes",),
+    ),
+    Mutant(
+        "an elimination that takes the least of a variable",
+        "structure/elimination.py",
+        "values.max(axis=scope.index(name))",
+        "values.min(axis=scope.index(name))",
+        (f"{ELIMINATION}::test_the_largest_sum_is_exact_or_an_upper_bound",),
+    ),
+    Mutant(
+        "a selection at half its scale",
+        "privacy/noise.py",
+        "return scale",
+        "return scale / 2",
+        (f"{SELECTION}::test_selection_scales_round_up",),
+        within="selection_scale",
+    ),
+    Mutant(
+        "sum-zero noise that loses as a table of one cell more",
+        "privacy/composition.py",
+        "np.exp(log_sum(cells - 1) - log_sum(cells))",
+        "np.exp(log_sum(cells) - log_sum(cells + 1))",
+        (f"{COMPOSITION}::test_the_loss_of_sum_zero_noise_by_enumeration",),
+    ),
+    Mutant(
+        "advanced composition without its drift",
+        "privacy/composition.py",
+        "return _at_most_basic(spread + drift, events, delta)",
+        "return _at_most_basic(spread, events, delta)",
+        (f"{COMPOSITION}::test_a_hundred_tenths_as_published",),
+    ),
+    Mutant(
+        "a rho of Laplace tables at half its square",
+        "privacy/measurements.py",
+        "/ (2 * Fraction(self.scale) ** 2)",
+        "/ (4 * Fraction(self.scale) ** 2)",
+        (f"{COMPOSITION}::test_the_rho_of_a_laplace_table_holds_for_its_real_pmf",),
+        within="DiscreteLaplace.rho",
+    ),
+)

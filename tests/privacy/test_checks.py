@@ -1,0 +1,57 @@
+"""One wording for settings that are out of range, and booleans that are not numbers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpgraph.privacy.checks import check_boolean, check_whole, is_number, is_whole
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import exact_delta
+
+
+@pytest.mark.parametrize("value", [True, False, 1.0, "1", None, np.float64(1), np.int64(1)])
+def test_only_python_integers_are_whole(value):
+    assert not is_whole(value)
+    with pytest.raises(ReleaseError, match="draws must be a whole number, at least 1; got"):
+        check_whole("draws", value)
+
+
+@pytest.mark.parametrize(("value", "whole"), [(1, False), (2, True), (5, True), (6, False)])
+def test_both_ends_of_a_range_belong_to_it(value, whole):
+    assert is_whole(value, 2, 5) == whole
+    if whole:
+        check_whole("grid", value, 2, 5)
+    else:
+        with pytest.raises(ReleaseError, match=f"grid must be a whole number from 2 to 5; got {value}"):
+            check_whole("grid", value, 2, 5)
+
+
+def test_the_error_is_the_callers():
+    with pytest.raises(KeyError):
+        check_whole("n", 0, error=KeyError)
+    with pytest.raises(KeyError):
+        check_boolean("strict", 1, error=KeyError)
+
+
+@pytest.mark.parametrize("value", [0, 1, None, "true"])
+def test_only_true_and_false_are_boolean(value):
+    with pytest.raises(ReleaseError, match="strict must be true or false; got"):
+        check_boolean("strict", value)
+    for said in (True, False):
+        check_boolean("strict", said)
+
+
+def test_true_and_false_are_no_numbers():
+    assert is_number(1)
+    assert is_number(-0.5)
+    assert is_number(float("nan"))
+    assert not any(map(is_number, (True, False, "1", None, 1j)))
+
+
+def test_a_delta_is_below_one():
+    assert exact_delta(0) == 0
+    assert exact_delta("1e-6") == Fraction(1, 10**6)
+    for value in (1, "1.5", -1, True, float("nan")):
+        with pytest.raises(ReleaseError, match="delta must be"):
+            exact_delta(value)

@@ -1,0 +1,262 @@
+"""Encoding: each value to its level by the declaration, nulls and unknown values by their declared actions."""
+
+import datetime
+import decimal
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpgraph as dg
+from dpgraph.statistics.rows.codes import Codes
+from tests.statistics.engines.rows import ENGINES, csv, dictionary
+from tests.strategies import domains, fitting_values, frames, position, variables
+
+COLORS = ["red", "green", "blue"]
+
+
+def encoded(values, variable, as_csv=False):
+    """The codes of one column."""
+    table = values if isinstance(values, pa.Array | pa.ChunkedArray) else pd.Series(values)
+    rows = pa.table({"v": table}) if isinstance(values, pa.Array | pa.ChunkedArray) else pd.DataFrame({"v": table})
+    return dg.encode(csv(rows) if as_csv else rows, dg.Domain.of({"v": variable})).columns["v"].tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=4, deadline=None)
+@given(domains().flatmap(lambda domain: st.tuples(st.just(domain), frames(domain, max_rows=8))))
+def test_codes_are_positions_of_levels(engine, case):
+    domain, frame = case
+    codes = dg.encode(ENGINES[engine](frame), domain)
+    for name in domain.names:
+        assert codes.columns[name].tolist() == [position(domain[name], value) for value in frame[name]]
+        assert codes.columns[name].dtype.kind == "u"
+    assert codes.sensitive_rows == len(frame)
+
+
+@pytest.mark.parametrize(
+    ("levels", "dtype"), [(256, np.uint8), (257, np.uint16), (65536, np.uint16), (65537, np.uint32)]
+)
+def test_columns_are_as_narrow_as_their_levels(levels, dtype):
+    codes = dg.encode(pd.DataFrame({"v": [levels - 1]}), dg.Domain.of({"v": range(levels)}))
+    assert codes.columns["v"].dtype == dtype
+    assert codes.columns["v"].tolist() == [levels - 1]
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+@pytest.mark.parametrize(
+    ("variable", "values", "expected"),
+    [
+        (dg.Categories(COLORS, other="blue"), ["red", "mauve", "blue"], [0, 2, 2]),
+        (dg.Categories(COLORS, missing="green"), ["red", None, "blue"], [0, 1, 2]),
+        (dg.Categories(COLORS, other="red", missing="blue"), [None, "mauve"], [2, 0]),
+        (dg.Categories([1, 2, 3], other=2), [1, 99, 3.5], [0, 1, 1]),
+        (dg.Categories([1, 2, 3], missing=3), [1.0, math.nan, 2.0], [0, 2, 1]),
+        (dg.Categories([True, False], missing=False), [True, None, False], [0, 1, 1]),
+        (dg.Bins([0, 1, 2], missing=True), [0.0, math.nan, 2.0], [0, 2, 1]),
+    ],
+    ids=repr,
+)
+def test_nulls_and_unknown_values_do_what_is_declared(variable, values, expected, as_csv):
+    assert encoded(values, variable, as_csv) == expected
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+@pytest.mark.parametrize(
+    ("variable", "values", "problem"),
+    [
+        (dg.Categories(COLORS, missing="red"), ["red", "mauve"], "holds values outside the levels 'red'"),
+        (dg.Categories(COLORS, other="red"), ["red", None], "holds nulls or NaN"),
+        (dg.Categories([1, 2], missing=1), [1, 3], "holds values outside the levels 1, 2"),
+        (dg.Categories([1, 2], other=1), [1, math.nan], "holds nulls or NaN"),
+        (dg.Categories([True], missing=True), [True, False], "holds values outside the levels True"),
+        (dg.Bins([0, 1, 2]), [0.5, math.nan], "holds nulls or NaN"),
+    ],
+    ids=repr,
+)
+def test_without_an_action_they_refuse_the_table(variable, values, problem, as_csv):
+    with pytest.raises(dg.DomainError, match=f"column 'v' {problem}"):
+        encoded(values, variable, as_csv)
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+def test_bins_are_half_open_and_the_end_bins_take_what_is_outside(as_csv):
+    values = [-math.inf, -1e300, -1, 0, 0.999, 1, 2.999, 3, 7, 7.001, 1e300, math.inf]
+    assert encoded(values, dg.Bins([0, 1, 3, 7]), as_csv) == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+def test_the_names_of_bins_are_read_back(as_csv):
+    declared = dg.Bins([-5, -1.5, 0, 10], missing=True)
+    assert encoded(list(declared.levels), declared, as_csv) == [0, 1, 2, 3]
+    with pytest.raises(dg.DomainError):
+        encoded(["-5--1.5", "1-2"], declared, as_csv)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()],
+)
+def test_numbers_of_any_width_compare_by_value(kind):
+    values = pa.array([0, 1, 7, None], pa.float64()).cast(kind)
+    assert encoded(values, dg.Categories([7, 1.0, 0], missing=0)) == [2, 1, 0, 2]
+    assert encoded(values, dg.Bins([0, 1, 8], missing=True)) == [0, 1, 1, 2]
+
+
+def test_a_number_beyond_2_to_53_is_no_other_level():
+    """2^53 and 2^53 + 1 are one double; the largest level that may be declared has it to itself."""
+    largest = 2**53 - 1
+    values = pa.array([largest, 2**53, 2**53 + 1, 2**63 - 1])
+    assert encoded(values, dg.Categories([0, largest], other=0)) == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_text_of_any_arrow_type(kind):
+    values = pa.array(["blue", "red", None])
+    values = values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values.cast(kind)
+    assert encoded(values, dg.Categories(COLORS, missing="green")) == [2, 0, 1]
+
+
+def test_minus_zero_is_zero():
+    assert encoded([0.0, -0.0, 1.0], dg.Categories([1, 0])) == [1, 1, 0]
+    assert encoded([0, 1], dg.Categories([-0.0, 1])) == [0, 1]
+    assert encoded([-0.0, -1e-9], dg.Bins([-1, 0, 1])) == [1, 0]
+
+
+def test_text_is_matched_exactly():
+    variable = dg.Categories(["a", "A", " a", "é", "e\u0301", "", "NA", "null", "1"], other="1")
+    values = ["a", "A", " a", "é", "e\u0301", "", "NA", "null", "1", "b", "a "]
+    assert encoded(values, variable) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
+
+
+def test_csv_words_for_nulls_are_words_where_text_is_declared():
+    variable = dg.Categories(["", "NA", "nan", "x"])
+    assert encoded(["", "NA", "nan", "x"], variable, as_csv=True) == [0, 1, 2, 3]
+
+
+def test_csv_words_for_nulls_are_nulls_where_numbers_are_declared(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('v\nNA\nNaN\nnan\n\n1\n 2 \n"1"\n1e0\n', encoding="utf-8")
+    domain = dg.Domain.of({"v": dg.Categories([1, 2, 9], missing=9)})
+    assert dg.encode(path, domain).columns["v"].tolist() == [2, 2, 2, 2, 0, 1, 0, 0]  # an empty line is a null
+
+
+def test_csv_booleans_are_read_in_any_case_and_nothing_else():
+    values = ["True", "true", "FALSE", "false"]
+    assert encoded(values, dg.Categories([False, True]), as_csv=True) == [1, 1, 0, 0]
+    for word in ("1", "yes", "T"):
+        with pytest.raises(dg.DomainError, match="holds values outside"):
+            encoded([word], dg.Categories([False, True]), as_csv=True)
+
+
+def test_csv_fields_with_commas_quotes_and_newlines():
+    levels = ["a,b", 'say "x"', "two\nlines", "plain"]
+    assert encoded(levels, dg.Categories(levels), as_csv=True) == [0, 1, 2, 3]
+
+
+TEXT, NUMBER, FLAG, AGE = (
+    dg.Categories(["a", "b"], "a", "a"),
+    dg.Categories([0, 1], 0, 0),
+    dg.Categories([True, False]),
+    dg.Bins([0, 1], True),
+)
+WRONG = {
+    "numbers for text": ([1, 2], TEXT, "int64"),
+    "booleans for text": ([True], TEXT, "bool"),
+    "bytes for text": ([b"a"], TEXT, "binary"),
+    "text for numbers": (["0"], NUMBER, "string"),
+    "booleans for numbers": ([True], NUMBER, "bool"),
+    "numbers for booleans": ([1, 0], FLAG, "int64"),
+    "text for booleans": (["True"], FLAG, "string"),
+    "booleans for bins": ([True], AGE, "bool"),
+    "dates for bins": ([datetime.date(2020, 1, 1)], AGE, "date32"),
+    "times for bins": ([datetime.datetime(2020, 1, 1)], AGE, "timestamp"),
+    "decimals for bins": ([decimal.Decimal("0.5")], AGE, "decimal128"),
+    "lists for bins": ([[0]], AGE, "list"),
+    "structs for bins": ([{"x": 0}], AGE, "struct"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("engine", ["pandas", "pyarrow", "dictionary"])
+def test_a_column_of_the_wrong_type_is_refused_even_where_actions_are_declared(case, engine):
+    values, variable, kind = WRONG[case]
+    array = pa.array(values)
+    if engine == "dictionary" and not (pa.types.is_nested(array.type) or pa.types.is_boolean(array.type)):
+        array = array.dictionary_encode()  # the type of its values is named
+    rows = pd.DataFrame({"v": pd.Series(values, dtype=object)}) if engine == "pandas" else pa.table({"v": array})
+    with pytest.raises(dg.DomainError, match=f"column 'v' is of type {kind}, which does not fit its declaration"):
+        dg.encode(rows, dg.Domain.of({"v": variable}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["a", 1], [1, "a"], [True, "a"], [1.5, "b"], [2**70], [1j], pytest.param([object()], id="[object()]")],
+    ids=repr,
+)
+def test_a_pandas_column_of_mixed_kinds_is_refused(values):
+    for variable in (TEXT, NUMBER, AGE):
+        with pytest.raises(dg.DomainError, match="column 'v'"):
+            dg.encode(pd.DataFrame({"v": pd.Series(values, dtype=object)}), dg.Domain.of({"v": variable}))
+
+
+def test_categories_that_no_row_has_do_not_matter():
+    values = pd.Categorical(["red", None, "blue"], categories=["never", "blue", "red", "green", "nor this"])
+    assert encoded(values, dg.Categories(COLORS, missing="green")) == [0, 1, 2]
+    with pytest.raises(dg.DomainError, match="holds values outside"):
+        encoded(pd.Categorical(["red", "never"]), dg.Categories(COLORS))
+    assert encoded(pd.Categorical([3, 1, 3]), dg.Bins([0, 2, 4])) == [1, 0, 1]
+    assert encoded(pl.Series(["red"], dtype=pl.Enum(["blue", "red"])).to_arrow(), dg.Categories(COLORS)) == [0]
+
+
+def test_nulls_inside_a_dictionary_are_nulls():
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(["red", None, "blue"]))
+    assert encoded(values, dg.Categories(COLORS, missing="green")) == [0, 1, 1, 2]
+    unused = pa.DictionaryArray.from_arrays(pa.array([0, 2]), pa.array(["red", None, "blue"]))
+    assert encoded(unused, dg.Categories(COLORS)) == [0, 2]
+
+
+@given(variables().flatmap(lambda v: st.tuples(st.just(v), st.lists(fitting_values(v), max_size=10))))
+def test_a_dictionary_encodes_as_its_values_do(case):
+    variable, values = case
+    array = pa.array(pd.Series(values, dtype=float if isinstance(variable, dg.Bins) else object), from_pandas=True)
+    plain = encoded(array, variable)
+    assert encoded(dictionary(pa.table({"v": array}))["v"], variable) == plain
+    assert encoded(array.slice(3), variable) == plain[3:]
+
+
+def test_an_untyped_column_is_all_null():
+    for rows in (pa.table({"v": pa.nulls(2)}), pd.DataFrame({"v": [None, None]})):
+        for variable in (TEXT, NUMBER, dg.Bins([0, 1], missing=True)):
+            missing = position(variable, None)
+            assert dg.encode(rows, dg.Domain.of({"v": variable})).columns["v"].tolist() == [missing, missing]
+        with pytest.raises(dg.DomainError, match="holds nulls"):
+            dg.encode(rows, dg.Domain.of({"v": FLAG}))
+
+
+def test_codes_serve_a_domain_they_were_made_for():
+    domain = dg.Domain.of({"a": COLORS, "b": dg.Bins([0, 1, 2]), "c": [0, 1]})
+    codes = dg.encode(pd.DataFrame({"a": ["blue", "red"], "b": [0.5, 9], "c": [1, 1]}), domain)
+    part = dg.encode(codes, domain.restrict(["c", "a"]))
+    assert isinstance(part, Codes)
+    assert {name: column.tolist() for name, column in part.columns.items()} == {"c": [1, 1], "a": [2, 0]}
+    for other in (
+        {"a": COLORS[::-1]},
+        {"b": dg.Bins([0, 1, 3])},
+        {"a": dg.Categories(COLORS, other="red")},
+        {"z": [0]},
+    ):
+        with pytest.raises(dg.DomainError, match="the codes were made with another declaration"):
+            dg.encode(codes, dg.Domain.of(other))
+
+
+def test_a_message_lists_twelve_levels_at_most():
+    with pytest.raises(dg.DomainError, match=r"0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, \.\.\. \(5000 levels\)"):
+        encoded([-1], dg.Categories(range(5000)))
