@@ -67,11 +67,11 @@ def draw(rng: np.random.Generator, nodes: Integers, theta: Reals, v: int, record
     """Sets a variable of a record given its parents."""
     levels = nodes[v, LEVELS]
     at = nodes[v, THETA] + index_of(nodes, v, records, i) * levels
-    left = rng.random() - theta[at]
+    left = rng.random()
     level = 0
-    while left >= 0.0 and level < levels - 1:
-        level += 1
-        left -= theta[at + level]
+    for k in range(levels - 1):  # no early end: a branch that cannot be predicted costs more
+        left -= theta[at + k]
+        level += left >= 0.0
     records[i, v] = level
 
 
@@ -136,14 +136,15 @@ def copied(source: Codes, k: int, target: Codes, i: int) -> None:
         target[i, v] = source[k, v]
 
 
-def by_row(nodes: Integers, v: int, rows: int, records: Codes, n: int) -> tuple[Integers, Integers]:
-    """Where each row's records start, and the records sorted by row: a counting sort."""
-    start, mine, held = np.zeros(rows + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+def by_cell(nodes: Integers, v: int, rows: int, records: Codes, n: int) -> tuple[Integers, Integers]:
+    """Where the records of each row and level start, and the records sorted by them: a counting sort."""
+    levels = nodes[v, LEVELS]
+    start, mine, held = np.zeros(rows * levels + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
-        mine[i] = index_of(nodes, v, records, i)
+        mine[i] = index_of(nodes, v, records, i) * levels + records[i, v]
         start[mine[i] + 1] += 1
-    for row in range(rows):
-        start[row + 1] += start[row]
+    for cell in range(rows * levels):
+        start[cell + 1] += start[cell]
     place = start.copy()
     for i in range(n):
         held[place[mine[i]]] = i
@@ -153,12 +154,13 @@ def by_row(nodes: Integers, v: int, rows: int, records: Codes, n: int) -> tuple[
 
 def shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
-    v: int, at: int, held: Integers, reach: float, trial: Codes, flipped: Integers,
+    v: int, at: int, start: Integers, held: Integers, reach: float, trial: Codes, flipped: Integers,
 ) -> bool:  # fmt: skip
-    """Moves probability between two levels of a row together with its records, ``held`` (proofs.md P55).
+    """Moves probability between two levels of a row together with its records (proofs.md P55).
 
     A record at the level that gives flips with the share of its probability that moves, and what is below it is drawn
-    anew, so only the prior and the noise decide. The row's theta starts at ``at``.
+    anew, so only the prior and the noise decide. The row's theta starts at ``at``; ``start`` says where each level of
+    the row starts in ``held``, and where the last ends.
     """
     nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
     below, touched = layout.below, layout.touched
@@ -172,47 +174,76 @@ def shifted(
     gain = (layout.prior[at + giving] - 1.0) * math.log((have - amount) / have)
     gain += (layout.prior[at + taking] - 1.0) * math.log((gets + amount) / gets)
     many = 0
-    for i in held:
-        if records[i, v] == giving and rng.random() * have < amount:
-            copied(records, i, trial, many)
-            trial[many, v] = taking
-            for j in range(1, 1 + below[v, 0]):
-                draw(rng, nodes, theta, below[v, j], trial, many)
-            for j in range(1, 1 + touched[v, 0]):
-                gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, many)
-            flipped[many] = i
-            many += 1
+    place = next_flip(rng, amount / have, start[giving] - 1, start[giving + 1])
+    while place < start[giving + 1]:
+        i = held[place]
+        copied(records, i, trial, many)
+        trial[many, v] = taking
+        for j in range(1, 1 + below[v, 0]):
+            draw(rng, nodes, theta, below[v, j], trial, many)
+        for j in range(1, 1 + touched[v, 0]):
+            gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, many)
+        flipped[many] = place
+        many += 1
+        place = next_flip(rng, amount / have, place, start[giving + 1])
     if accepts(rng, gain):
         theta[at + giving], theta[at + taking] = have - amount, gets + amount
         for k in range(many):
-            copied(trial, k, records, flipped[k])
+            copied(trial, k, records, held[flipped[k]])
+        relabelled(start, held, flipped, many, giving, taking)
         return True
     for k in range(many):
         for j in range(1, 1 + touched[v, 0]):
-            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, flipped[k])
+            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, held[flipped[k]])
     return False
 
 
-def one_pass(
+def next_flip(rng: np.random.Generator, share: float, place: int, end: int) -> int:
+    """The first place after ``place`` whose coin of probability ``share`` shows heads, ``end`` if none before it does."""
+    skipped = math.log(1.0 - rng.random()) / math.log1p(-share) if share > 0.0 else math.inf
+    return place + 1 + int(skipped) if skipped < end - place - 1 else end
+
+
+def relabelled(start: Integers, held: Integers, flipped: Integers, many: int, giving: int, taking: int) -> None:
+    """Moves the places ``flipped``, in ascending order, from one level's part of ``held`` to another's, by swaps."""
+    for k in range(many):
+        if giving < taking:
+            place = flipped[many - 1 - k]
+            for level in range(giving, taking):
+                start[level + 1] -= 1
+                held[place], held[start[level + 1]] = held[start[level + 1]], held[place]
+                place = start[level + 1]
+        else:
+            place = flipped[k]
+            for level in range(giving, taking, -1):
+                held[place], held[start[level]] = held[start[level]], held[place]
+                place = start[level]
+                start[level] += 1
+
+
+def all_shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
-    reach: Reals, shifts: Integers,
+    passes: int, reach: Reals, shifts: Integers,
 ) -> None:  # fmt: skip
-    """Shifts every row that holds records as often as it has levels, within reason.
+    """Shifts every row that holds records as often as it has levels, within reason, times ``passes``.
 
     ``shifts`` counts the accepted and the tried by row.
     """
     nodes = layout.nodes
     trial, flipped = np.empty((n, nodes.shape[0]), records.dtype), np.empty(n, np.int64)
     for v in range(nodes.shape[0]):
-        if nodes[v, LEVELS] < 2:
+        levels = nodes[v, LEVELS]
+        if levels < 2 or passes < 1:
             continue
         last = reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]
-        start, held = by_row(nodes, v, last - nodes[v, ROW], records, n)
-        for row in range(start.size - 1):
-            mine, number = held[start[row] : start[row + 1]], nodes[v, ROW] + row
-            at = nodes[v, THETA] + row * nodes[v, LEVELS]
-            for _ in range(min(nodes[v, LEVELS], MOST_SHIFTS) if mine.size > 0 else 0):
-                yes = shifted(rng, layout, theta, records, residual, v, at, mine, float(reach[number]), trial, flipped)
+        start, held = by_cell(nodes, v, last - nodes[v, ROW], records, n)
+        for row in range(last - nodes[v, ROW]):
+            mine, number = start[row * levels : (row + 1) * levels + 1], nodes[v, ROW] + row
+            at = nodes[v, THETA] + row * levels
+            for _ in range(passes * min(levels, MOST_SHIFTS) if mine[levels] > mine[0] else 0):
+                yes = shifted(
+                    rng, layout, theta, records, residual, v, at, mine, held, float(reach[number]), trial, flipped
+                )
                 shifts[0, number] += yes
                 shifts[1, number] += 1
 
@@ -275,8 +306,7 @@ def sweep(
     nodes = layout.nodes
     tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual)
     tally[RECORDS + 1] += n
-    for _ in range(passes):
-        one_pass(rng, layout, theta, records, n, residual, reach, shifts)
+    all_shifted(rng, layout, theta, records, n, residual, passes, reach, shifts)
     for _ in range(attempts):
         left = resized(rng, layout, theta, records, n, residual, most)
         tally[RESIZES] += left != n
@@ -290,13 +320,109 @@ def sweep(
     return n
 
 
+def concentration_chosen(
+    rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
+) -> float:
+    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P97).
+
+    Args:
+        rng: The chain's stream.
+        grid: The concentrations that are possible, equally likely before any row.
+        centre: What the rows scatter about, shape (levels,).
+        counts: The rows one after another.
+        weight: Overwritten: the log weight of each concentration.
+    """
+    levels = centre.size
+    weight[:] = 0.0
+    for first in range(0, counts.size, levels):
+        total = 0
+        for k in range(levels):
+            total += counts[first + k]
+        if total == 0:
+            continue
+        for g in range(grid.size):
+            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)
+        for k in range(levels):
+            if counts[first + k] > 0:
+                for g in range(grid.size):
+                    share = grid[g] * centre[k]
+                    weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
+    most = weight.max()
+    total_weight = 0.0
+    for g in range(grid.size):
+        weight[g] = math.exp(weight[g] - most)
+        total_weight += weight[g]
+    left = rng.random() * total_weight - weight[0]
+    g = 0
+    while left >= 0.0 and g < grid.size - 1:
+        g += 1
+        left -= weight[g]
+    return grid[g]
+
+
+def centre_drawn(rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers) -> None:
+    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P97).
+
+    The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many
+    tables each level has, the centre is Dirichlet. ``spread`` is its concentration before any row.
+    """
+    levels = centre.size
+    total = 0.0
+    for k in range(levels):
+        mine = concentration * centre[k]
+        opened = spread
+        for at in range(k, counts.size, levels):
+            for i in range(counts[at]):
+                opened += rng.random() * (mine + i) < mine
+        centre[k] = max(rng.standard_gamma(opened), 1e-300)
+        total += centre[k]
+    centre /= total
+
+
+def relearned(
+    rng: np.random.Generator, layout: Layout, counts: Integers, grid: Reals, spread: float, centres: Reals
+) -> None:
+    """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
+
+    Args:
+        rng: The chain's stream.
+        layout: The network; its prior is overwritten.
+        counts: The family counts, laid out as theta.
+        grid: The concentrations of a row that are possible.
+        spread: The Dirichlet concentration of a level of a centre.
+        centres: Overwritten: the centre of each variable, one after another.
+    """
+    nodes, weight, at = layout.nodes, np.empty(grid.size), 0
+    for v in range(nodes.shape[0]):
+        levels, first = nodes[v, LEVELS], nodes[v, THETA]
+        last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
+        if levels > 1 and last - first > levels:
+            mine, centre = counts[first:last], centres[at : at + levels]
+            concentration = concentration_chosen(rng, grid, centre, mine, weight)
+            centre_drawn(rng, concentration, spread, centre, mine)
+            for cell in range(first, last):
+                layout.prior[cell] = concentration * centre[(cell - first) % levels]
+        at += levels
+
+
+@cache
+def compiled_relearned() -> Callable[..., None]:
+    """``relearned`` compiled; the machine code is kept on disk."""
+    import numba
+    from numba.extending import register_jitable
+
+    for function in (concentration_chosen, centre_drawn):
+        register_jitable(function)
+    return numba.njit(relearned, cache=True, nogil=True)
+
+
 @cache
 def compiled_sweep() -> Callable[..., int]:
     """``sweep`` compiled; the machine code is kept on disk."""
     import numba
     from numba.extending import register_jitable
 
-    moves = (refreshed, copied, by_row, shifted, one_pass, resized)
+    moves = (refreshed, copied, by_cell, next_flip, relabelled, shifted, all_shifted, resized)
     for function in (index_of, draw, counted, moved, accepts, *moves):
         register_jitable(forceinline=True)(function)
     return numba.njit(sweep, cache=True, nogil=True)

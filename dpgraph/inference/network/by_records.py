@@ -20,6 +20,7 @@ from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence
 from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
+from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.record_chains import Plan, Run, run_all
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.frozen import FrozenMap
@@ -41,6 +42,7 @@ def draw_by_records(
     thin: int = 1,
     progress: bool = False,
     compiled: bool = True,
+    hierarchy: HierarchicalPrior | None = None,
 ) -> PosteriorDraws:
     """Draws conditional probability tables from their exact posterior given a release, by Markov chains.
 
@@ -57,6 +59,8 @@ def draw_by_records(
         passes: Coupled moves of every row in each sweep.
         thin: Sweeps for each kept draw.
         progress: Whether to show a bar on a terminal.
+        hierarchy: Where concentrations and centres are learned, their prior; ``concentration`` is then that of
+            variables without parents, and where chains start.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
 
     Returns:
@@ -79,7 +83,8 @@ def draw_by_records(
     plan = Plan(draws, burn_in, passes, thin)
     _check(given.network, concentration, plan, chains)
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
-    run = Run(given, kernel_layout(given, concentration), concentration, plan, sweep)
+    relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
+    run = Run(given, kernel_layout(given, concentration), concentration, plan, sweep, relearn, hierarchy)
     done = run_all(run, rng.spawn(chains), progress)
     network = given.network
     first = done[0]
@@ -91,6 +96,7 @@ def draw_by_records(
         "records",
         n=None if given.n is not None else np.stack([chain.n for chain in done]),
         records=FrozenMap((name, columns[name]) for name in network.domain.names),
+        means=FrozenMap(tables_from_flat(network, np.mean([chain.mean for chain in done], axis=0))),
         acceptance={move: float(accepted[at] / accepted[at + 1]) for move, at in MOVES.items() if accepted[at + 1] > 0},
     )
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dpgraph.inference.network._kernels import LEVELS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.evidence import Evidence, contingency_table, rows_estimate
 from dpgraph.inference.network.layout import flat_tables
+from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
 from dpgraph.structure.tables import Integers, Reals
 
@@ -46,13 +47,19 @@ class Run:
     concentration: Mapping[str, Reals]
     plan: Plan
     sweep: Callable[..., int]
+    relearn: Callable[..., None]
+    hierarchy: HierarchicalPrior | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The result of a chain: its draws of the flat tables and of n, its last records, accepted and tried moves."""
+    """The result of a chain: its draws of the flat tables and of n, its last records, accepted and tried moves.
+
+    ``mean`` is the average over kept sweeps of the mean of the flat tables given the records and their prior.
+    """
 
     theta: Reals
+    mean: Reals
     n: Integers
     last: npt.NDArray[Any]
     tally: Integers
@@ -119,17 +126,19 @@ def _silent() -> None:
 
 def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Chain:
     """One chain from its own start."""
-    layout, plan = run.layout, run.plan
+    layout, plan = run.layout._replace(prior=run.layout.prior.copy()), run.plan
     records, counts, residual = _start(run, rng)
     n = records.shape[0]
     sizes = row_sizes(layout)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     steps = Steps(np.full(sizes.size, 0.1), 1.0, rows_estimate(run.given)[1])
     kept, many = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
-    tally = np.zeros(6, np.int64)
+    tally, centres, mean = np.zeros(6, np.int64), uniform_centres(layout), np.zeros(counts.size)
     for i in range(plan.sweeps):
         if stop.is_set():
             break
+        if run.hierarchy is not None:
+            run.relearn(rng, layout, counts, run.hierarchy.grid, run.hierarchy.centre, centres)
         theta = draw_rows(rng, layout.prior + counts, sizes, starts)
         records = _with_room(records, n, n + steps.attempts * steps.most_records)
         shifts, this = np.zeros((2, steps.reach.size), np.int64), np.zeros(6, np.int64)
@@ -142,11 +151,12 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
         else:
             tally += this
             tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
+            mean += row_shares(layout.prior + counts, sizes, starts)
             at, rest = divmod(i - plan.burn_in, plan.thin)
             if rest == plan.thin - 1:
                 kept[at], many[at] = theta, n
         tick()
-    return Chain(kept, many, records[:n].copy(), tally)
+    return Chain(kept, mean / (plan.draws * plan.thin), many, records[:n].copy(), tally)
 
 
 def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, starts: Integers) -> Reals:
@@ -161,8 +171,18 @@ def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, s
     log_gamma = (
         np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
     )
-    theta = np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes))
-    return theta / np.repeat(np.add.reduceat(theta, starts), sizes)
+    return row_shares(np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes)), sizes, starts)
+
+
+def row_shares(values: Reals, sizes: Integers, starts: Integers) -> Reals:
+    """Each value's share of the sum of its row."""
+    return values / np.repeat(np.add.reduceat(values, starts), sizes)
+
+
+def uniform_centres(layout: Layout) -> Reals:
+    """The even share of every level of each variable, one variable after another."""
+    levels = layout.nodes[:, LEVELS]
+    return np.repeat(1 / levels, levels)
 
 
 def row_sizes(layout: Layout) -> Integers:

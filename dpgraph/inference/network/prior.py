@@ -1,0 +1,84 @@
+"""The prior of a network whose tables say how much their rows differ: concentrations and centres of their own.
+
+For each variable with parents, row r of its table (its law under one configuration of its parents) is Dirichlet with
+concentrations a m: a centre m, which all rows scatter about, and a concentration a, small where rows are sparse and
+differ, large where they are smooth and alike. m is Dirichlet, a is uniform on a grid of logarithms, so the prior is
+proper, and the posterior of all of them given the release is drawn with the tables (proofs.md P97). A variable without
+parents has one row, which cannot say how rows differ: it has the uniform prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_above_zero, check_whole_number
+from dpgraph.inference.network.evidence import concentration_tables
+from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities, Reals
+
+
+@dataclass(frozen=True)
+class HierarchicalPrior:
+    """Rows of a table scatter about a centre of their own variable, as closely as the release says; ``"hierarchical"``.
+
+    Attributes:
+        lowest: The smallest concentration of a row, the sum over its levels; rows are then nearly deterministic.
+        highest: The largest; rows are then alike but for this many records' worth.
+        steps: How many concentrations are possible, evenly spread on the log scale and equally likely.
+        centre: The Dirichlet concentration of each level of a centre.
+
+    Raises:
+        ReleaseError: If a number is out of range, or the highest concentration is below the lowest.
+
+    >>> HierarchicalPrior(lowest=0.1, highest=100, steps=4).grid.round(3).tolist()
+    [0.1, 1.0, 10.0, 100.0]
+    """
+
+    lowest: float = 0.03
+    highest: float = 1000.0
+    steps: int = 28
+    centre: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("lowest", "highest", "centre"):
+            check_above_zero(name, getattr(self, name))
+        check_whole_number("steps", self.steps, 1)
+        if self.highest < self.lowest:
+            raise ReleaseError(f"highest must be at least lowest; got {self.highest!r} below {self.lowest!r}")
+
+    @property
+    def grid(self) -> Reals:
+        """The concentrations that are possible."""
+        return np.geomspace(self.lowest, self.highest, self.steps)
+
+    def sample(self, network: Network, rng: np.random.Generator) -> Probabilities:
+        """Tables drawn from the prior: a world to simulate.
+
+        Args:
+            network: The DAG over its domain.
+            rng: Randomness for simulation.
+
+        >>> pair = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+        >>> HierarchicalPrior().sample(pair, np.random.default_rng(0)).table("wet").sum(axis=0).round(6).tolist()
+        [1.0, 1.0]
+        """
+        tables: dict[str, Reals] = {}
+        for name, uniform in concentration_tables(network, 1.0).items():
+            tables[name] = _columns(self._concentrations(uniform, rng) if uniform.ndim > 1 else uniform, rng)
+        return Probabilities(network, FrozenMap(tables))
+
+    def _concentrations(self, uniform: Reals, rng: np.random.Generator) -> Reals:
+        """The concentrations of every cell of a variable's table, given a concentration and a centre."""
+        centre = rng.dirichlet(np.full(uniform.shape[0], self.centre)).reshape(-1, *[1] * (uniform.ndim - 1))
+        return rng.choice(self.grid) * np.maximum(centre, 1e-300) * uniform
+
+
+def _columns(concentration: Reals, rng: np.random.Generator) -> Reals:
+    """A Dirichlet draw of every column, in log space."""
+    log_gamma = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
+    table = np.exp(log_gamma - log_gamma.max(axis=0))
+    return table / table.sum(axis=0)
