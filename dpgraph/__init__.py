@@ -79,6 +79,7 @@ _HOMES = {
     "Gibbs": "inference.methods",
     "Hamiltonian": "inference.methods",
     "PlugIn": "inference.methods",
+    "HierarchicalPrior": "inference.network.prior",
     "PosteriorDraws": "inference.network.draws",
     "ConvergenceWarning": "inference.draws",
     "ParameterDraws": "inference.expfam.draws",
@@ -139,6 +140,7 @@ __all__ = [
     "GibbsSample",
     "Hamiltonian",
     "HiddenMarkovModel",
+    "HierarchicalPrior",
     "LaplaceMechanism",
     "LinearDesign",
     "LinearRegressionModel",
@@ -235,6 +237,7 @@ if TYPE_CHECKING:
     from dpgraph.inference.network.consistency import consistent
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import posterior
+    from dpgraph.inference.network.prior import HierarchicalPrior
     from dpgraph.inference.network.queries import sample_rows
     from dpgraph.inference.posterior import noise_aware_posterior
     from dpgraph.inference.regression.draws import RegressionDraws

@@ -199,7 +199,7 @@ def shifted(
 
 
 def next_flip(rng: np.random.Generator, share: float, place: int, end: int) -> int:
-    """The first place after ``place`` whose coin of probability ``share`` shows heads, ``end`` if none before it does."""
+    """The first place after ``place`` whose coin of probability ``share`` shows heads; ``end`` if none does before."""
     skipped = math.log(1.0 - rng.random()) / math.log1p(-share) if share > 0.0 else math.inf
     return place + 1 + int(skipped) if skipped < end - place - 1 else end
 
@@ -360,7 +360,9 @@ def concentration_chosen(
     return grid[g]
 
 
-def centre_drawn(rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers) -> None:
+def centre_drawn(
+    rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers
+) -> None:
     """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P97).
 
     The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many

@@ -21,6 +21,9 @@ from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables
 if TYPE_CHECKING:
     import pandas as pd
 
+#: The share of parameters that the diagnostics of chains speak of.
+JUDGED = 0.99
+
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDraws:
@@ -126,16 +129,19 @@ class PosteriorDraws:
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the chains mixed: worst R-hat and smallest effective sample size.
+        """How the draws were made and how well the chains mixed.
 
-        Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
+        ``r_hat`` is the R-hat that 99 % of the parameters do not exceed, and ``effective_size`` what 99 % reach: among
+        thousands some are beyond any threshold by chance. Below a hundred parameters these are the worst; those of
+        each parameter are in ``draws.r_hat`` and ``draws.effective_sizes``. Independent draws have no chains to
+        compare: R-hat is 1 and every draw counts in full.
         """
         accepted = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
         if self.method != "records":
             return diagnostics_of(self) | accepted
-        worst = float(np.max([values.max() for values in self.r_hat.values()]))
-        least = float(np.min([values.min() for values in self.effective_sizes.values()]))
-        return diagnostics_of(self, chains=self.shape[0], r_hat=worst, effective_size=least) | accepted
+        worst = np.quantile(_flat(self.r_hat), JUDGED, method="higher")
+        least = np.quantile(_flat(self.effective_sizes), 1 - JUDGED, method="lower")
+        return diagnostics_of(self, chains=self.shape[0], r_hat=float(worst), effective_size=float(least)) | accepted
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for each entry of each table: mean, standard deviation and the credible interval."""
@@ -189,6 +195,11 @@ class PosteriorDraws:
     def __repr__(self) -> str:
         chains, draws = self.shape
         return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws)"
+
+
+def _flat(tables: Mapping[str, Reals]) -> Reals:
+    """The entries of all tables, one after another."""
+    return np.concatenate([table.reshape(-1) for table in tables.values()])
 
 
 def _columns(table: Reals) -> Reals:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference import methods
-from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method
+from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
@@ -28,11 +30,11 @@ METHODS: dict[str, Method] = {
     "normal": Normal(),
 }
 
-#: The concentration of every cell before any row, where no prior is given.
+#: The concentration of every cell before any row, where no prior is given and none can be learned.
 DEFAULT_PRIOR = 1.0
 
 #: What a compiled sweep takes for each latent row and each variable or measured table, and how long is long.
-SECONDS_PER_STEP, PATIENCE = 40e-9, 20.0
+SECONDS_PER_STEP, PATIENCE = 13e-9, 60.0
 
 #: Cells times the counts each may have, above which exact draws by tables take minutes.
 MOST_TABLE_WORK = 4e8
@@ -42,7 +44,7 @@ def network_posterior(
     network: Network,
     noisy: NoisyCounts | NoisyCoefficients,
     *,
-    prior: float | None = None,
+    prior: float | str | HierarchicalPrior | None = None,
     method: Any = "auto",
     draws: int = 1000,
     rng: np.random.Generator,
@@ -53,7 +55,8 @@ def network_posterior(
     Args:
         network: The DAG over its domain.
         noisy: What was released of its tables.
-        prior: The Dirichlet concentration of every cell, above 0; 1 if None.
+        prior: The Dirichlet concentration of every cell, above 0; or ``HierarchicalPrior(...)``, by name
+            ``"hierarchical"``, which records alone can draw. None is that one for records and 1 for other methods.
         method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
         draws: How many; with records, of each chain.
         rng: Randomness for post-processing.
@@ -62,21 +65,41 @@ def network_posterior(
     Raises:
         ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
     """
-    prior = DEFAULT_PRIOR if prior is None else prior
-    asked = chosen_method(method, METHODS)
-    check_prior(prior)
-    given = evidence(noisy)
-    concentration = concentration_tables(network, prior)
-    chosen, reason = _automatic(given, asked.records, draws) if isinstance(asked, Automatic) else (asked, "as asked")
+    asked, hierarchy = chosen_method(method, METHODS), _hierarchy(prior)
+    given, learned = evidence(noisy), prior is not None and hierarchy is not None
+    chosen, reason = _chosen(asked, given, draws, learned)
+    if learned and not isinstance(chosen, Records):
+        name = method_name(chosen, METHODS)
+        raise ReleaseError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
+    concentration = concentration_tables(network, DEFAULT_PRIOR if hierarchy is not None else prior)
     match chosen:
         case Records():
             settings = {"rng": rng, "draws": draws, "progress": progress, **vars(chosen)}
-            drawn = draw_by_records(given, concentration, **settings)
+            drawn = draw_by_records(given, concentration, hierarchy=hierarchy, **settings)
         case Normal(shrink=shrink):
             drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _:
             drawn = draw_by_tables(given, concentration, rng=rng, draws=draws)
     return replace(drawn, reason=reason)
+
+
+def _hierarchy(prior: Any) -> HierarchicalPrior | None:
+    """The prior of concentrations where they are learned; None where they are given by a number."""
+    if isinstance(prior, HierarchicalPrior):
+        return prior
+    if prior is None or (isinstance(prior, str) and prior == "hierarchical"):
+        return HierarchicalPrior()
+    check_prior(prior)
+    return None
+
+
+def _chosen(asked: Method, given: Evidence, draws: int, learned: bool) -> tuple[Method, str]:
+    """The method, and why that one; ``learned`` says that a hierarchical prior was asked for."""
+    if not isinstance(asked, Automatic):
+        return asked, "as asked"
+    if learned:
+        return asked.records, "the only method for a hierarchical prior"
+    return _automatic(given, asked.records, draws)
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
@@ -89,7 +112,7 @@ def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, s
         steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
     seconds = sweeps * rows * steps * SECONDS_PER_STEP
     if seconds <= PATIENCE:
-        return records, f"exact and quick: about {rows:.0f} latent rows"
+        return records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
     if coefficients:
         return Normal(), f"{why}, and coefficients have no independent tables"

@@ -79,6 +79,8 @@ class HierarchicalPrior:
 
 def _columns(concentration: Reals, rng: np.random.Generator) -> Reals:
     """A Dirichlet draw of every column, in log space."""
-    log_gamma = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
+    log_gamma = (
+        np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
+    )
     table = np.exp(log_gamma - log_gamma.max(axis=0))
     return table / table.sum(axis=0)
