@@ -208,10 +208,11 @@ SMALL = [
 ]
 
 
+@pytest.mark.parametrize("hierarchy", [None, HierarchicalPrior()], ids=["given", "learned"])
 @pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
-def test_compiled_equals_plain(mechanism, neighbours):
+def test_compiled_equals_plain(mechanism, neighbours, hierarchy):
     given = asia_evidence(mechanism, neighbours)
-    settings = {"draws": 15, "burn_in": 10, "chains": 2}
+    settings = {"draws": 15, "burn_in": 10, "chains": 2, "hierarchy": hierarchy}
     prior = uneven(given.network)
     plain, compiled = (
         draw_by_records(given, prior, rng=np.random.default_rng(4), compiled=compiled, **settings)
@@ -221,6 +222,34 @@ def test_compiled_equals_plain(mechanism, neighbours):
     assert plain.records == compiled.records
     assert plain.acceptance == compiled.acceptance
     assert np.array_equal(plain.n, compiled.n) if given.n is None else plain.n is None
+
+
+@pytest.mark.parametrize(("giving", "taking"), [(0, 1), (0, 3), (2, 1), (3, 0)])
+def test_records_that_flip_change_their_part_of_the_list(giving, taking):
+    levels = np.repeat(np.arange(4), [3, 1, 5, 4])
+    start, held = np.array([10, 13, 14, 19, 23]), np.arange(100, 123)[np.r_[0:10, 10:23]]
+    level = dict(zip(held[10:].tolist(), levels.tolist(), strict=True))
+    flipped = np.array([p for p in range(start[giving], start[giving + 1]) if p % 2 == 0] + [0, 0], np.int64)
+    many = flipped.size - 2
+    for place in flipped[:many]:
+        level[int(held[place])] = taking
+    _kernels.relabelled(start, held, flipped, many, giving, taking)
+    assert (start[0], start[4], sorted(held)) == (10, 23, list(range(100, 123)))
+    for one in range(4):
+        assert {level[int(i)] for i in held[start[one] : start[one + 1]]} <= {one}
+
+
+def test_flips_are_independent_coins():
+    """Gaps are geometric: 20 000 flips of share .3 are each of a place at random, and none at share 0.
+
+    Power: a gap longer by one on average is off by forty standard errors.
+    """
+    rng, place, flips, share, end = np.random.default_rng(0), -1, 0, 0.3, 66_667
+    while (place := _kernels.next_flip(rng, share, place, end)) < end:
+        flips += 1
+    assert abs(flips - share * end) < stats.norm.isf(1e-6 / 2) * np.sqrt(end * share * (1 - share))
+    assert _kernels.next_flip(rng, 0.0, 3, end) == end
+    assert _kernels.next_flip(rng, 1e-300, 3, end) == end
 
 
 @pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)

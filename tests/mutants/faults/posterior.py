@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 LAWS, DRAWS = "tests/privacy/test_measurements.py", "tests/inference/test_draws.py"
 VERB = "tests/inference/test_posterior.py"
+RECORDS = "tests/inference/network/test_by_records.py"
 
 MUTANTS = (
     Mutant(
@@ -47,6 +48,27 @@ MUTANTS = (
         "return replace(made, provenance=provenance)",
         "return made",
         (f"{DRAWS}::test_a_release_is_remembered_and_a_value_has_none",),
+    ),
+    Mutant(
+        "a centre drawn from records instead of tables of a restaurant",
+        "inference/network/_kernels.py",
+        "opened += rng.random() * (mine + i) < mine",
+        "opened += 1",
+        (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
+    ),
+    Mutant(
+        "a concentration weighed without the totals of rows",
+        "inference/network/_kernels.py",
+        "weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)",
+        "weight[g] += 0.0",
+        (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
+    ),
+    Mutant(
+        "a learned prior that never reaches the tables",
+        "inference/network/_kernels.py",
+        "layout.prior[cell] = concentration * centre[(cell - first) % levels]",
+        "pass",
+        (f"{RECORDS}::test_concentrations_and_centres_enumerated[laplace]",),
     ),
     Mutant(
         "Gaussian noise on moments read as Laplace noise",
