@@ -46,8 +46,8 @@ def noise_aware_posterior(
       with their number; compiled by numba.
     * ``"normal"``, ``dg.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
-    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
-      of cells with much noise; ``.reason`` says.
+    * ``"auto"``: records where that is forecast to take a minute or less, else tables, or normal for coefficients and
+      for thousands of cells with much noise; ``.reason`` says.
 
     For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.Exact()``,
     ``dg.Quadrature()``, ``dg.Gibbs(...)``, ``dg.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
@@ -56,9 +56,10 @@ def noise_aware_posterior(
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
-        prior: For a network the Dirichlet concentration of every cell, above 0; for an exponential family
-            ``family.prior(...)``; for a regression ``RegressionPrior(...)``. None is 1 for a network, the uniform prior
-            for a binomial or multinomial family, and the default ``RegressionPrior()``; other families need one.
+        prior: For a network the Dirichlet concentration of every cell, above 0, or ``HierarchicalPrior(...)``, by name
+            ``"hierarchical"``; for an exponential family ``family.prior(...)``; for a regression
+            ``RegressionPrior(...)``. None is hierarchical for records and 1 for other methods of a network, the uniform
+            prior for a binomial or multinomial family, and the default ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
