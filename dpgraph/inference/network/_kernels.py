@@ -156,52 +156,59 @@ def shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
     v: int, at: int, start: Integers, held: Integers, reach: float, trial: Codes, flipped: Integers,
 ) -> bool:  # fmt: skip
-    """Moves probability between two levels of a row together with its records (proofs.md P55).
+    """Moves up to ``reach`` records between two levels of a row and splits the levels' probability anew.
 
-    A record at the level that gives flips with the share of its probability that moves, and what is below it is drawn
-    anew, so only the prior and the noise decide. The row's theta starts at ``at``; ``start`` says where each level of
-    the row starts in ``held``, and where the last ends.
+    The split is integrated out (proofs.md P55 (5)), so an empty level of a sparse prior is reached as easily
+    as any; what is below a record that moves is drawn anew. The row's theta starts at ``at``; ``start`` says where each
+    level of the row starts in ``held``, and where the last ends.
     """
     nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
     below, touched = layout.below, layout.touched
     giving = int(rng.random() * nodes[v, LEVELS])
     taking = int(rng.random() * (nodes[v, LEVELS] - 1))
     taking += taking >= giving
-    amount = math.sqrt(rng.random()) * reach
-    have, gets = theta[at + giving], max(theta[at + taking], 1e-300)
-    if amount >= have:
+    many = 1 + int(rng.random() * reach)
+    first, have, gets = start[giving], start[giving + 1] - start[giving], start[taking + 1] - start[taking]
+    if many > have:
         return False
-    gain = (layout.prior[at + giving] - 1.0) * math.log((have - amount) / have)
-    gain += (layout.prior[at + taking] - 1.0) * math.log((gets + amount) / gets)
-    many = 0
-    place = next_flip(rng, amount / have, start[giving] - 1, start[giving + 1])
-    while place < start[giving + 1]:
-        i = held[place]
-        copied(records, i, trial, many)
-        trial[many, v] = taking
+    loses, wins = layout.prior[at + giving], layout.prior[at + taking]
+    gain = log_rising(loses, have - many) - log_rising(loses, have)
+    gain += log_rising(wins, gets + many) - log_rising(wins, gets)
+    for k in range(many):
+        place = first + k + int(rng.random() * (have - k))
+        held[first + k], held[place] = held[place], held[first + k]
+        i = held[first + k]
+        copied(records, i, trial, k)
+        trial[k, v] = taking
         for j in range(1, 1 + below[v, 0]):
-            draw(rng, nodes, theta, below[v, j], trial, many)
+            draw(rng, nodes, theta, below[v, j], trial, k)
         for j in range(1, 1 + touched[v, 0]):
-            gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, many)
-        flipped[many] = place
-        many += 1
-        place = next_flip(rng, amount / have, place, start[giving + 1])
+            gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, k)
+        flipped[k] = first + k
     if accepts(rng, gain):
-        theta[at + giving], theta[at + taking] = have - amount, gets + amount
         for k in range(many):
-            copied(trial, k, records, held[flipped[k]])
+            copied(trial, k, records, held[first + k])
         relabelled(start, held, flipped, many, giving, taking)
+        split(rng, theta, at + giving, at + taking, loses + have - many, wins + gets + many)
         return True
     for k in range(many):
         for j in range(1, 1 + touched[v, 0]):
-            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, held[flipped[k]])
+            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, held[first + k])
     return False
 
 
-def next_flip(rng: np.random.Generator, share: float, place: int, end: int) -> int:
-    """The first place after ``place`` whose coin of probability ``share`` shows heads; ``end`` if none does before."""
-    skipped = math.log(1.0 - rng.random()) / math.log1p(-share) if share > 0.0 else math.inf
-    return place + 1 + int(skipped) if skipped < end - place - 1 else end
+def log_rising(concentration: float, count: int) -> float:
+    """ln Gamma(concentration + count) / count!, the weight of a count in a Dirichlet-multinomial law."""
+    return math.lgamma(concentration + count) - math.lgamma(count + 1.0)
+
+
+def split(rng: np.random.Generator, theta: Reals, one: int, other: int, first: float, second: float) -> None:
+    """Divides the sum of two entries anew, the share of the first Beta(first, second); in log space."""
+    log_one = math.log(rng.standard_gamma(first + 1.0)) + math.log(1.0 - rng.random()) / first
+    log_other = math.log(rng.standard_gamma(second + 1.0)) + math.log(1.0 - rng.random()) / second
+    total = theta[one] + theta[other]
+    theta[one] = total / (1.0 + math.exp(min(log_other - log_one, 700.0)))
+    theta[other] = total / (1.0 + math.exp(min(log_one - log_other, 700.0)))
 
 
 def relabelled(start: Integers, held: Integers, flipped: Integers, many: int, giving: int, taking: int) -> None:
@@ -297,7 +304,7 @@ def sweep(
         residual: The released values less the statistics of the records.
         counts: Set to the family counts of the records at the end, laid out as theta.
         passes: Moves of every row together with its records.
-        reach: The largest amount to shift, shape (rows,).
+        reach: The most records to shift, at least 1, shape (rows,).
         shifts: Counted up: accepted and tried shifts, shape (2, rows).
         attempts: Proposals to add or remove records; 0 where n is public.
         most: The most records one of these adds or removes; ``records`` has room for them all.
@@ -323,7 +330,7 @@ def sweep(
 def concentration_chosen(
     rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
 ) -> float:
-    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P80).
+    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P74).
 
     Args:
         rng: The chain's stream.
@@ -363,7 +370,7 @@ def concentration_chosen(
 def centre_drawn(
     rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers
 ) -> None:
-    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P80).
+    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P74).
 
     The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many
     tables each level has, the centre is Dirichlet. ``spread`` is its concentration before any row.
@@ -424,7 +431,7 @@ def compiled_sweep() -> Callable[..., int]:
     import numba
     from numba.extending import register_jitable
 
-    moves = (refreshed, copied, by_cell, next_flip, relabelled, shifted, all_shifted, resized)
+    moves = (refreshed, copied, by_cell, log_rising, split, relabelled, shifted, all_shifted, resized)
     for function in (index_of, draw, counted, moved, accepts, *moves):
         register_jitable(forceinline=True)(function)
     return numba.njit(sweep, cache=True, nogil=True)

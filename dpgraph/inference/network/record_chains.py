@@ -90,7 +90,7 @@ class Steps:
         gain = 2 * self.sweeps**-0.6
         tried = np.maximum(shifts[1], 1)
         drift = np.where(shifts[1] > 0, shifts[0] / tried - WANTED_ACCEPTANCE, 0.0)
-        self.reach = np.clip(self.reach * np.exp(gain * drift), 1e-6, 1.0)
+        self.reach = np.clip(self.reach * np.exp(gain * drift), 1.0, 1e9)
         if resizes[1]:
             self.most *= float(np.exp(gain * (resizes[0] / resizes[1] - WANTED_ACCEPTANCE)))
             self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
@@ -131,7 +131,7 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
     n = records.shape[0]
     sizes = row_sizes(layout)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    steps = Steps(np.full(sizes.size, 0.1), 1.0, rows_estimate(run.given)[1])
+    steps = Steps(np.full(sizes.size, 5.0), 1.0, rows_estimate(run.given)[1])
     kept, many = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
     tally, centres, mean = np.zeros(6, np.int64), uniform_centres(layout), np.zeros(counts.size)
     for i in range(plan.sweeps):

@@ -239,19 +239,6 @@ def test_records_that_flip_change_their_part_of_the_list(giving, taking):
         assert {level[int(i)] for i in held[start[one] : start[one + 1]]} <= {one}
 
 
-def test_flips_are_independent_coins():
-    """Gaps are geometric: 20 000 flips of share .3 are each of a place at random, and none at share 0.
-
-    Power: a gap longer by one on average is off by forty standard errors.
-    """
-    rng, place, flips, share, end = np.random.default_rng(0), -1, 0, 0.3, 66_667
-    while (place := _kernels.next_flip(rng, share, place, end)) < end:
-        flips += 1
-    assert abs(flips - share * end) < stats.norm.isf(1e-6 / 2) * np.sqrt(end * share * (1 - share))
-    assert _kernels.next_flip(rng, 0.0, 3, end) == end
-    assert _kernels.next_flip(rng, 1e-300, 3, end) == end
-
-
 @pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
 def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, neighbours):
     given = asia_evidence(mechanism, neighbours)

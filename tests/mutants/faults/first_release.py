@@ -217,7 +217,7 @@ MUTANTS = (
     Mutant(
         "a shift of a row without the prior ratio",
         "inference/network/_kernels.py",
-        "    gain += (layout.prior[at + taking] - 1.0) * math.log((gets + amount) / gets)\n",
+        "    gain += log_rising(wins, gets + many) - log_rising(wins, gets)\n",
         "",
         (f"{ENUMERATED}[laplace-2]",),
     ),
