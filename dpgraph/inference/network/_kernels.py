@@ -177,7 +177,7 @@ def shifted(
     for k in range(many):
         place = first + k + int(rng.random() * (have - k))
         held[first + k], held[place] = held[place], held[first + k]
-        i = held[first + k]
+        i = int(held[first + k])
         copied(records, i, trial, k)
         trial[k, v] = taking
         for j in range(1, 1 + below[v, 0]):
@@ -187,13 +187,13 @@ def shifted(
         flipped[k] = first + k
     if accepts(rng, gain):
         for k in range(many):
-            copied(trial, k, records, held[first + k])
+            copied(trial, k, records, int(held[first + k]))
         relabelled(start, held, flipped, many, giving, taking)
         split(rng, theta, at + giving, at + taking, loses + have - many, wins + gets + many)
         return True
     for k in range(many):
         for j in range(1, 1 + touched[v, 0]):
-            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, held[first + k])
+            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, int(held[first + k]))
     return False
 
 

@@ -65,13 +65,13 @@ def network_posterior(
     Raises:
         ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
     """
-    asked, hierarchy = chosen_method(method, METHODS), _hierarchy(prior)
+    asked, (hierarchy, cells) = chosen_method(method, METHODS), _read_prior(prior)
     given, learned = evidence(noisy), prior is not None and hierarchy is not None
     chosen, reason = _chosen(asked, given, draws, learned)
     if learned and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise ReleaseError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
-    concentration = concentration_tables(network, DEFAULT_PRIOR if hierarchy is not None else prior)
+    concentration = concentration_tables(network, cells)
     match chosen:
         case Records():
             settings = {"rng": rng, "draws": draws, "progress": progress, **vars(chosen)}
@@ -83,14 +83,15 @@ def network_posterior(
     return replace(drawn, reason=reason)
 
 
-def _hierarchy(prior: Any) -> HierarchicalPrior | None:
-    """The prior of concentrations where they are learned; None where they are given by a number."""
+def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
+    """The prior of concentrations where they are learned, and the concentration where they are not."""
     if isinstance(prior, HierarchicalPrior):
-        return prior
-    if prior is None or (isinstance(prior, str) and prior == "hierarchical"):
-        return HierarchicalPrior()
+        return prior, DEFAULT_PRIOR
+    named = isinstance(prior, str) and prior == "hierarchical"
+    if prior is None or named:
+        return HierarchicalPrior(), DEFAULT_PRIOR
     check_prior(prior)
-    return None
+    return None, float(prior)
 
 
 def _chosen(asked: Method, given: Evidence, draws: int, learned: bool) -> tuple[Method, str]:

@@ -127,9 +127,9 @@ def distances(ranks):
     ids=["add-remove", "replace", "coefficients"],
 )
 def test_the_posterior_under_the_learned_prior_is_calibrated(neighbours, mechanism):
-    """Each of 17 parameters is within its critical value at 1e-6 / 17 over 300 worlds.
+    """Each of 20 parameters is within its critical value at 1e-6 / 20 over 300 worlds.
 
-    Power: the uniform prior believed in these worlds is beyond it at once.
+    Power: the uniform prior believed in these worlds is to be beyond it, ``test_a_wrong_prior_is_seen``.
     """
     ranks = calibration_ranks(300, neighbours, mechanism)
     critical = stats.kstwo.isf(1e-6 / ranks.shape[1], len(ranks))
