@@ -87,8 +87,7 @@ def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     """The prior of concentrations where they are learned, and the concentration where they are not."""
     if isinstance(prior, HierarchicalPrior):
         return prior, DEFAULT_PRIOR
-    named = isinstance(prior, str) and prior == "hierarchical"
-    if prior is None or named:
+    if prior is None or str(prior) == "hierarchical":
         return HierarchicalPrior(), DEFAULT_PRIOR
     check_prior(prior)
     return None, float(prior)
