@@ -44,7 +44,7 @@ def main(
     networks: str, seeds: str, methods: str, rows: int, epsilon: str, chains: int, burn_in: int, draws: int
 ) -> None:
     """Prints a line for each network, seed and method."""
-    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # the table says how well chains mixed
+    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # the table says how well chains mixed
     print(HEAD)
     for name in networks.split(","):
         for seed in map(int, seeds.split(",")):
@@ -52,13 +52,13 @@ def main(
             records = sample_codes(truth, rows, np.random.default_rng(seed))
             counts = dg.count(Codes(truth.network.domain, FrozenMap(records)), truth.network)
             budget = dg.Budget(epsilon, unit=dg.PrivacyUnit("add-remove"))
-            noisy = dg.release(counts, dg.LaplaceMechanism(epsilon), budget=budget, noise=dg.SeededNoise(seed))
+            noisy = dg.release(counts, dg.LaplaceMechanism(epsilon), budget=budget, noise=dg.testing.SeededNoise(seed))
             target = family_tables(truth.network, records), model_tables(truth)
             plug_in = dg.posterior(noisy).mean()
             beside = [distance(model_tables(plug_in), one) for one in target]
             print(f"{name:12}{seed:4} {'nearest':20}{beside[0]:9.4f}        {beside[1]:.4f}", flush=True)
             for method in methods.split(","):
-                settings = dg.Records(chains=chains, burn_in=burn_in)
+                settings = dg.methods.Records(chains=chains, burn_in=burn_in)
                 start, made = time.process_time(), draw(noisy, method, settings, draws, seed)
                 spent = time.process_time() - start
                 own, other = (distance(model_tables(made.mean()), one) for one in target)
@@ -69,7 +69,7 @@ def main(
                 print(f"{name:12}{seed:4} {label:20}{figures}{mixed}  {made.reason}", flush=True)
 
 
-def draw(noisy: Any, method: str, records: dg.Records, draws: int, seed: int) -> dg.PosteriorDraws:
+def draw(noisy: Any, method: str, records: dg.methods.Records, draws: int, seed: int) -> dg.results.PosteriorDraws:
     """The posterior by a method."""
     if method in ("tables", "normal"):
         return dg.noise_aware_posterior(noisy, method=method, draws=draws, seed=seed)

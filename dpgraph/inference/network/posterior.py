@@ -16,7 +16,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
@@ -63,14 +63,14 @@ def network_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+        InferenceError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
     """
     asked, (hierarchy, cells) = chosen_method(method, METHODS), _read_prior(prior)
     given, learned = evidence(noisy), prior is not None and hierarchy is not None
     chosen, reason = _chosen(asked, given, draws, learned)
     if learned and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
-        raise ReleaseError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
+        raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
     concentration = concentration_tables(network, cells)
     match chosen:
         case Records():

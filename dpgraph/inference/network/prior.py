@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.network.evidence import concentration_tables
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
@@ -32,7 +32,7 @@ class HierarchicalPrior:
         centre: The Dirichlet concentration of each level of a centre.
 
     Raises:
-        ReleaseError: If a number is out of range, or the highest concentration is below the lowest.
+        InferenceError: If a number is out of range, or the highest concentration is below the lowest.
 
     >>> HierarchicalPrior(lowest=0.1, highest=100, steps=4).grid.round(3).tolist()
     [0.1, 1.0, 10.0, 100.0]
@@ -48,7 +48,7 @@ class HierarchicalPrior:
             check_above_zero(name, getattr(self, name))
         check_whole_number("steps", self.steps, 1)
         if self.highest < self.lowest:
-            raise ReleaseError(f"highest must be at least lowest; got {self.highest!r} below {self.lowest!r}")
+            raise InferenceError(f"highest must be at least lowest; got {self.highest!r} below {self.lowest!r}")
 
     @property
     def grid(self) -> Reals:

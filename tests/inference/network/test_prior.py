@@ -18,7 +18,7 @@ PRIOR = dg.HierarchicalPrior()
 def released(truth, rng, n=300, neighbours="add-remove", mechanism=None):
     counts = dg.count(Codes(truth.network.domain, FrozenMap(sample_codes(truth, n, rng))), truth.network)
     budget = dg.Budget(100, delta=0.1, unit=dg.PrivacyUnit(neighbours))
-    noise = dg.SeededNoise(int(rng.integers(2**31)))
+    noise = dg.testing.SeededNoise(int(rng.integers(2**31)))
     return dg.release(counts, mechanism or dg.LaplaceMechanism(1), budget=budget, noise=noise)
 
 
@@ -48,7 +48,7 @@ def test_sampled_tables_have_the_moments_of_the_prior():
     ],
 )
 def test_a_prior_out_of_range_is_refused(settings, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.HierarchicalPrior(**settings)
 
 
@@ -56,7 +56,7 @@ def test_a_prior_out_of_range_is_refused(settings, message):
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_methods_that_cannot_learn_it_refuse_it(prior, method):
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
-    with pytest.raises(dg.ReleaseError, match=f"prior must be a number for method '{method}'"):
+    with pytest.raises(dg.errors.ReleaseError, match=f"prior must be a number for method '{method}'"):
         dg.noise_aware_posterior(noisy, prior=prior, method=method)
 
 
@@ -66,7 +66,7 @@ def test_records_learn_where_no_prior_is_given_and_auto_keeps_to_them(monkeypatc
 
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
     settings = {"draws": 20, "seed": 0}
-    records = dg.Records(burn_in=20)
+    records = dg.methods.Records(burn_in=20)
     learned, default, uniform = (
         dg.noise_aware_posterior(noisy, method=records, **settings, **prior)
         for prior in ({"prior": "hierarchical"}, {}, {"prior": 1.0})
@@ -85,7 +85,7 @@ def test_records_learn_where_no_prior_is_given_and_auto_keeps_to_them(monkeypatc
 def test_the_mean_is_that_given_the_latent_counts():
     """Nearer the average of many draws than their own error allows, and not that average itself."""
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
-    made = dg.noise_aware_posterior(noisy, method=dg.Records(chains=2, burn_in=300), draws=4000, seed=0)
+    made = dg.noise_aware_posterior(noisy, method=dg.methods.Records(chains=2, burn_in=300), draws=4000, seed=0)
     for name in NETWORK.domain.names:
         average = made.flat(name).mean(axis=0)
         error = made.flat(name).std(axis=0) / np.sqrt(made.effective_sizes[name])
@@ -107,7 +107,7 @@ def calibration_ranks(trials, neighbours, mechanism, prior=PRIOR, believed=PRIOR
         rng = np.random.default_rng(stream)
         truth = prior.sample(NETWORK, rng)
         noisy = released(truth, rng, neighbours=neighbours, mechanism=mechanism)
-        method = dg.Records(chains=1, burn_in=300, thin=8)
+        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
         made = dg.noise_aware_posterior(noisy, prior=believed, method=method, draws=100, seed=rng)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
         ranks.append(np.concatenate(parts))
