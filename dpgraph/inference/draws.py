@@ -112,6 +112,15 @@ def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArr
     return np.concatenate([rng.permutation(count) for _ in range(rounds)])[:size]
 
 
+def mixed(r_hat: float, effective_size: float) -> bool:
+    """Whether chains are alike and long enough to speak for their posterior; not where either number is unknown.
+
+    >>> mixed(1.01, 400.0), mixed(1.2, 400.0), mixed(1.01, float("nan"))
+    (True, False, False)
+    """
+    return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE
+
+
 def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
     """Warns of Markov chains whose draws are too alike within a chain or too different between chains.
 
@@ -122,7 +131,7 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
     """
     worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
     independent = worst == 1 and least == diagnostics["draws"]
-    if not independent and not (worst <= MOST_R_HAT and least >= LEAST_SIZE):
+    if not independent and not mixed(worst, least):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
             "burn_in, or another method. The posterior may be inaccurate; privacy is not at stake",

@@ -90,6 +90,8 @@ class Gibbs:
 class Hamiltonian:
     """Of a linear regression: sixteen Markov chains of the unseen sums of products; ``"hamiltonian"``.
 
+    Chains go on by themselves until they have mixed, up to eight times the draws asked for, before they warn.
+
     Attributes:
         burn_in: Iterations of each chain before its first draw.
         thin: Iterations for each draw.

@@ -151,47 +151,95 @@ def _spread(points: Reals, root: Reals) -> Reals:
     return found
 
 
-def run_chains(
-    model: Model,
-    start: Reals,
-    draws: int,
-    *,
-    burn_in: int,
-    thin: int,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Reals, Reals, Reals]:
-    """One chain for each row of ``start``.
+@dataclass(frozen=True)
+class Chains:
+    """Chains at one moment, to go on from: whoever holds the value may sample from it again and again.
+
+    Attributes:
+        model: The model whose unknowns are sampled.
+        state: Where each chain is.
+        tuning: Step size and metric, settled.
+    """
+
+    model: Model
+    state: State
+    tuning: Tuning
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was kept of chains: weights, shape (chains, draws, d), and variances, shape (chains, draws)."""
+
+    weights: Reals
+    variance: Reals
+
+    @property
+    def length(self) -> int:
+        """How many draws of each chain."""
+        return self.variance.shape[1]
+
+    def then(self, later: Kept) -> Kept:
+        """These draws and later ones of the same chains."""
+        parts = ((self.weights, later.weights), (self.variance, later.variance))
+        return Kept(*(np.concatenate(pair, axis=1) for pair in parts))
+
+    def later_half(self) -> Kept:
+        """Without the earlier half of each chain."""
+        start = self.length // 2
+        return Kept(self.weights[:, start:], self.variance[:, start:])
+
+
+Tick = Callable[[int], None] | None
+
+
+def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Generator, progress: Tick = None) -> Chains:
+    """One chain for each row of ``start``, after iterations in which step size and scales are learned.
 
     Args:
         model: The model whose unknowns are sampled.
         start: Possible coordinates, shape (chains, coordinates).
+        burn_in: How many iterations.
+        rng: Randomness for post-processing.
+        progress: Called with the number of each iteration.
+    """
+    chains = len(start)
+    zero = np.zeros((chains, model.layout.d))
+    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
+    tuning = Tuning(np.diag(_first_scales(model)))
+    for i in range(burn_in):
+        state, chance = _iteration(model, state, tuning, rng)
+        tuning = tuning.adapted(state.flat, chance, i, burn_in)
+        if progress is not None:
+            progress(i)
+    return Chains(model, state, tuning)
+
+
+def sampled(
+    chains: Chains, draws: int, thin: int, rng: np.random.Generator, progress: Tick = None
+) -> tuple[Chains, Kept]:
+    """The chains some iterations later, and what was kept of them.
+
+    Args:
+        chains: Where they are.
         draws: Draws kept of each chain.
-        burn_in: Iterations before them, in which step size and scales are learned.
         thin: Iterations for each draw kept.
         rng: Randomness for post-processing.
         progress: Called with the number of each iteration.
-
-    Returns:
-        Weights, shape (chains, draws, d), variances, shape (chains, draws), and numbers of rows, the same.
     """
-    chains, d = len(start), model.layout.d
-    zero = np.zeros((chains, d))
-    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
-    tuning = Tuning(np.diag(_first_scales(model)))
-    weights, variance, n = np.empty((chains, draws, d)), np.empty((chains, draws)), np.empty((chains, draws))
-    for i in range(burn_in + draws * thin):
-        flat, chance = _move(model, state, tuning, rng)
-        state = _refreshed(model, replace(state, flat=flat), rng)
-        if i < burn_in:
-            tuning = tuning.adapted(flat, chance, i, burn_in)
-        elif (i - burn_in) % thin == thin - 1:
-            k = (i - burn_in) // thin
-            weights[:, k], variance[:, k] = state.weights, state.variance
-            n[:, k] = model.layout.rows(model.point(flat).sums)
+    state, many = chains.state, len(chains.state.flat)
+    kept = Kept(np.empty((many, draws, chains.model.layout.d)), np.empty((many, draws)))
+    for i in range(draws * thin):
+        state, _ = _iteration(chains.model, state, chains.tuning, rng)
+        kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
         if progress is not None:
             progress(i)
-    return weights, variance, n
+    return replace(chains, state=state), kept
+
+
+def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, float]:
+    """A trajectory of the sums, then all else given them; and the mean chance of its acceptance."""
+    flat, chance = _move(model, state, tuning, rng)
+    return _refreshed(model, replace(state, flat=flat), rng), chance
 
 
 def _first_scales(model: Model) -> Reals:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpgraph.inference.regression.chain import run_chains
+from dpgraph.inference.regression.chain import sampled, settled_chains
 from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.design import RESOLUTION
@@ -72,8 +72,8 @@ def solved(design, prior, noisy, rng, *, draws, burn_in, thin):
     rough = {name: np.stack([getattr(one, name) for one in models]) for name in ("middle", "root")}
     model = replace(models[0], noise=replace(models[0].noise, observed=observed), **rough)
     begin = starting_points(model, design, len(noisy), rng)
-    weights, variance, _ = run_chains(model, begin, draws, burn_in=burn_in, thin=thin, rng=rng)
-    return np.concatenate([weights, variance[..., None]], axis=2)
+    _, kept = sampled(settled_chains(model, begin, burn_in, rng), draws, thin, rng)
+    return np.concatenate([kept.weights, kept.variance[..., None]], axis=2)
 
 
 def ranks(draws, truth, rng):

@@ -1,6 +1,7 @@
 """The posterior of a regression: what it says of good and bad releases, and what it refuses."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import dpgraph as dg
 from dpgraph.inference import draws as thresholds
 from dpgraph.inference.draws import diagnostics_of, warn_if_not_mixed
+from dpgraph.inference.regression import posterior
+from dpgraph.inference.regression.chain import Kept, sampled
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.inference.regression.plug_in import nearest_moment_matrix
 from dpgraph.inference.regression.posterior import _mixing
@@ -151,11 +154,51 @@ def test_chains_that_have_not_mixed_are_warned_of(fault):
         warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
 
 
-def test_a_posterior_judges_its_chains(monkeypatch):
-    """Whatever the chains are: two iterations of each are refused by a stricter rule."""
+@pytest.fixture
+def lengths(monkeypatch):
+    """How many draws of each chain were asked for, one round after another."""
+    seen = []
+
+    def listening(chains, draws, *others):
+        seen.append(draws)
+        return sampled(chains, draws, *others)
+
+    monkeypatch.setattr(posterior, "sampled", listening)
+    return seen
+
+
+def test_a_posterior_judges_its_chains(monkeypatch, lengths):
+    """Whatever the chains are: a stricter rule refuses them, and they go on to eight times the length."""
     monkeypatch.setattr(thresholds, "MOST_R_HAT", 1.0)
     with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
         solved(released(300.0), draws=64, method=dg.Hamiltonian(burn_in=1))
+    assert lengths == [60, 60, 120, 240]
+
+
+def test_chains_go_on_until_they_have_mixed(lengths):
+    """After a hundred iterations of burn-in 60 draws of a chain may be too few, and more are enough: none warns, and as
+    many draws are returned as were asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dg.ConvergenceWarning)
+        made = [solved(released(20.0), seed, 100, method=dg.Hamiltonian(burn_in=100)) for seed in range(6)]
+    assert len(lengths) > 6, "some went on"
+    assert all(len(one) == 100 and one.diagnostics["r_hat"] <= 1.05 for one in made)
+
+
+def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
+    """Chains that were apart at first: what is kept are draws after that."""
+    apart = iter([10.0, 10.0, 0.0, 0.0])
+
+    def made(chains, draws, *others):
+        chains, kept = sampled(chains, draws, *others)
+        normal = np.random.default_rng(draws).standard_normal(kept.weights.shape)
+        return chains, Kept(normal + next(apart), kept.variance)
+
+    monkeypatch.setattr(posterior, "sampled", made)
+    judged = lambda weights, _: {"r_hat": 1.0 + (weights.max() > 8), "effective_size": 200.0}  # noqa: E731
+    monkeypatch.setattr(posterior, "_mixing", judged)
+    found = solved(released(20.0), draws=100, method=dg.Hamiltonian(burn_in=1))
+    assert found.weights.max() < 8
 
 
 def test_intercept_or_not():
