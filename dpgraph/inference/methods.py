@@ -88,7 +88,7 @@ class Gibbs:
 
 @dataclass(frozen=True)
 class Hamiltonian:
-    """Of a linear regression: sixteen Markov chains of the unseen sums of products; ``"hamiltonian"``.
+    """Of a linear regression: eight Markov chains of the unseen sums of products; ``"hamiltonian"``.
 
     Chains go on by themselves until they have mixed, up to eight times the draws asked for, before they warn.
 

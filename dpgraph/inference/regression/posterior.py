@@ -32,7 +32,7 @@ Method = Automatic | Hamiltonian | PlugIn
 METHODS: dict[str, Method] = {"auto": Automatic(), "hamiltonian": Hamiltonian(), "plug-in": PlugIn()}
 
 #: Chains, which together cost little more than one, and the least draws of each: fewer say nothing of mixing.
-CHAINS, LEAST_DRAWS = 16, 60
+CHAINS, LEAST_DRAWS = 8, 60
 #: Chains that have not mixed go on until they are this many times as long as what was asked for.
 LONGEST = 8
 
