@@ -81,6 +81,7 @@ _HOMES = {
     "PlugIn": "inference.methods",
     "PosteriorDraws": "inference.network.draws",
     "ConvergenceWarning": "inference.draws",
+    "PriorWarning": "inference.draws",
     "ParameterDraws": "inference.expfam.draws",
     "RegressionPrior": "inference.regression.prior",
     "RegressionDraws": "inference.regression.draws",
@@ -156,6 +157,7 @@ __all__ = [
     "PlugIn",
     "PosteriorDraws",
     "PosteriorSample",
+    "PriorWarning",
     "PrivacyCost",
     "PrivacyLeakWarning",
     "PrivacyReport",
@@ -229,7 +231,7 @@ if TYPE_CHECKING:
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
-    from dpgraph.inference.draws import ConvergenceWarning
+    from dpgraph.inference.draws import ConvergenceWarning, PriorWarning
     from dpgraph.inference.expfam.draws import ParameterDraws
     from dpgraph.inference.methods import Exact, Gibbs, Hamiltonian, Normal, PlugIn, Quadrature, Records, Tables
     from dpgraph.inference.network.consistency import consistent

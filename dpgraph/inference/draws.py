@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
+#: The share of an unknown's posterior that may be prior without a warning.
+MOST_PRIOR = 0.5
 
 
 class ConvergenceWarning(UserWarning):
     """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
+
+
+class PriorWarning(UserWarning):
+    """Unknowns of which the release says little: most of their posterior is prior. Privacy is not at stake."""
 
 
 @runtime_checkable
@@ -136,5 +142,27 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
             "burn_in, or another method. The posterior may be inaccurate; privacy is not at stake",
             ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_if_mostly_prior(shares: Mapping[str, float], *, stacklevel: int = 3) -> None:
+    """Warns of unknowns of whose posterior more is prior than release; it depends on the release alone.
+
+    Args:
+        shares: The share of each that is prior, 0 to 1; nan where it is not known.
+        stacklevel: Whose line the warning names.
+
+    Warns:
+        PriorWarning: If a share is above a half.
+    """
+    above = [name for name, share in shares.items() if share > MOST_PRIOR]
+    if above:
+        named = ", ".join(above[:5]) + (", ..." if len(above) > 5 else "")
+        warnings.warn(
+            f"most of the posterior of {len(above)} of {len(shares)} coefficients is prior, as noise hides what the "
+            f"rows say of them: {named}; coefficients_ has the share of each in its column prior. Spend more epsilon, "
+            "declare narrower bounds or fewer columns, or state a prior that you believe",
+            PriorWarning,
             stacklevel=stacklevel,
         )

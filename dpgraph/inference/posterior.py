@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import regression_posterior
 from dpgraph.privacy.records import Release, ReleaseError, released_value
 from dpgraph.structure.design import LinearDesign
@@ -73,6 +74,7 @@ def noise_aware_posterior(
 
     Warns:
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
+        PriorWarning: If most of the posterior of a regression's coefficient is prior.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
@@ -88,6 +90,8 @@ def noise_aware_posterior(
     description = getattr(value, "description", None)
     made = posterior_given(description, value, rng=np.random.default_rng(seed), **settings)
     warn_if_not_mixed(made.diagnostics)
+    if isinstance(made, RegressionDraws):
+        warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
     return replace(made, provenance=provenance)
 
 

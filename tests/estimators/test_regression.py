@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from dpgraph.inference.regression import chain
 from tests.estimators.sklearn_checks import checks_of
 from tests.files.edits import edited
 from tests.privacy import test_replay
@@ -127,6 +128,27 @@ def test_a_fit_sees_the_release_alone(inference, neighbours):
         return [*texts, str(document(made.model_)), repr(made.predict(X).tobytes())]
 
     assert seen(X, Y) == seen(X.assign(age=21.0), Y * 0 + 3)
+
+
+def test_chains_that_are_interrupted_leave_what_was_paid_for(monkeypatch):
+    """Control-C among the chains: one charge, no model, and the release to learn from for free."""
+    calls = iter([False] * 5 + [True])
+
+    def interrupted(*arguments):
+        if next(calls):
+            raise KeyboardInterrupt
+        return iteration(*arguments)
+
+    iteration, budget = chain._iteration, dg.Budget(1)
+    made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 1, budget=budget)
+    monkeypatch.setattr(chain, "_iteration", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(X, Y)
+    monkeypatch.undo()
+    assert budget.spent == budget.epsilon
+    assert not hasattr(made, "model_")
+    again = dg.noise_aware_posterior(made.unfinished_release, draws=100, seed=0)
+    assert list(again.coefficients().index) == ["intercept", "age", "sex=M"]
 
 
 BAD = [

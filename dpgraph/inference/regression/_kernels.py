@@ -125,7 +125,7 @@ def digamma(x: float) -> float:
     return found + math.log(x) - 0.5 / x - series
 
 
-def log_noise(problem: Problem, observed: Reals, at: int, value: float) -> tuple[float, float]:
+def log_noise(problem: Problem, observed: Reals, at: Any, value: float) -> tuple[float, float]:
     """The log likelihood of one released sum, and its derivative by the true one."""
     z = (observed[at] - value) / problem.scale[at]
     if problem.laplace:

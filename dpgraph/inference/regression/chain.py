@@ -195,10 +195,18 @@ class Chains:
 
 @dataclass(frozen=True)
 class Kept:
-    """What was kept of chains: weights, shape (chains, draws, d), and variances, shape (chains, draws)."""
+    """What was kept of chains.
+
+    Attributes:
+        weights: Shape (chains, draws, d).
+        variance: Shape (chains, draws).
+        prior: The covariance that the prior gives weights at each draw's variance and hyperparameters, the mean of all
+            chains, shape (draws, d, d).
+    """
 
     weights: Reals
     variance: Reals
+    prior: Reals
 
     @property
     def length(self) -> int:
@@ -207,13 +215,14 @@ class Kept:
 
     def then(self, later: Kept) -> Kept:
         """These draws and later ones of the same chains."""
-        parts = ((self.weights, later.weights), (self.variance, later.variance))
-        return Kept(*(np.concatenate(pair, axis=1) for pair in parts))
+        weights = np.concatenate([self.weights, later.weights], axis=1)
+        variance = np.concatenate([self.variance, later.variance], axis=1)
+        return Kept(weights, variance, np.concatenate([self.prior, later.prior]))
 
     def later_half(self) -> Kept:
         """Without the earlier half of each chain."""
         start = self.length // 2
-        return Kept(self.weights[:, start:], self.variance[:, start:])
+        return Kept(self.weights[:, start:], self.variance[:, start:], self.prior[start:])
 
 
 Tick = Callable[[int], None] | None
@@ -253,14 +262,24 @@ def sampled(
         rng: Randomness for post-processing.
         progress: Called with the number of each iteration.
     """
-    state, many = chains.state, len(chains.state.flat)
-    kept = Kept(np.empty((many, draws, chains.model.layout.d)), np.empty((many, draws)))
+    state, many, d = chains.state, len(chains.state.flat), chains.model.layout.d
+    kept = Kept(np.empty((many, draws, d)), np.empty((many, draws)), np.empty((draws, d, d)))
     for i in range(draws * thin):
         state, _ = _iteration(chains.model, state, chains.tuning, rng)
-        kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
+        if i % thin == thin - 1:
+            kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
+            kept.prior[i // thin] = _prior_covariance(chains.model, state)
         if progress is not None:
             progress(i)
     return replace(chains, state=state), kept
+
+
+def _prior_covariance(model: Model, state: State) -> Reals:
+    """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
+    layout, sums = model.layout, model.point(state.flat).sums
+    average = layout.averages(sums) if layout.intercept else None
+    covariance: Any = np.linalg.inv(state.prior.matrix(average))
+    return (covariance * state.variance[:, None, None]).mean(axis=0)
 
 
 def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, float]:

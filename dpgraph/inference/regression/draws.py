@@ -32,6 +32,8 @@ class RegressionDraws:
         variance: The noise variance, scaled, shape (draws,).
         method: ``"hamiltonian"`` or ``"plug-in"``.
         mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
+        prior_covariance: What the prior alone says of the weights at the variance and the scales that were learned,
+            shape (columns - 1, columns - 1); None if it is not known, as in files of earlier versions.
         provenance: The release behind it.
 
     Raises:
@@ -43,6 +45,7 @@ class RegressionDraws:
     variance: Reals
     method: str
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
+    prior_covariance: Reals | None = None
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +57,10 @@ class RegressionDraws:
             raise ReleaseError(f"weights must have shape (draws, {d}) and variances (draws,)")
         if not (np.isfinite(self.weights).all() and np.isfinite(self.variance).all() and (self.variance > 0).all()):
             raise ReleaseError("draws must be finite numbers, and variances above 0")
+        if self.prior_covariance is not None:
+            object.__setattr__(self, "prior_covariance", frozen_array(self.prior_covariance, np.float64))
+            if self.prior_covariance.shape != (d, d) or not np.isfinite(self.prior_covariance).all():
+                raise ReleaseError(f"the prior's covariance must be finite, of shape ({d}, {d})")
 
     def __len__(self) -> int:
         return len(self.variance)
@@ -69,26 +76,44 @@ class RegressionDraws:
 
         A two-level feature's coefficient is of its second level against the first, as of every other level.
         """
+        made = self.weights @ self._to_units.T
+        made[:, 0] += self.design.bounds.middle
+        return made
+
+    @cached_property
+    def _to_units(self) -> Reals:
+        """What a unit of each weight adds to the intercept and the coefficients, shape (1 + columns, columns - 1)."""
         half, columns = self.design.bounds.half, self.design.columns[:-1]
-        made = np.zeros((len(self.variance), 1 + len(columns) - self.design.intercept))
-        made[:, 0], at = self.design.bounds.middle, 1
-        for weight, column in zip(self.weights.T, columns, strict=True):
+        made = np.zeros((1 + len(columns) - self.design.intercept, len(columns)))
+        at = 1
+        for i, column in enumerate(columns):
             feature = self.design.features.get(column.variable)
             match column.kind:
                 case "intercept":
-                    made[:, 0] += half * weight
+                    made[0, i] = half
                     continue
                 case "sign":
-                    made[:, 0] -= half * weight
-                    made[:, at] = 2 * half * weight
+                    made[0, i], made[at, i] = -half, 2 * half
                 case "level":
-                    made[:, at] = half * weight
+                    made[at, i] = half
                 case _:
                     assert isinstance(feature, Bounded)
-                    made[:, 0] -= half * weight * feature.middle / feature.half
-                    made[:, at] = half * weight / feature.half
+                    made[0, i], made[at, i] = -half * feature.middle / feature.half, half / feature.half
             at += 1
         return made
+
+    @cached_property
+    def prior_share(self) -> Reals:
+        """How much of the posterior of the intercept and of each coefficient is prior, 0 to 1, shape (1 + columns,).
+
+        The posterior variance over the variance that the prior alone gives, at the deviation s and the scales of the
+        weights that were learned: near 0 the release decides, at 1 it says nothing of this coefficient. nan where the
+        prior is not known.
+        """
+        if self.prior_covariance is None:
+            return np.full(len(self._to_units), np.nan)
+        before = ((self._to_units @ self.prior_covariance) * self._to_units).sum(axis=1)
+        return np.minimum(self.in_units.var(axis=0) / before, 1.0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +148,7 @@ class RegressionDraws:
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for the intercept and each coefficient: mean, standard deviation and the credible interval."""
-        shown = self.coefficients(probability).reset_index(names="coefficient")
+        shown = self.coefficients(probability).drop(columns="prior").reset_index(names="coefficient")
         return shown.rename(columns={"std": "sd", "lower": "low", "upper": "high"})
 
     @property
@@ -134,7 +159,9 @@ class RegressionDraws:
         return diagnostics_of(self, chains=chains, r_hat=worst, effective_size=least)
 
     def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for the intercept and each coefficient, in the units of the rows: mean, std and a credible interval.
+        """A row for the intercept and each coefficient, in the units of the rows: mean, std, a credible interval.
+
+        And ``prior``, how much of the posterior is prior (``prior_share``).
 
         Raises:
             ReleaseError: If the probability is not between 0 and 1.
@@ -143,7 +170,8 @@ class RegressionDraws:
 
         low, high = np.quantile(self.in_units, tails(probability), axis=0)
         mean, std = self.in_units.mean(axis=0), self.in_units.std(axis=0)
-        return pd.DataFrame({"mean": mean, "std": std, "lower": low, "upper": high}, index=pd.Index(self.names))
+        made = {"mean": mean, "std": std, "lower": low, "upper": high, "prior": self.prior_share}
+        return pd.DataFrame(made, index=pd.Index(self.names))
 
     def noise_deviation(self, probability: float = 0.9) -> tuple[float, float, float]:
         """The deviation of the target about its prediction, in its units: mean, and the ends of a credible interval."""

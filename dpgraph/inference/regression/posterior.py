@@ -73,8 +73,8 @@ def regression_posterior(
     _check(noisy, prior)
     chosen = chosen_method(method, METHODS)
     if isinstance(chosen, PlugIn):
-        weights, variance = plug_in_draws(noisy, prior, design, draws, rng)
-        return RegressionDraws(design, weights, variance, "plug-in")
+        weights, variance, covariance = plug_in_draws(noisy, prior, design, draws, rng)
+        return RegressionDraws(design, weights, variance, "plug-in", prior_covariance=covariance)
     chosen = chosen if isinstance(chosen, Hamiltonian) else Hamiltonian()
     model = as_model(noisy, prior, design)
     length = max(LEAST_DRAWS, -(-draws // CHAINS))
@@ -83,7 +83,8 @@ def regression_posterior(
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
     flat = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])[kept]
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
-    return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics)
+    before = found.prior.mean(axis=0)
+    return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
 
 
 def _until_mixed(

@@ -46,6 +46,12 @@ def parameters(design, prior, x, rng):
         tails[:] = common
         tails[: int(design.intercept)] = own
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
+    for name in {column.variable for column in design.columns if column.kind == "level"}:
+        # the effects of all levels, alike and independent, and then what they differ by from the first
+        at = [i for i, column in enumerate(design.columns[:-1]) if column.variable == name]
+        first = at[0]
+        scale = np.sqrt(variance) * prior.scale(design)[first] * tails[first]
+        weights[at] -= scale * rng.standard_normal()
     if design.intercept:
         weights[0] -= weights[1:] @ x[:, 1:].mean(axis=0)
     return weights + prior.centre(design), variance

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,7 @@ ODD = {
     "at the middle": lambda values, pay: (values | {"age": np.full(len(pay), 40.0)}, pay),
     "one level": lambda values, pay: (values | {"sex": np.zeros(len(pay), int)}, pay),
     "an empty level": lambda values, pay: (values | {"job": np.zeros(len(pay), int)}, pay),
+    "no second level": lambda values, pay: (values | {"job": 2 * (values["job"] > 0)}, pay),
     "a constant target": lambda values, pay: (values, np.full(len(pay), 30.0)),
     "collinear": lambda values, pay: (values | {"age": 20.0 + 40 * values["sex"]}, pay),
 }
@@ -107,7 +109,7 @@ def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
         assert abs(made.predict(values).mean() - typical) < 3
         spread = np.quantile(np.abs(made.weights[:, 1:]) / np.sqrt(made.variance)[:, None], 0.5, axis=0)
         # the median of |t| with five degrees of freedom is .727
-        assert np.allclose(spread, 0.727 * prior.scale(DESIGN)[1:], rtol=0.2)
+        assert np.allclose(spread, 0.727 * prior.deviation(DESIGN)[1:], rtol=0.2)
 
 
 def test_plug_in_falls_for_noise_and_noise_aware_does_not():
@@ -192,13 +194,52 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
     def made(chains, draws, *others):
         chains, kept = sampled(chains, draws, *others)
         normal = np.random.default_rng(draws).standard_normal(kept.weights.shape)
-        return chains, Kept(normal + next(apart), kept.variance)
+        return chains, Kept(normal + next(apart), kept.variance, kept.prior)
 
     monkeypatch.setattr(posterior, "sampled", made)
     judged = lambda weights, _: {"r_hat": 1.0 + (weights.max() > 8), "effective_size": 200.0}  # noqa: E731
     monkeypatch.setattr(posterior, "_mixing", judged)
     found = solved(released(20.0), draws=100, method=dg.Hamiltonian(burn_in=1))
     assert found.weights.max() < 8
+
+
+def test_the_share_that_is_prior_is_near_nothing_or_all():
+    """With little noise no coefficient's posterior is prior, and nothing warns; where noise drowns the rows all are, to
+    the error of 2000 draws of heavy tails, and the warning names them. An empty level is one of which no row tells."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dg.PriorWarning)
+        clear = solved(released(0.01))
+    assert (clear.coefficients()["prior"] < 0.01).all()
+    with pytest.warns(dg.PriorWarning, match=r"of 5 of 5 coefficients is prior.*intercept, age"):
+        drowned = solved(released(1e6), draws=2000)
+    assert (drowned.coefficients()["prior"].iloc[1:] > 0.6).all()
+    with pytest.warns(dg.PriorWarning, match=r"of 1 of 5 coefficients is prior.*: job=b;"):
+        some = solved(released(0.5, alter=ODD["no second level"]))
+    assert (some.coefficients()["prior"] > 0.5).tolist() == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=1), "plug-in"], ids=str)
+def test_the_share_that_is_prior_is_a_ratio_of_variances(method):
+    made = solved(released(5.0), draws=64, method=method)
+    by_hand = made.weights.var(axis=0) / np.diag(made.prior_covariance)
+    assert made.prior_share[1:] == pytest.approx(np.minimum(by_hand[1:], 1.0))
+    unknown = replace(made, prior_covariance=None)
+    assert np.isnan(unknown.prior_share).all()
+    for bad in (np.eye(4), np.full((5, 5), math.nan)):
+        with pytest.raises(dg.ReleaseError, match="prior's covariance"):
+            replace(made, prior_covariance=bad)
+
+
+def test_no_level_is_special_in_the_prior():
+    """The prior says the same of the effects of three levels about their average whichever of them is the first: the
+    difference of the second and the third has the deviation of either's difference from the first."""
+    prior = dg.RegressionPrior()
+    covariance = np.linalg.inv(prior.structure(DESIGN)) * np.outer(*[prior.scale(DESIGN)] * 2)
+    apart = np.array([0, 0, 0, 1, -1])
+    assert apart @ covariance @ apart == pytest.approx(covariance[3, 3])
+    assert covariance[3, 3] == pytest.approx(covariance[4, 4])
+    assert covariance[3, 4] == pytest.approx(covariance[3, 3] / 2)
+    assert prior.deviation(DESIGN) == pytest.approx(np.sqrt(np.diag(covariance)))
 
 
 def test_intercept_or_not():
