@@ -40,6 +40,7 @@ def main() -> None:
     model = dg.PrivateLinearRegression(FEATURES, (0, 12), epsilon=1, draws=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.ConvergenceWarning)  # a short run; diagnostics_ says how well it mixed
+        warnings.simplefilter("ignore", dg.PriorWarning)  # the column prior says how much of each is prior
         model.fit(rows[train], visits[train])
     print(model.release_.provenance)
     print(model.coefficients_.round(3), "\n")

@@ -18,8 +18,9 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain a tenth of what they leave, or far more where
-    the release says so: their weights have one unknown scale, so that noise is not taken for many weak effects.
+    s is .21 to .75 with probability .9, and all features together explain about as much as they leave, or far less or
+    more where the release says so: their weights have one unknown scale. The levels of a feature are alike: effects
+    about their average, of which coefficients are differences, so that none is special, not the first either.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.

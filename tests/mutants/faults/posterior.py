@@ -30,8 +30,8 @@ MUTANTS = (
     Mutant(
         "chains that have not mixed, unsaid",
         "inference/draws.py",
-        "worst <= MOST_R_HAT and least >= LEAST_SIZE",
-        "worst <= MOST_R_HAT or least >= LEAST_SIZE",
+        "return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE",
+        "return r_hat <= MOST_R_HAT or effective_size >= LEAST_SIZE",
         (f"{DRAWS}::test_one_pair_of_thresholds_judges_all_chains",),
     ),
     Mutant(
