@@ -125,12 +125,13 @@ def digamma(x: float) -> float:
     return found + math.log(x) - 0.5 / x - series
 
 
-def log_noise(problem: Problem, observed: Reals, at: Any, value: float) -> tuple[float, float]:
+def log_noise(problem: Problem, observed: Any, at: Any, value: float) -> tuple[float, float]:
     """The log likelihood of one released sum, and its derivative by the true one."""
-    z = (observed[at] - value) / problem.scale[at]
+    scale: Any = problem.scale[at]
+    z = (observed[at] - value) / scale
     if problem.laplace:
-        return -abs(z), (1.0 if z > 0 else -1.0 if z < 0 else 0.0) / problem.scale[at]
-    return -z * z / 2, z / problem.scale[at]
+        return -abs(z), (1.0 if z > 0 else -1.0 if z < 0 else 0.0) / scale
+    return -z * z / 2, z / scale
 
 
 def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work: Reals, kinks: bool) -> float:
