@@ -45,13 +45,13 @@ def released(scale, n=5000, seed=0, design=DESIGN, *, private=False, gaussian=Fa
 
 
 def solved(noisy, seed=0, draws=400, **settings):
-    settings = {"method": dg.Hamiltonian(burn_in=150)} | settings
+    settings = {"method": dg.methods.Hamiltonian(burn_in=150)} | settings
     return dg.noise_aware_posterior(noisy, draws=draws, seed=seed, **settings)
 
 
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=150), "plug-in"], ids=str)
+@pytest.mark.parametrize("method", [dg.methods.Hamiltonian(burn_in=150), "plug-in"], ids=str)
 def test_with_little_noise_it_is_least_squares(method, gaussian, private):
     """Noise of .01 on 5000 rows: coefficients within four posterior deviations of those behind the rows; the deviation
     of the noise, 6 of 100, within 5 %; and the spread of each weight that of least squares, within a quarter."""
@@ -69,7 +69,7 @@ def test_with_little_noise_it_is_least_squares(method, gaussian, private):
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 30, 1000])
-@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=150), "plug-in"], ids=str)
+@pytest.mark.parametrize("method", [dg.methods.Hamiltonian(burn_in=150), "plug-in"], ids=str)
 def test_few_rows_are_defined(n, method):
     """Fewer rows than columns too: draws are finite, and with noise about them wide."""
     made = solved(released(5.0, n=n), method=method)
@@ -115,7 +115,7 @@ def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
 def test_plug_in_falls_for_noise_and_noise_aware_does_not():
     """Noise of half the rows, six releases: squared errors in the target's variance, beside those of ``typical``."""
     values, pay = rows(2000, 9)
-    errors = {dg.Hamiltonian(burn_in=150): [], dg.PlugIn(): []}
+    errors = {dg.methods.Hamiltonian(burn_in=150): [], dg.methods.PlugIn(): []}
     for seed in range(6):
         for method, found in errors.items():
             made = solved(released(1e3, n=2000, seed=seed), seed, 1000, method=method)
@@ -128,7 +128,7 @@ def test_plug_in_falls_for_noise_and_noise_aware_does_not():
 def test_it_is_reached_by_its_release_and_repeats():
     noisy = released(20.0)
     one, other = (dg.noise_aware_posterior(noisy, draws=100, seed=3) for _ in range(2))
-    assert isinstance(one, dg.RegressionDraws)
+    assert isinstance(one, dg.results.RegressionDraws)
     assert one.method == "hamiltonian"
     assert np.array_equal(one.weights, other.weights)
     assert not np.array_equal(one.weights, dg.noise_aware_posterior(noisy, draws=100, seed=4).weights)
@@ -141,7 +141,7 @@ def test_chains_that_have_not_mixed_are_warned_of(fault):
     """Chains made up: independent draws pass; moved apart by half a deviation, or held for 25 draws, they do not."""
     rng = np.random.default_rng(0)
     weights, variance = rng.standard_normal((16, 100, 3)), np.exp(rng.standard_normal((16, 100)))
-    made = dg.RegressionDraws(DESIGN, np.zeros((1600, 5)), np.ones(1600), "hamiltonian")
+    made = dg.results.RegressionDraws(DESIGN, np.zeros((1600, 5)), np.ones(1600), "hamiltonian")
     warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
     apart = np.linspace(-1, 1, 16)[:, None]
     if fault == "levels apart":
@@ -152,7 +152,7 @@ def test_chains_that_have_not_mixed_are_warned_of(fault):
         weights[..., 1] += apart
     else:
         variance *= np.exp(apart)
-    with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
+    with pytest.warns(dg.errors.ConvergenceWarning, match="have not mixed"):
         warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
 
 
@@ -172,8 +172,8 @@ def lengths(monkeypatch):
 def test_a_posterior_judges_its_chains(monkeypatch, lengths):
     """Whatever the chains are: a stricter rule refuses them, and they go on to eight times the length."""
     monkeypatch.setattr(thresholds, "MOST_R_HAT", 1.0)
-    with pytest.warns(dg.ConvergenceWarning, match="have not mixed"):
-        solved(released(300.0), draws=64, method=dg.Hamiltonian(burn_in=1))
+    with pytest.warns(dg.errors.ConvergenceWarning, match="have not mixed"):
+        solved(released(300.0), draws=64, method=dg.methods.Hamiltonian(burn_in=1))
     assert lengths == [60, 60, 120, 240]
 
 
@@ -181,8 +181,8 @@ def test_chains_go_on_until_they_have_mixed(lengths):
     """After a hundred iterations of burn-in 60 draws of a chain may be too few, and more are enough: none warns, and as
     many draws are returned as were asked for."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dg.ConvergenceWarning)
-        made = [solved(released(20.0), seed, 100, method=dg.Hamiltonian(burn_in=100)) for seed in range(6)]
+        warnings.simplefilter("error", dg.errors.ConvergenceWarning)
+        made = [solved(released(20.0), seed, 100, method=dg.methods.Hamiltonian(burn_in=100)) for seed in range(6)]
     assert len(lengths) > 6, "some went on"
     assert all(len(one) == 100 and one.diagnostics["r_hat"] <= 1.05 for one in made)
 
@@ -199,7 +199,7 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
     monkeypatch.setattr(posterior, "sampled", made)
     judged = lambda weights, _: {"r_hat": 1.0 + (weights.max() > 8), "effective_size": 200.0}  # noqa: E731
     monkeypatch.setattr(posterior, "_mixing", judged)
-    found = solved(released(20.0), draws=100, method=dg.Hamiltonian(burn_in=1))
+    found = solved(released(20.0), draws=100, method=dg.methods.Hamiltonian(burn_in=1))
     assert found.weights.max() < 8
 
 
@@ -218,7 +218,7 @@ def test_the_share_that_is_prior_is_near_nothing_or_all():
     assert (some.coefficients()["prior"] > 0.5).tolist() == [False, False, False, True, False]
 
 
-@pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=1), "plug-in"], ids=str)
+@pytest.mark.parametrize("method", [dg.methods.Hamiltonian(burn_in=1), "plug-in"], ids=str)
 def test_the_share_that_is_prior_is_a_ratio_of_variances(method):
     made = solved(released(5.0), draws=64, method=method)
     by_hand = made.weights.var(axis=0) / np.diag(made.prior_covariance)
@@ -226,7 +226,7 @@ def test_the_share_that_is_prior_is_a_ratio_of_variances(method):
     unknown = replace(made, prior_covariance=None)
     assert np.isnan(unknown.prior_share).all()
     for bad in (np.eye(4), np.full((5, 5), math.nan)):
-        with pytest.raises(dg.ReleaseError, match="prior's covariance"):
+        with pytest.raises(dg.errors.ReleaseError, match="prior's covariance"):
             replace(made, prior_covariance=bad)
 
 
@@ -270,7 +270,7 @@ BAD = [
     ({"draws": 0}, "draws"),
     ({"draws": 1.5}, "draws"),
     ({"draws": True}, "draws"),
-    ({"method": dg.Records()}, "method must be one of 'auto', 'hamiltonian', 'plug-in'"),
+    ({"method": dg.methods.Records()}, "method must be one of 'auto', 'hamiltonian', 'plug-in'"),
     ({"prior": 1.0}, "prior must be a RegressionPrior"),
     ({"prior": dg.RegressionPrior(typical=101)}, "typical"),
 ]
@@ -278,17 +278,17 @@ BAD = [
 
 @pytest.mark.parametrize(("settings", "message"), BAD, ids=str)
 def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         solved(released(1.0), **settings)
 
 
 def test_other_releases_are_refused():
     family = dg.expfam.Binomial()
     noisy = dg.release(dg.sufficient_statistics([1, 0], family), dg.LaplaceMechanism(1), budget=dg.Budget(1))
-    with pytest.raises(dg.ReleaseError, match="method must be one of 'auto', 'exact'"):
+    with pytest.raises(dg.errors.ReleaseError, match="method must be one of 'auto', 'exact'"):
         solved(noisy)
     design = LinearDesign({"x": (0, 1)}, "y", (0, 1), intercept=False)
-    with pytest.raises(dg.ReleaseError, match="has none"):
+    with pytest.raises(dg.errors.ReleaseError, match="has none"):
         solved(moments(design, np.zeros(3), 1.0, 10), prior=dg.RegressionPrior(typical=0.5))
 
 
@@ -298,43 +298,43 @@ def test_priors_are_checked(name, value):
     if (name, value) in (("degrees", math.inf), ("half_cauchy", None)):
         dg.RegressionPrior(**{name: value})
         return
-    with pytest.raises(dg.ReleaseError, match=name):
+    with pytest.raises(dg.errors.ReleaseError, match=name):
         dg.RegressionPrior(**{name: value})
 
 
 @pytest.mark.parametrize("value", [(1.0,), [1.0, 1.0], (-1.0, 1.0), (math.nan, 0.0), 2.0])
 def test_priors_of_features_are_checked(value):
-    with pytest.raises(dg.ReleaseError, match="features"):
+    with pytest.raises(dg.errors.ReleaseError, match="features"):
         dg.RegressionPrior(features=value)
-    with pytest.raises(dg.ReleaseError, match="typical"):
+    with pytest.raises(dg.errors.ReleaseError, match="typical"):
         dg.RegressionPrior(typical=math.inf)
 
 
 def test_draws_fit_their_design():
-    with pytest.raises(dg.ReleaseError, match="shape"):
-        dg.RegressionDraws(DESIGN, np.zeros((3, 4)), np.ones(3), "plug-in")
-    with pytest.raises(dg.ReleaseError, match="finite"):
-        dg.RegressionDraws(DESIGN, np.full((3, 5), math.nan), np.ones(3), "plug-in")
-    with pytest.raises(dg.ReleaseError, match="above 0"):
-        dg.RegressionDraws(DESIGN, np.zeros((3, 5)), np.zeros(3), "plug-in")
+    with pytest.raises(dg.errors.ReleaseError, match="shape"):
+        dg.results.RegressionDraws(DESIGN, np.zeros((3, 4)), np.ones(3), "plug-in")
+    with pytest.raises(dg.errors.ReleaseError, match="finite"):
+        dg.results.RegressionDraws(DESIGN, np.full((3, 5), math.nan), np.ones(3), "plug-in")
+    with pytest.raises(dg.errors.ReleaseError, match="above 0"):
+        dg.results.RegressionDraws(DESIGN, np.zeros((3, 5)), np.zeros(3), "plug-in")
 
 
 @pytest.mark.parametrize("probability", [0, 1, -0.1, 1.5, math.nan, True, "0.9"])
 def test_probabilities_are_checked(probability):
-    made = dg.RegressionDraws(DESIGN, np.zeros((3, 5)), np.ones(3), "plug-in")
-    with pytest.raises(dg.ReleaseError, match="probability"):
+    made = dg.results.RegressionDraws(DESIGN, np.zeros((3, 5)), np.ones(3), "plug-in")
+    with pytest.raises(dg.errors.ReleaseError, match="probability"):
         made.coefficients(probability)
 
 
 def test_coefficients_in_units_predict_what_weights_do():
     rng = np.random.default_rng(0)
-    made = dg.RegressionDraws(DESIGN, rng.standard_normal((7, 5)), np.ones(7), "plug-in")
+    made = dg.results.RegressionDraws(DESIGN, rng.standard_normal((7, 5)), np.ones(7), "plug-in")
     values, _ = rows(50)
     plain = np.column_stack([
         np.ones(50), values["age"], values["sex"], values["job"] == 1, values["job"] == 2
     ]) @ made.in_units.mean(axis=0)  # fmt: skip
     assert np.allclose(made.predict(values), plain)
-    with pytest.raises(dg.ReleaseError, match="no values"):
+    with pytest.raises(dg.errors.ReleaseError, match="no values"):
         made.predict({"age": [1.0]})
-    with pytest.raises(dg.ReleaseError, match="nulls"):
+    with pytest.raises(dg.errors.ReleaseError, match="nulls"):
         made.predict(values | {"age": np.full(50, math.nan)})
