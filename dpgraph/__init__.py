@@ -64,6 +64,9 @@ _HOMES = {
     # after the door
     "NoisyCounts": "structure.tables",
     "NoisyCoefficients": "structure.tables",
+    "JointCounts": "structure.joint",
+    "PooledCounts": "structure.joint",
+    "pooled": "structure.joint",
     "NoisyMoments": "structure.moments",
     "MarkovSweeps": "structure.markov",
     "SampledWeights": "structure.sampled_weights",
@@ -139,6 +142,7 @@ __all__ = [
     "GibbsSample",
     "Hamiltonian",
     "HiddenMarkovModel",
+    "JointCounts",
     "LaplaceMechanism",
     "LinearDesign",
     "LinearRegressionModel",
@@ -154,6 +158,7 @@ __all__ = [
     "Normal",
     "ParameterDraws",
     "PlugIn",
+    "PooledCounts",
     "PosteriorDraws",
     "PosteriorSample",
     "PrivacyCost",
@@ -196,6 +201,7 @@ __all__ = [
     "naive_bayes_network",
     "noise_aware_posterior",
     "papers",
+    "pooled",
     "posterior",
     "privacy_cost",
     "query",
@@ -276,6 +282,7 @@ if TYPE_CHECKING:
     from dpgraph.structure import expfam
     from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
+    from dpgraph.structure.joint import JointCounts, PooledCounts, pooled
     from dpgraph.structure.markov import MarkovSweeps
     from dpgraph.structure.moments import NoisyMoments
     from dpgraph.structure.network import Network

@@ -34,7 +34,15 @@ from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, shares_of, tables_of
+from dpgraph.files.plain import (
+    integers_of,
+    plain_provenance,
+    plain_scope,
+    plain_tables,
+    provenance_of,
+    shares_of,
+    tables_of,
+)
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
 from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
@@ -129,7 +137,7 @@ def document(value: Any) -> dict[str, Any]:
     if isinstance(value, Release):
         codec, body = written(value.value, released=True)
         structure = codec.measured(value.value)
-        record = plain_provenance(value.provenance, structure)
+        record = plain_provenance(value.provenance, structure) | plain_scope(value.scope)
         record |= {} if codec.kind == "counts" else {"kind": codec.kind}  # the first files named no kind
         return _document(codec, "release", structure, record, body)
     value = LinearRegressionModel(value) if isinstance(value, RegressionDraws) else value

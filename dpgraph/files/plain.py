@@ -26,6 +26,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     exact,
 )
+from dpgraph.privacy.rows import RowsRecord
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
@@ -47,21 +48,27 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
     check_reproduced(provenance, structure)
     event, unit = provenance.event, provenance.unit
     return {
-        "event": {
-            "mechanism": event.mechanism,
-            "epsilon": str(event.epsilon),
-            "delta": str(event.delta),
-            **({} if event.rho is None else {"rho": str(event.rho)}),
-            "measurements": [
-                {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
-                for m in event.measurements
-            ],
-            **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
-            **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
-        },
+        "event": _plain_event(event),
         "unit": {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person},
         "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
         "private": provenance.private,
+    }
+
+
+def _plain_event(event: Event) -> dict[str, Any]:
+    """An event; that of several releases has their events for its parts."""
+    return {
+        "mechanism": event.mechanism,
+        "epsilon": str(event.epsilon),
+        "delta": str(event.delta),
+        **({} if event.rho is None else {"rho": str(event.rho)}),
+        "measurements": [
+            {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
+            for m in event.measurements
+        ],
+        **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
+        **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
+        **({"parts": [_plain_event(part) for part in event.parts]} if event.parts else {}),
     }
 
 
@@ -77,26 +84,58 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
     """
     if plain["event"] is None:
         return None
-    event = plain["event"]
-    epsilon, delta = fraction(event["epsilon"]), fraction(event["delta"], zero=True)
-    rho = fraction(event["rho"]) if event.get("rho") is not None else None
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
-    if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
+    if not isinstance(plain["event"]["mechanism"], str) or not isinstance(plain["private"], bool):
         raise ReleaseError("the record of the release is not whole")
-    if plain["cost"] != {"epsilon": str(epsilon), "delta": str(delta)}:
+    event = _event(plain["event"], plain["version"], unit, structure)
+    if plain["cost"] != {"epsilon": str(event.epsilon), "delta": str(event.delta)}:
         raise ReleaseError("the cost is not that of the event")
-    selections = tuple(_selection(entry) for entry in event.get("selections", []))
-    if plain["version"] == 1:
-        label, (measurements, joint) = _first_version(event, unit, structure)
-    else:
-        label, measurements = event["mechanism"], tuple(_measurement(entry) for entry in event["measurements"])
-        joint = None if event.get("joint") is None else _joint(event["joint"])
-    provenance = Provenance(Event(label, epsilon, delta, measurements, rho, selections, joint), unit, plain["private"])
+    provenance = Provenance(event, unit, plain["private"])
     check_reproduced(provenance, structure)
     written = plain_provenance(provenance, structure)
     if plain["version"] != 1 and any(written[part] != plain[part] for part in ("event", "unit")):
         raise ReleaseError("the record of the release has entries that dpgraph does not write there")
     return provenance
+
+
+def _event(plain: dict[str, Any], version: int, unit: PrivacyUnit, structure: Structure) -> Event:
+    """The inverse of ``_plain_event``."""
+    epsilon, delta = fraction(plain["epsilon"]), fraction(plain["delta"], zero=True)
+    rho = fraction(plain["rho"]) if plain.get("rho") is not None else None
+    selections = tuple(_selection(entry) for entry in plain.get("selections", []))
+    if version == 1:
+        label, (measurements, joint) = _first_version(plain, unit, structure)
+        return Event(label, epsilon, delta, measurements, rho, selections, joint)
+    measurements = tuple(_measurement(entry) for entry in plain["measurements"])
+    joint = None if plain.get("joint") is None else _joint(plain["joint"])
+    parts = plain.get("parts", [])
+    if not isinstance(parts, list) or any("parts" in part for part in parts):
+        raise ReleaseError("the parts of an event are a list of single events")
+    made = tuple(_event(part, version, unit, structure) for part in parts)
+    return Event(plain["mechanism"], epsilon, delta, measurements, rho, selections, joint, made)
+
+
+def plain_scope(scope: RowsRecord | None) -> dict[str, Any]:
+    """Which rows a release is of; nothing where its record does not tell."""
+    return {} if scope is None else {"scope": {"budget": scope.budget, "group": [list(pair) for pair in scope.group]}}
+
+
+def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
+    """The inverse of ``plain_scope``.
+
+    Raises:
+        ReleaseError: If it is not whole.
+    """
+    scope = plain.get("scope")
+    if scope is None:
+        return None
+    pairs = scope["group"]
+    texts = isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
+    )
+    if set(scope) != {"budget", "group"} or not isinstance(scope["budget"], str) or not texts:
+        raise ReleaseError("the record of the rows behind a release is not whole")
+    return RowsRecord(scope["budget"], tuple((name, level) for name, level in pairs))
 
 
 def _measurement(plain: dict[str, Any]) -> Measurement:

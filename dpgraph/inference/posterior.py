@@ -19,8 +19,9 @@ from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.network.several import read_released
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.privacy.records import Release, ReleaseError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
@@ -35,8 +36,9 @@ def noise_aware_posterior(
     draws: int = 1000,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
+    network: Network | None = None,
 ) -> Any:
-    """Draws from the posterior given a release, with its noise accounted for.
+    """Draws from the posterior given a release, or several, with their noise accounted for.
 
     A method is a value with its settings, such as ``dg.Records(chains=4)``, or its name. For a network:
 
@@ -54,8 +56,11 @@ def noise_aware_posterior(
     regression: ``"hamiltonian"``, ``dg.Hamiltonian(...)``, and ``"plug-in"``; see
     ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
 
+    Several releases of the same rows of a network, a list or their sum, have the product of their likelihoods; those of
+    different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
+
     Args:
-        noisy: A release of noisy counts, coefficients or moments, or its value.
+        noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows.
         prior: For a network the Dirichlet concentration of every cell, above 0; for an exponential family
             ``family.prior(...)``; for a regression ``RegressionPrior(...)``. None is 1 for a network, the uniform prior
             for a binomial or multinomial family, and the default ``RegressionPrior()``; other families need one.
@@ -63,13 +68,17 @@ def noise_aware_posterior(
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
         progress: A bar on a terminal while Markov chains run.
+        network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
+            several networks need it, and its families must lie in tables that they measured.
 
     Returns:
         ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
         regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``).
 
     Raises:
-        ReleaseError: If the prior, the method or a number is out of range, or the release is of another kind.
+        ReleaseError: If the prior, the method or a number is out of range, the release is of another kind, or several
+            make no joint release: none at all, other rows as far as records tell, other n, other units.
+        NetworkError: If several releases declare other domains or are of different networks and none is named.
 
     Warns:
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
@@ -82,7 +91,7 @@ def noise_aware_posterior(
     >>> made.mean().table("rain").round(1).tolist()
     [0.8, 0.2]
     """
-    value, provenance = released_value(noisy)
+    value, provenance = read_released(noisy, network)
     check_whole_number("draws", draws, 1)
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     description = getattr(value, "description", None)

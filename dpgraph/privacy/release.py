@@ -8,6 +8,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.descriptions import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.rows import RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
 
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -68,7 +69,13 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     event = mechanism.event(description_of(statistics), budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)
-    return Release(value, event, budget.unit, private=source.private)
+    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget))
+
+
+def _rows_record(statistics: Any, budget: Budget) -> RowsRecord:
+    """Which rows were released: public, the budget's random name and the group that was declared."""
+    group: RowGroup | None = getattr(statistics, "group", None)
+    return RowsRecord.of(budget.identity, {} if group is None else group.where)
 
 
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:

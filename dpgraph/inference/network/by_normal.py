@@ -29,6 +29,7 @@ from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import Several
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
 
@@ -37,7 +38,7 @@ HELD = 1 << 23
 
 
 def draw_by_normal(
-    noisy: NoisyCounts | NoisyCoefficients,
+    noisy: NoisyCounts | NoisyCoefficients | Several,
     concentration: Mapping[str, Reals],
     *,
     rng: np.random.Generator,
@@ -47,7 +48,7 @@ def draw_by_normal(
     """Independent joint draws of every conditional table.
 
     Args:
-        noisy: Noisy counts or coefficients.
+        noisy: Noisy counts or coefficients, of one release or of several.
         concentration: The Dirichlet prior of each variable, axes (variable, *parents).
         rng: Randomness for post-processing.
         draws: How many.
@@ -63,6 +64,7 @@ def draw_by_normal(
     (1, 1000, 2)
     """
     network, estimates = noisy.network, residual_estimates(noisy)
+    assert network is not None
     step = max(1, HELD // max(1, network.cell_count))
     parts: dict[str, list[Reals]] = {name: [] for name in network.domain.names}
     sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
