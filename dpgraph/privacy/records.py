@@ -143,8 +143,8 @@ class Event:
     as one has nothing but its ``parts``, and claims their sums.
 
     Raises:
-        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is not
-            the sum of the parts' claims.
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is
+            not the sum of the parts' claims.
 
     >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
     >>> Event("mine", Fraction(1, 4), measurements=(one,))
@@ -222,9 +222,9 @@ class Provenance:
 class Release(Generic[T]):
     """A released value, with the event that released it and the unit it protects.
 
-    ``private`` is False when a seeded noise source, asked for by name, drew the noise. ``scope`` says which rows it is of
-    as far as the budget tells; it is no part of what makes two releases equal. ``one + other`` is the joint release of
-    two that are of the same rows, with both events.
+    ``private`` is False when a seeded noise source, asked for by name, drew the noise. ``scope`` says which rows it is
+    of as far as the budget tells; it is no part of what makes two releases equal. ``one + other`` is the joint release
+    of two that are of the same rows, with both events.
 
     Raises:
         ReleaseError: If the record cannot be true: its event claims less than its noise costs, or does not fit the

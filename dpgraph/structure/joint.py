@@ -21,8 +21,8 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, smallest_ho
 
 Single = NoisyCounts | NoisyCoefficients
 
-#: Two releases with equal noisy numbers are one release twice if noise agrees by chance less often than exp(-this).
-NATS = 20.0
+#: Equal noisy numbers are one release twice if noise agrees by chance less often than once in exp(this), a million.
+NATS = 13.8
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class JointCounts:
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
-    >>> first, second = (NoisyCounts(coin, {("coin",): [k, 10 - k]}, {("coin",): DiscreteLaplace(1.0)}, 10) for k in (7, 6))
+    >>> law = {("coin",): DiscreteLaplace(1.0)}
+    >>> first, second = (NoisyCounts(coin, {("coin",): [k, 10 - k]}, law, 10) for k in (7, 6))
     >>> JointCounts((first, second)).n
     10
     """
@@ -52,8 +53,8 @@ class JointCounts:
         public = {part.n for part in self.parts if part.n is not None}
         if len(public) > 1:
             raise ReleaseError(
-                f"releases of the same rows have one n, not {' and '.join(map(str, sorted(public)))}; those of different "
-                "rows are added up by dg.pooled"
+                f"releases of the same rows have one n, not {' and '.join(map(str, sorted(public)))}; those of "
+                "different rows are added up by dg.pooled"
             )
         object.__setattr__(self, "network", _network(self.parts, self.network))
         if self.network is not None:
@@ -209,9 +210,9 @@ def _check_apart(one: Release[Any], other: Release[Any]) -> None:
     sizes = {getattr(one.value, "n", None), getattr(other.value, "n", None)}
     if known == "overlapping" or (known == "same" and (None in sizes or len(sizes) == 1)):
         raise ReleaseError(
-            f"one budget paid for both of these releases, of {one.scope} and {other.scope}, so they are of the same rows, "
-            "or share some: a list of them, or their sum, is their joint release. Different rows of one data set are "
-            "told apart by Budget.parallel and count(where=...); if the records are wrong, pool the values"
+            f"one budget paid for both of these releases, of {one.scope} and {other.scope}, so they are of the same "
+            "rows, or share some: a list of them, or their sum, is their joint release. Different rows of one data set "
+            "are told apart by Budget.parallel and count(where=...); if the records are wrong, pool the values"
         )
 
 
@@ -231,7 +232,7 @@ def _check_parts(parts: tuple[Any, ...], kinds: Any, what: str) -> None:
     for single in singles[1:]:
         _check_domains(singles[0].network, single.network)
     for one, other in combinations(singles, 2):
-        if one == other and _coincidence(one) < -NATS:
+        if one is other or (one == other and _coincidence(one) < -NATS):
             raise ReleaseError(f"{what} has the same release twice: its noise would be taken for two independent draws")
 
 

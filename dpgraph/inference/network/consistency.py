@@ -76,6 +76,7 @@ def consistent(
         made = _tables_from_estimates(counts, nonnegative=nonnegative, shrink=shrink)
         return replace(made, provenance=provenance)
     network = counts.network
+    assert network is not None
     measured, spreads = measured_tables(counts)
     solve = _Averaging(network, spreads, counts.n)
     tables = solve.project(measured, shrink=shrink)
@@ -168,7 +169,8 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
         tables, blocks = _own_kind(noisy, NoisyCounts), _own_kind(noisy, NoisyCoefficients)
         found = [residual_estimates(_plain(part)) for part in blocks]
         if tables:
-            found.append(_table_estimates(noisy.network, JointCounts(tables) if len(tables) > 1 else tables[0]))
+            together = tables[0] if len(tables) == 1 else JointCounts(tables)
+            found.append(_table_estimates(noisy.network, together))
         return joint_estimates(found, noisy.n)
     if isinstance(noisy, NoisyCoefficients):
         return {
@@ -193,7 +195,8 @@ def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict
     return found
 
 
-def _own_kind(noisy: JointCounts, kind: Any) -> tuple[Any, ...]:
+def _own_kind(noisy: JointCounts, kind: Any) -> Any:
+    """The parts of one kind."""
     return tuple(part for part in noisy.parts if isinstance(part, kind))
 
 

@@ -124,6 +124,7 @@ def posterior(
         raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
+        assert value.network is not None
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance
@@ -167,15 +168,16 @@ def _expected(noisy: Any) -> dict[str, Reals]:
     from scipy.special import erfcx
 
     tables = consistent(noisy, shrink=True)
+    network = tables.network
     if isinstance(noisy, NoisyCounts):
         variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
     elif isinstance(noisy, JointCounts | PooledCounts):
         variance = family_variances(noisy)
     else:
-        variance = {family: noisy.variance(family) for family in noisy.network.families}
+        variance = {family: noisy.variance(family) for family in network.families}
     expected: dict[str, Reals] = {}
-    for name in noisy.network.domain.names:
-        estimate, spread = tables.family(name), np.sqrt(variance[noisy.network.family(name)])
+    for name in network.domain.names:
+        estimate, spread = tables.family(name), np.sqrt(variance[network.family(name)])
         if spread > 0:
             hazard = np.sqrt(2 / np.pi) / erfcx(-estimate / spread / np.sqrt(2))
             estimate = np.maximum(estimate + spread * hazard, 0.0)

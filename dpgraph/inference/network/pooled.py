@@ -86,7 +86,8 @@ def draw_pooled(
     >>> from dpgraph.structure.tables import NoisyCounts
     >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
     >>> tosses = [([7, 3], 10), ([15, 5], 20)]
-    >>> months = tuple(evidence(NoisyCounts(coin, {("coin",): y}, {("coin",): DiscreteLaplace(1.0)}, n)) for y, n in tosses)
+    >>> law = {("coin",): DiscreteLaplace(1.0)}
+    >>> months = tuple(evidence(NoisyCounts(coin, {("coin",): y}, law, n)) for y, n in tosses)
     >>> prior = concentration_tables(coin, 1.0)
     >>> made = draw_pooled(months, prior, rng=np.random.default_rng(0), draws=200, burn_in=50)
     >>> made.shape, round(float(made.mean().table("coin")[0]), 1)
@@ -135,9 +136,7 @@ def _run_pooled(run: PooledRun, rng: np.random.Generator, tick: Callable[[], Any
 def _latent(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, rows: int) -> Latent:
     """The start of one release's latent rows."""
     records, counts, residual = starting_state(given, concentration, rng)
-    return Latent(
-        records, records.shape[0], counts, residual, Steps(np.full(rows, 0.1), 1.0, rows_estimate(given)[1])
-    )
+    return Latent(records, records.shape[0], counts, residual, Steps(np.full(rows, 0.1), 1.0, rows_estimate(given)[1]))
 
 
 def _sweep(

@@ -112,7 +112,9 @@ def test_compiled_equals_plain_and_the_state_stays_that_of_the_rows(monkeypatch)
         release = len(seen) % len(given)
         n = _kernels.sweep(rng, layout, theta, records, n, residual, counts, *rest)
         columns = {name: records[:n, v].astype(np.int64) for v, name in enumerate(PAIR.order)}
-        left = [t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given[release].tables]
+        left = [
+            t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given[release].tables
+        ]
         assert np.array_equal(residual, np.concatenate(left))
         seen.append((layout.prior.sum(), counts.sum()))
         return n
