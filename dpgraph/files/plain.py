@@ -26,7 +26,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     exact,
 )
-from dpgraph.privacy.rows import RowsRecord
+from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
@@ -117,7 +117,9 @@ def _event(plain: dict[str, Any], version: int, unit: PrivacyUnit, structure: St
 
 def plain_scope(scope: RowsRecord | None) -> dict[str, Any]:
     """Which rows a release is of; nothing where its record does not tell."""
-    return {} if scope is None else {"scope": {"budget": scope.budget, "group": [list(pair) for pair in scope.group]}}
+    if scope is None:
+        return {}
+    return {"scope": {"budget": scope.budget, "group": [dict(vars(fixed)) for fixed in scope.group]}}
 
 
 def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
@@ -129,13 +131,14 @@ def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
     scope = plain.get("scope")
     if scope is None:
         return None
-    pairs = scope["group"]
-    texts = isinstance(pairs, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
+    group = scope["group"]
+    texts = isinstance(group, list) and all(
+        set(fixed) == {"name", "level", "declaration"} and all(isinstance(text, str) for text in fixed.values())
+        for fixed in group
     )
     if set(scope) != {"budget", "group"} or not isinstance(scope["budget"], str) or not texts:
         raise ReleaseError("the record of the rows behind a release is not whole")
-    return RowsRecord(scope["budget"], tuple((name, level) for name, level in pairs))
+    return RowsRecord(scope["budget"], tuple(Fixed(**fixed) for fixed in group))
 
 
 def _measurement(plain: dict[str, Any]) -> Measurement:

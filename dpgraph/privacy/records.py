@@ -163,7 +163,9 @@ class Event:
     parts: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
-        if (why := _parts_problem(self) if self.parts else claim_problem(self)) is not None:
+        if self.parts and (unfit := _parts_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {unfit}")
+        if (why := claim_problem(self)) is not None:
             raise ReleaseError(f"{self.mechanism} {why}")
 
     @property

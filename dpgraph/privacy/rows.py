@@ -6,11 +6,31 @@ releases that different budgets paid for nothing is known: they may be of the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
 Relation = Literal["same", "different", "overlapping"]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A variable that a group fixes.
+
+    Attributes:
+        name: The variable.
+        level: Its level, in print.
+        declaration: A digest of how it was declared: levels of one name under two declarations may hold different rows.
+    """
+
+    name: str
+    level: str
+    declaration: str
+
+    @classmethod
+    def of(cls, name: str, level: object, declaration: object) -> Fixed:
+        """From the level and the declaration themselves."""
+        return cls(name, repr(level), hashlib.sha256(repr(declaration).encode()).hexdigest()[:16])
 
 
 @dataclass(frozen=True)
@@ -19,28 +39,23 @@ class RowsRecord:
 
     Attributes:
         budget: A random name of the budget, shared by the budgets that ``Budget.parallel`` made from it.
-        group: The declared group that was counted, as pairs of a variable and its level in print; () for all rows.
+        group: The declared group that was counted, in the order of the variables' names; () for all rows.
     """
 
     budget: str
-    group: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, budget: str, levels: Mapping[str, object]) -> RowsRecord:
-        """The record of the rows at given levels of some variables."""
-        return cls(budget, tuple(sorted((name, repr(level)) for name, level in levels.items())))
+    group: tuple[Fixed, ...] = ()
 
     def __str__(self) -> str:
-        return " and ".join(f"{name} = {level}" for name, level in self.group) or "all rows"
+        return " and ".join(f"{one.name} = {one.level}" for one in self.group) or "all rows"
 
 
 def relation(one: RowsRecord | None, other: RowsRecord | None) -> Relation | None:
     """How the rows of two releases lie to each other; None where the records do not tell.
 
-    Groups that fix one variable at different levels share no row. One inside the other, or two that fix different
-    variables, may share some.
+    Groups that fix one variable, declared in the same way, at different levels share no row. One inside the other, or
+    two that fix different variables, may share some.
 
-    >>> north, south = RowsRecord.of("b", {"region": "north"}), RowsRecord.of("b", {"region": "south"})
+    >>> north, south = (RowsRecord("b", (Fixed.of("region", level, "N or S"),)) for level in "NS")
     >>> relation(north, south), relation(north, RowsRecord("b")), relation(north, RowsRecord("c"))
     ('different', 'overlapping', None)
     """
@@ -48,6 +63,6 @@ def relation(one: RowsRecord | None, other: RowsRecord | None) -> Relation | Non
         return None
     if one.group == other.group:
         return "same"
-    mine, theirs = dict(one.group), dict(other.group)
-    apart = any(theirs.get(name, level) != level for name, level in mine.items())
+    theirs = {(fixed.name, fixed.declaration): fixed.level for fixed in other.group}
+    apart = any(theirs.get((fixed.name, fixed.declaration), fixed.level) != fixed.level for fixed in one.group)
     return "different" if apart else "overlapping"

@@ -63,6 +63,16 @@ def test_posteriors_of_them_round_trip(kind, tmp_path):
         assert again.mean().tables == made.mean().tables
 
 
+def test_a_file_of_a_group_says_which(tmp_path):
+    regions = BUDGET.parallel(NETWORK.domain, "a", epsilon=1)
+    counts = dg.count(ROWS, NETWORK, where={"a": "x"})
+    release = dg.release(counts, dg.LaplaceMechanism("1/4"), budget=regions["x"], noise=dg.SeededNoise(3))
+    dg.save(release, tmp_path / "r.json")
+    again = dg.load(tmp_path / "r.json")
+    assert again.scope == release.scope
+    assert str(again.scope) == "a = 'x'"
+
+
 def test_a_file_of_one_release_says_its_rows_beside_its_record_and_one_without_is_read(tmp_path):
     plain = document(ONE)
     assert plain.pop("scope") == {"budget": BUDGET.identity, "group": []}
@@ -103,7 +113,8 @@ EDITS = {
     "a network in its place": ("network", "nowhere"),
     "another unit": ("unit", "rows_per_person", 2),
     "a scope without a group": ("scope", {"budget": "x"}),
-    "a scope of numbers": ("scope", {"budget": "x", "group": [[1, 2]]}),
+    "a scope of numbers": ("scope", {"budget": "x", "group": [{"name": "a", "level": 1, "declaration": ""}]}),
+    "a scope of pairs": ("scope", {"budget": "x", "group": [["a", "b"]]}),
     "a scope that is no text": ("scope", {"budget": 7, "group": []}),
     "parts that are no list": ("parts", 7),
 }
@@ -124,6 +135,17 @@ def test_parts_in_another_order_are_not_those_of_the_events(tmp_path):
     path = tmp_path / "edited.json"
     path.write_text(edited(plain))
     with pytest.raises(ReleaseError, match="the tables are not those the event measured"):
+        dg.load(path)
+
+
+def test_the_noise_of_a_part_is_that_of_its_claim(tmp_path):
+    """Twice the scale in the tables and in the event: no claim is too low, but no mechanism would have made it."""
+    plain = json.loads(json.dumps(document(RELEASES["the same rows"])))
+    for entry in (*plain["parts"][0]["tables"], *plain["event"]["parts"][0]["measurements"]):
+        entry["law"]["scale"] *= 2
+    path = tmp_path / "edited.json"
+    path.write_text(edited(plain))
+    with pytest.raises(ReleaseError, match="they are not the scales it was made with"):
         dg.load(path)
 
 

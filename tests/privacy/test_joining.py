@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.joining import combined_event, combined_label
+from dpgraph.privacy.joining import combined_label
 from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, Release, ReleaseError
-from dpgraph.privacy.rows import RowsRecord, relation
+from dpgraph.privacy.rows import Fixed, RowsRecord, relation
 
 DOMAIN = dg.Domain.of({"region": ["north", "south"], "sex": ["F", "M"], "age": dg.Bins([0, 50, 100])})
 NETWORK = dg.Network.of(DOMAIN, {"age": ["sex"]})
@@ -71,7 +71,10 @@ HALF = Event("a", Fraction(1, 2))
         ({"rho": Fraction(1, 2)}, "parts, and measurements, selections or a rho beside them"),
         ({"measurements": (Measurement(("x",), 1, DiscreteLaplace(2.0), Movement(1, 1)),)}, "beside them"),
         ({"parts": (HALF,), "epsilon": Fraction(1, 2)}, "parts that are not several single events"),
-        ({"parts": (combined_event([HALF, HALF]), HALF)}, "parts that are not several single events"),
+        (
+            {"parts": (Event("2 x a", Fraction(1), parts=(HALF, HALF)), HALF)},
+            "parts that are not several single events",
+        ),
         ({"parts": (HALF, "b")}, "parts that are not several single events"),
     ],
 )
@@ -92,7 +95,7 @@ def test_what_makes_no_joint_release_is_refused(two):
     one, other = two
     with pytest.raises(ReleaseError, match=r"under different units make no one release: add-remove .* \| replace"):
         one + released(dg.Budget(1, unit=dg.PrivacyUnit("add-remove")))
-    with pytest.raises(ReleaseError, match="of 40 rows|one n, not 20 and 40"):
+    with pytest.raises(ReleaseError, match="one n, not 20 and 40"):
         one + released(dg.Budget(1), rows=ROWS.head(20))
     with pytest.raises(ReleaseError, match="the same release twice"):
         one + one
@@ -104,9 +107,9 @@ def test_what_makes_no_joint_release_is_refused(two):
                 verb(nothing)
     sample = dg.release(dg.count(ROWS, NETWORK), dg.PosteriorSample(1), budget=dg.Budget(1))
     for mixed in ([sample, one], [one, sample], [sample, sample]):
-        with pytest.raises(ReleaseError, match="is of noisy counts or coefficients.*; got tuple"):
+        with pytest.raises(ReleaseError, match=r"is of noisy counts or coefficients.*; got tuple"):
             dg.noise_aware_posterior(mixed)
-    with pytest.raises(ReleaseError, match="is of noisy counts or coefficients.*; got tuple"):
+    with pytest.raises(ReleaseError, match=r"is of noisy counts or coefficients.*; got tuple"):
         sample + one
     with pytest.raises(TypeError):
         one + one.value
@@ -118,7 +121,7 @@ def test_the_record_of_a_release_names_its_budget_and_its_group_and_no_row():
     regions = budget.parallel(DOMAIN, "region", epsilon=2)
     north, south = (released(regions[level], where={"region": level}) for level in ("north", "south"))
     assert whole.scope == RowsRecord(budget.identity)
-    assert north.scope == RowsRecord(budget.identity, (("region", "'north'"),))
+    assert north.scope == RowsRecord(budget.identity, (Fixed.of("region", "north", DOMAIN["region"]),))
     assert str(north.scope) == "region = 'north'"
     assert relation(north.scope, south.scope) == "different"
     assert relation(north.scope, whole.scope) == "overlapping"
@@ -129,11 +132,15 @@ def test_the_record_of_a_release_names_its_budget_and_its_group_and_no_row():
 
 
 def test_groups_that_fix_different_variables_may_share_rows():
-    north, women = (RowsRecord.of("b", levels) for levels in ({"region": "north"}, {"sex": "F"}))
-    northern_women = RowsRecord.of("b", {"sex": "F", "region": "north"})
-    assert relation(north, women) == relation(women, northern_women) == "overlapping"
-    assert relation(northern_women, RowsRecord.of("b", {"region": "south"})) == "different"
-    assert relation(None, north) is None
+    north, south, female = (Fixed.of(*pair, "declared") for pair in (("region", "N"), ("region", "S"), ("sex", "F")))
+    record = {fixed: RowsRecord("b", fixed) for fixed in ((north,), (south,), (female,), (north, female))}
+    assert (
+        relation(record[north,], record[female,]) == relation(record[female,], record[north, female]) == "overlapping"
+    )
+    assert relation(record[north, female], record[south,]) == "different"
+    otherwise = RowsRecord("b", (Fixed.of("region", "S", "declared otherwise"),))
+    assert relation(record[north,], otherwise) == "overlapping"
+    assert relation(None, otherwise) is None
 
 
 def test_each_verb_refuses_the_rows_of_the_other_where_records_tell():
@@ -143,7 +150,7 @@ def test_each_verb_refuses_the_rows_of_the_other_where_records_tell():
     north, south = (released(regions[r], where={"region": r}, seed=i) for i, r in enumerate(("north", "south")))
     northern = released(regions["north"], where={"region": "north"}, seed=9)
     for one, other in ((north, south), (north, whole)):
-        with pytest.raises(ReleaseError, match="dg.pooled adds up releases of rows that nobody shares"):
+        with pytest.raises(ReleaseError, match=r"dg\.pooled adds up releases of rows that nobody shares"):
             one + other
     for one, other in ((whole, again), (north, northern), (north, whole)):
         with pytest.raises(ReleaseError, match="one budget paid for both of these releases"):

@@ -124,12 +124,12 @@ def posterior(
         raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
-        assert value.network is not None
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance
     else:
         raise ReleaseError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
+    assert value.network is not None
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
 

@@ -114,9 +114,8 @@ def test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean():
     base = released(CHAIN, DiscreteGaussian(20**0.5), [[60, 15, 40, 5, 25, 55], [20, 65, 30, 10, 45, 30]], None)
     shift = {key: np.arange(table.size).reshape(table.shape) for key, table in base.tables.items()}
     one = NoisyCounts(CHAIN, {k: t + shift[k] for k, t in base.tables.items()}, dict.fromkeys(base.tables, near), None)
-    two = NoisyCounts(
-        CHAIN, {k: t - 4 * shift[k] for k, t in base.tables.items()}, dict.fromkeys(base.tables, far), None
-    )
+    less = {k: t - 4 * shift[k] for k, t in base.tables.items()}
+    two = NoisyCounts(CHAIN, less, dict.fromkeys(base.tables, far), None)
     found, expected = residual_estimates(JointCounts((one, two))), residual_estimates(base)
     for block, (values, spread) in expected.items():
         assert found[block][0] == pytest.approx(values, rel=1e-12, abs=1e-10)
@@ -155,9 +154,8 @@ def test_tables_and_coefficients_of_the_same_rows_are_read_together():
     exact = np.array([[20, 0], [0, 40], [20, 0]])
     assert both.tables["b", "a"] == pytest.approx(exact, abs=1)
     assert both.n == 80
-    assert dg.noise_aware_posterior(tables + sums, method="normal", draws=200, seed=1).mean().table(
-        "a"
-    ) == pytest.approx([0.5, 0.5], abs=0.02)
+    made = dg.noise_aware_posterior(tables + sums, method="normal", draws=200, seed=1)
+    assert made.mean().table("a") == pytest.approx([0.5, 0.5], abs=0.02)
     with pytest.raises(ReleaseError, match="needs noisy counts"):
         dg.noise_aware_posterior(tables + sums, method="tables")
 
