@@ -1,6 +1,7 @@
 """Several releases of the same rows: the product of their likelihoods, by enumeration and by dense least squares."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,9 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.consistency import consistent, family_variances, residual_estimates
-from dpgraph.inference.network.evidence import evidence
+from dpgraph.inference.network.evidence import concentration_tables, evidence
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.structure.basis import residual_transform
 from dpgraph.structure.joint import JointCounts
@@ -209,3 +211,30 @@ def test_a_margin_measured_by_itself_sharpens_the_table_that_holds_it():
     again = residual_transform(FIRST.tables["b", "a"] + 3.0, forward=True)[1:, 1:]
     assert found["a", "b"][0] == pytest.approx(((own + again) / 2).T)
     assert found["a", "b"][1] == pytest.approx(law.variance(6) / 2)
+
+
+def test_two_releases_at_half_of_epsilon_are_calibrated_and_one_read_twice_is_not():
+    """Coverage of 90 % intervals among 100 draws, 250 simulated data sets of a chain, eight free parameters each.
+
+    About .88 is right, with a standard error of .0073; bounds are 5 of these away. Reading one release as two draws of
+    noise halves a variance that is not halved, and its coverage is below the lower bound by more than 5 of its own.
+    """
+    mechanism, settings = dg.LaplaceMechanism("1/2"), {"draws": 100}
+    covered, doubled = [], []
+    for trial in range(250):
+        rng, noise = np.random.default_rng(trial), dg.SeededNoise(trial)
+        tables = {name: rng.gamma(1.0, size=CHAIN.shape(CHAIN.family(name))) for name in CHAIN.domain.names}
+        truth = dg.Probabilities(CHAIN, {name: table / table.sum(axis=0) for name, table in tables.items()})
+        counts = dg.count(dg.sample_rows(truth, 150, rng), CHAIN)
+        one, two = (dg.release(counts, mechanism, budget=dg.Budget(1), noise=noise).value for _ in range(2))
+        twice = replace(evidence(one), tables=evidence(one).tables * 2)
+        prior = concentration_tables(CHAIN, 1.0)
+        right = dg.noise_aware_posterior([one, two], method="tables", seed=trial, **settings)
+        wrong = draw_by_tables(twice, prior, rng=np.random.default_rng(trial), **settings)
+        for drawn, kept in ((right, covered), (wrong, doubled)):
+            for name, (low, high) in drawn.interval(0.9).items():
+                exact = truth.table(name)
+                kept.extend(((low <= exact) & (exact <= high))[:-1].ravel())
+    assert len(covered) == 250 * 8
+    assert 0.8435 < np.mean(covered) < 0.9165
+    assert np.mean(doubled) < 0.8435
