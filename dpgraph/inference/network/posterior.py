@@ -110,7 +110,8 @@ def _pooled_posterior(
         reason = f"exact and quick: {rows}" if quick else f"{rows} would take {seconds:.0f} s"
     match chosen:
         case Records():
-            drawn = draw_pooled(given, concentration, rng=rng, draws=draws, progress=progress, **vars(chosen))
+            settings = vars(chosen) | {"rng": rng, "draws": draws, "progress": progress}
+            drawn = draw_pooled(given, concentration, **settings)
         case Normal(shrink=shrink):
             drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _:

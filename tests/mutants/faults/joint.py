@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "a joint event that may claim less than its parts",
         "privacy/records.py",
-        "return None if sums == (event.epsilon, event.delta) else",
-        "return None if sums >= (event.epsilon, event.delta) else",
+        "sums == (event.epsilon, event.delta)",
+        "sums >= (event.epsilon, event.delta)",
         (f"{JOINING}::test_an_event_claims_the_sum_of_its_parts_and_nothing_else",),
     ),
     Mutant(
