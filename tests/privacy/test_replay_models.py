@@ -14,7 +14,6 @@ import dpgraph as dg
 from dpgraph.files.documents import document
 from tests.privacy import test_replay
 
-
 pytestmark = [
     pytest.mark.usefixtures("budgets_of_one_name"),
     pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning"),  # a few sweeps are for speed
