@@ -21,7 +21,7 @@ import pandas as pd
 
 import dpgraph as dg
 
-RECORDS = dg.Records(chains=1, burn_in=300, thin=5)
+RECORDS = dg.methods.Records(chains=1, burn_in=300, thin=5)
 HEAD = "noise     method   releases                      width        covered        rmse     beyond 5 %"
 
 
@@ -48,7 +48,7 @@ def main(trials: int, name: str, rows: int, epsilon: str, methods: str, noises: 
 
 def releases(network: dg.Network, noise: str, n: int, epsilon: Fraction, trial: int) -> tuple[Any, dict[str, Any]]:
     """The true tables, and what is released of rows drawn from them in each way."""
-    rng, source = np.random.default_rng(trial), dg.SeededNoise(trial)
+    rng, source = np.random.default_rng(trial), dg.testing.SeededNoise(trial)
     tables = {name: drawn(rng, network.shape(network.family(name))) for name in network.domain.names}
     truth = dg.Probabilities(network, tables)
     rows = dg.sample_rows(truth, n, rng)
@@ -85,7 +85,7 @@ def judged(truth: dg.Probabilities, release: Any, method: str, seed: int) -> pd.
     """A row for each free parameter: width, whether it is covered, squared error, rank among 100 draws."""
     asked: Any = RECORDS if method == "records" else method
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)  # 100 draws of one chain are asked for
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # 100 draws of one chain are asked for
         made = dg.noise_aware_posterior(release, method=asked, draws=100, seed=seed)
     mean, found = made.mean(), []
     for name in truth.network.domain.names:

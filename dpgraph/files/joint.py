@@ -7,7 +7,7 @@ from typing import Any
 
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
-from dpgraph.privacy.records import Event, Provenance, ReleaseError
+from dpgraph.privacy.records import Event, FileError, Provenance
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -31,10 +31,10 @@ def networks_in(plain: dict[str, Any], network: Network | None) -> tuple[Network
     """The same from a file.
 
     Raises:
-        ReleaseError: If the file has a network of its own beside them.
+        FileError: If the file has a network of its own beside them.
     """
     if network is not None:
-        raise ReleaseError(f"a file of kind {plain['kind']!r} has a network where it has none")
+        raise FileError(f"a file of kind {plain['kind']!r} has a network where it has none")
     return tuple(network_of(part["network"]) for part in _single_parts(plain))
 
 
@@ -63,13 +63,13 @@ def _plain_part(part: Any) -> dict[str, Any]:
             return {"kind": "counts", "network": plain_network(part.network), **plain_counts(part)}
         case NoisyCoefficients():
             return {"kind": "coefficients", "network": plain_network(part.network), **plain_coefficients(part)}
-    raise ReleaseError(f"{type(part).__name__} is no part of a joint release")
+    raise FileError(f"{type(part).__name__} is no part of a joint release")
 
 
 def _single_parts(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The single releases of a file, in order."""
     if not isinstance(plain["parts"], list):
-        raise ReleaseError("the parts of several releases are a list")
+        raise FileError("the parts of several releases are a list")
     for part in plain["parts"]:
         yield from _single_parts(part) if part["kind"] == "joint" else [part]
 
@@ -77,7 +77,7 @@ def _single_parts(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _pieces(networks: tuple[Network, ...], provenance: Provenance) -> tuple[Iterator[Network], Iterator[Event]]:
     """The networks and the events of the single releases, in order."""
     if len(networks) != len(provenance.event.parts):
-        raise ReleaseError("the releases are not as many as their events")
+        raise FileError("the releases are not as many as their events")
     return iter(networks), iter(provenance.event.parts)
 
 
@@ -87,7 +87,7 @@ def _joint(plain: dict[str, Any], networks: Iterator[Network], events: Iterator[
 
 def _single(plain: dict[str, Any], networks: Iterator[Network], events: Iterator[Event], whole: Provenance) -> Any:
     if plain["kind"] not in READ:
-        raise ReleaseError(f"a part of kind {plain['kind']!r:.60} is not known")
+        raise FileError(f"a part of kind {plain['kind']!r:.60} is not known")
     return READ[plain["kind"]](plain, next(networks), Provenance(next(events), whole.unit, whole.private))
 
 

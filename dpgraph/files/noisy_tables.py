@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, whole
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -51,7 +51,7 @@ def _measured(entries: list[dict[str, Any]], values: str, provenance: Provenance
     keys = [family_of(entry["variables"]) for entry in entries]
     planned = {m.table for m in provenance.event.measurements}
     if len(set(keys)) < len(keys) or set(keys) != planned:
-        raise ReleaseError("the tables are not those the event measured")
+        raise FileError("the tables are not those the event measured")
     numbers = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, entries, strict=True))
     return numbers, FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, entries, strict=True))
 
@@ -59,11 +59,11 @@ def _measured(entries: list[dict[str, Any]], values: str, provenance: Provenance
 def _check_planned(laws: Any, cells: dict[Any, int], provenance: Provenance) -> None:
     planned = {m.table: m for m in provenance.event.measurements}
     if any(laws[key] != planned[key].law or cells[key] != planned[key].cells for key in laws):
-        raise ReleaseError("a table's noise law is not the event's")
+        raise FileError("a table's noise law is not the event's")
 
 
 def _rows(plain: dict[str, Any], provenance: Provenance) -> int | None:
     n = None if plain["n"] is None else whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
-        raise ReleaseError("the number of rows is there exactly when the unit makes it public")
+        raise FileError("the number of rows is there exactly when the unit makes it public")
     return n

@@ -17,7 +17,7 @@ from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_ou
 from dpgraph.files.plain import plain_tables, scope_of, tables_of
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.files.totals import check_total
-from dpgraph.privacy.records import Provenance, Release, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance, Release
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.joint import JointCounts, PooledCounts
 from dpgraph.structure.markov import MarkovSweeps
@@ -33,7 +33,7 @@ DESCRIPTION = attrgetter("description")
 def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: Provenance | None) -> Release[Any]:
     """A release, from the rest of its file: its record has been checked, its value and its totals are here."""
     if provenance is None:
-        raise ReleaseError("a release without its event")
+        raise FileError("a release without its event")
     value = codec.read(plain, structure, provenance)
     check_total(value)
     return Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain))
@@ -43,9 +43,9 @@ def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> 
     """As many finite numbers as the event chose."""
     values = plain["values"]
     if not isinstance(values, list) or not all(isinstance(v, float) and np.isfinite(v) for v in values):
-        raise ReleaseError("the released numbers are not a list of finite numbers")
+        raise FileError("the released numbers are not a list of finite numbers")
     if sum(selection.draws for selection in provenance.event.selections) != len(values) or not values:
-        raise ReleaseError("the numbers are not as many as the event chose")
+        raise FileError("the numbers are not as many as the event chose")
     return tuple(values)
 
 
@@ -57,10 +57,10 @@ def _draws(plain: dict[str, Any], network: Network, provenance: Provenance) -> t
     """As many tables of probabilities as the event chose."""
     draws = plain["draws"]
     if not isinstance(draws, list) or not draws:
-        raise ReleaseError("the draws are not a list, or there are none")
+        raise FileError("the draws are not a list, or there are none")
     chosen = sum(selection.draws for selection in provenance.event.selections)
     if chosen != len(draws) and not provenance.event.measurements:
-        raise ReleaseError("the draws are not as many as the event made")
+        raise FileError("the draws are not as many as the event made")
     return tuple(Probabilities(network, tables_of(draw), provenance) for draw in draws)
 
 

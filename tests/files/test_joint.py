@@ -19,7 +19,7 @@ ROWS = pd.DataFrame({"a": ["x", "y"] * 30, "b": [0, 1, 2] * 20, "c": [1, 1, 0, 0
 
 def released(mechanism, network=NETWORK, seed=0, budget=None, unit=None):
     budget = budget or dg.Budget(10, delta="1e-5", unit=unit)
-    return dg.release(dg.count(ROWS, network), mechanism, budget=budget, noise=dg.SeededNoise(seed))
+    return dg.release(dg.count(ROWS, network), mechanism, budget=budget, noise=dg.testing.SeededNoise(seed))
 
 
 BUDGET, ADD = dg.Budget(10, delta="1e-5"), dg.PrivacyUnit("add-remove")
@@ -66,7 +66,7 @@ def test_posteriors_of_them_round_trip(kind, tmp_path):
 def test_a_file_of_a_group_says_which(tmp_path):
     regions = BUDGET.parallel(NETWORK.domain, "a", epsilon=1)
     counts = dg.count(ROWS, NETWORK, where={"a": "x"})
-    release = dg.release(counts, dg.LaplaceMechanism("1/4"), budget=regions["x"], noise=dg.SeededNoise(3))
+    release = dg.release(counts, dg.LaplaceMechanism("1/4"), budget=regions["x"], noise=dg.testing.SeededNoise(3))
     dg.save(release, tmp_path / "r.json")
     again = dg.load(tmp_path / "r.json")
     assert again.scope == release.scope
@@ -125,7 +125,7 @@ def test_edited_files_are_refused(edit, tmp_path):
     plain = json.loads(json.dumps(document(RELEASES["the same rows"])))
     path = tmp_path / "edited.json"
     path.write_text(edited(change(plain, *EDITS[edit])))
-    with pytest.raises((ReleaseError, dg.DomainError)):
+    with pytest.raises((ReleaseError, dg.errors.DomainError)):
         dg.load(path)
 
 

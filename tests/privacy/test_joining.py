@@ -18,7 +18,9 @@ ROWS = pd.DataFrame({"region": ["north", "south"] * 20, "sex": ["F"] * 25 + ["M"
 
 def released(budget, mechanism=None, rows=ROWS, seed=0, where=None):
     counts = dg.count(rows, NETWORK, where=where)
-    return dg.release(counts, mechanism or dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.SeededNoise(seed))
+    return dg.release(
+        counts, mechanism or dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.testing.SeededNoise(seed)
+    )
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_a_budget_charged_with_a_joint_event_pays_for_its_parts(two):
     budget.charge((two[0] + two[1]).event)
     assert budget.spent == Fraction(3, 4)
     assert budget.cost("zcdp", "1e-4") == dg.cost(list(two), "zcdp", "1e-4")
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         budget.charge((two[0] + two[1]).event)
 
 
@@ -102,7 +104,7 @@ def test_what_makes_no_joint_release_is_refused(two):
     with pytest.raises(ReleaseError, match="releases or of their values, not of both"):
         dg.noise_aware_posterior([one, other.value])
     for nothing, got in (([], "an empty one"), ((), "an empty one")):
-        for verb in (dg.noise_aware_posterior, dg.posterior, dg.consistent, dg.pooled):
+        for verb in (dg.noise_aware_posterior, dg.posterior, dg.reconcile, dg.pooled):
             with pytest.raises(ReleaseError, match=f"at least one; got {got}"):
                 verb(nothing)
     sample = dg.release(dg.count(ROWS, NETWORK), dg.PosteriorSample(1), budget=dg.Budget(1))
@@ -128,7 +130,7 @@ def test_the_record_of_a_release_names_its_budget_and_its_group_and_no_row():
     assert relation(whole.scope, released(budget, seed=3).scope) == "same"
     assert relation(whole.scope, released(dg.Budget(1)).scope) is None
     assert budget.identity != dg.Budget(4).identity
-    assert whole.map(dg.consistent).scope == whole.scope
+    assert whole.map(dg.reconcile).scope == whole.scope
 
 
 def test_groups_that_fix_different_variables_may_share_rows():

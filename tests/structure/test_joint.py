@@ -63,9 +63,9 @@ NAMED["another order"] = "declare the variables in their order differently"
 @pytest.mark.parametrize("join", [JointCounts, PooledCounts])
 def test_other_domains_are_refused(kind, join):
     other = DOMAINS[kind]
-    with pytest.raises(dg.NetworkError, match=NAMED[kind]):
+    with pytest.raises(dg.errors.NetworkError, match=NAMED[kind]):
         join((ONE, counts(other, np.arange(other.cells(other.maximal_families[0])))))
-    with pytest.raises(dg.NetworkError, match=NAMED[kind]):
+    with pytest.raises(dg.errors.NetworkError, match=NAMED[kind]):
         join((ONE, TWO), other)
 
 
@@ -121,8 +121,8 @@ def test_coefficients_are_read_in_their_own_network():
 def test_a_family_that_no_part_or_not_every_part_holds_is_refused():
     single = NoisyCounts(APART, {("a",): [4, 5], ("b",): [1, 8]}, {("a",): LAW, ("b",): LAW}, None)
     assert JointCounts((single, ONE), CHAIN).network == CHAIN
-    with pytest.raises(dg.NetworkError, match="no table holds b, a together"):
+    with pytest.raises(dg.errors.NetworkError, match="no table holds b, a together"):
         PooledCounts((single, ONE), CHAIN)
     assert PooledCounts((single, ONE), APART).network == APART
-    with pytest.raises(dg.NetworkError, match="no table holds b, a together"):
+    with pytest.raises(dg.errors.NetworkError, match="no table holds b, a together"):
         learning(single, CHAIN)

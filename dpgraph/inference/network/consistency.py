@@ -39,7 +39,7 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tabl
 ROUNDS = 30
 
 
-def consistent(
+def reconcile(
     noisy: NoisyCounts | NoisyCoefficients | Several | Release | Sequence[Any],
     *,
     network: Network | None = None,
@@ -66,7 +66,7 @@ def consistent(
         Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
 
     Raises:
-        ReleaseError: If several releases make no joint release.
+        InferenceError: If several releases make no joint release.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
     """
     counts, provenance = read_released(noisy, network)
@@ -137,7 +137,7 @@ def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: f
 
 
 def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_public: bool) -> dict[Family, float]:
-    """The noise variance of one cell of each family table after ``consistent``, from public values alone.
+    """The noise variance of one cell of each family table after ``reconcile``, from public values alone.
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """
@@ -148,7 +148,7 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
 
 def family_variances(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict[Family, float]:
-    """The noise variance of one cell of each family table after ``consistent``, from all that was released."""
+    """The noise variance of one cell of each family table after ``reconcile``, from all that was released."""
     assert noisy.network is not None
     variances = {block: spread for block, (_, spread) in residual_estimates(noisy).items()}
     return {family: cell_variance(noisy.network, variances, family) for family in noisy.network.families}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import NoiseLaw, ReleaseError
+from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Family, Network
@@ -83,7 +83,7 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
     """The evidence of released counts or coefficients; that of several releases of the same rows is one longer list.
 
     Raises:
-        ReleaseError: If the value is neither.
+        InferenceError: If the value is neither.
         NetworkError: If no table holds some family.
     """
     if isinstance(noisy, JointCounts):
@@ -94,7 +94,7 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
         for family in noisy.network.maximal_families:
             smallest_holder(noisy.network, noisy.tables, family)
     elif not isinstance(noisy, NoisyCoefficients):
-        raise ReleaseError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+        raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
     return Evidence(noisy.network, _measured(noisy), noisy.n)
 
 

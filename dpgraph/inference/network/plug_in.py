@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
-from dpgraph.inference.network.consistency import consistent, consistent_variance, family_variances
+from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
 from dpgraph.inference.network.several import read_released
-from dpgraph.privacy.records import Provenance, Release, ReleaseError
+from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
@@ -108,7 +108,7 @@ def posterior(
         network: The network to learn, over the same domain; None for the one that was released.
 
     Raises:
-        ReleaseError: If the prior is not a finite number above 0, the value is not of noisy counts, or several releases
+        InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several releases
             make no joint release.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
 
@@ -121,14 +121,14 @@ def posterior(
     value, provenance = read_released(noisy, network)
     check_prior(prior)
     if counts not in get_args(PlugIn):
-        raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
+        raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance
     else:
-        raise ReleaseError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
+        raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
     assert value.network is not None
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
@@ -138,20 +138,20 @@ def check_prior(prior: float) -> None:
     """Refuses what is no prior; whoever spends before calling ``posterior`` asks this first.
 
     Raises:
-        ReleaseError: If the prior is not a finite number above 0.
+        InferenceError: If the prior is not a finite number above 0.
     """
     check_above_zero("prior", prior)
 
 
 def _nearest(noisy: Any) -> dict[str, Reals]:
-    tables = consistent(noisy, nonnegative=True)
+    tables = reconcile(noisy, nonnegative=True)
     return {name: np.maximum(tables.family(name), 0.0) for name in noisy.network.domain.names}
 
 
 def _clipped(noisy: Any) -> dict[str, Reals]:
     names = noisy.network.domain.names
     if isinstance(noisy, JointCounts | PooledCounts):
-        raise ReleaseError('counts="clipped" cuts the tables of one release; several have "nearest" and "expected"')
+        raise InferenceError('counts="clipped" cuts the tables of one release; several have "nearest" and "expected"')
     if isinstance(noisy, NoisyCounts):
         tables = noisy.clipped()
         return {name: tables.family(name) for name in names}
@@ -167,7 +167,7 @@ def _expected(noisy: Any) -> dict[str, Reals]:
     """
     from scipy.special import erfcx
 
-    tables = consistent(noisy, shrink=True)
+    tables = reconcile(noisy, shrink=True)
     network = tables.network
     if isinstance(noisy, NoisyCounts):
         variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)

@@ -17,7 +17,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.pooled import draw_pooled
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
@@ -64,7 +64,7 @@ def network_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+        InferenceError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
     """
     prior = DEFAULT_PRIOR if prior is None else prior
     asked = chosen_method(method, METHODS)
@@ -98,7 +98,7 @@ def _pooled_posterior(
     """The posterior given releases of different rows.
 
     Raises:
-        ReleaseError: If ``"tables"`` is asked for: counts of several latent data sets have no exact draws.
+        InferenceError: If ``"tables"`` is asked for: counts of several latent data sets have no exact draws.
     """
     given = tuple(evidence(learning(part, network)) for part in noisy.parts)
     chosen, reason = asked, "as asked"
@@ -115,7 +115,7 @@ def _pooled_posterior(
         case Normal(shrink=shrink):
             drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _:
-            raise ReleaseError('pooled releases have no exact draws by tables: method="records" or "normal"')
+            raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
     return replace(drawn, reason=reason)
 
 

@@ -32,7 +32,7 @@ def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance 
         network: The network to learn; None for the one that was released.
 
     Raises:
-        ReleaseError: If the releases make no joint release.
+        InferenceError: If the releases make no joint release.
         NetworkError: If they are of different networks and none is named, or no table holds a family of it.
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy

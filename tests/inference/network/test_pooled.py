@@ -6,7 +6,7 @@ from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network.consistency import consistent, residual_estimates
+from dpgraph.inference.network.consistency import reconcile, residual_estimates
 from dpgraph.inference.network.evidence import contingency_table, evidence
 from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
@@ -135,10 +135,10 @@ def test_residuals_and_their_variances_add():
         assert values == pytest.approx(parts[0][block][0] + parts[1][block][0])
         assert spread == pytest.approx(parts[0][block][1] + parts[1][block][1])
     assert pooled.n == 10
-    made = consistent(pooled)
+    made = reconcile(pooled)
     assert made.n == 10
-    assert made.tables[KEY] == pytest.approx(consistent(MAY).tables[KEY] + consistent(pooled.parts[1]).tables[KEY])
-    nearest = consistent(pooled, nonnegative=True).tables[KEY]
+    assert made.tables[KEY] == pytest.approx(reconcile(MAY).tables[KEY] + reconcile(pooled.parts[1]).tables[KEY])
+    nearest = reconcile(pooled, nonnegative=True).tables[KEY]
     assert nearest.min() >= 0
     assert nearest.sum() == pytest.approx(10)
     assert dg.posterior(pooled).concentration["b"] == pytest.approx(1 + nearest)

@@ -10,7 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
-from dpgraph.inference.network.consistency import consistent, family_variances, residual_estimates
+from dpgraph.inference.network.consistency import family_variances, reconcile, residual_estimates
 from dpgraph.inference.network.evidence import concentration_tables, evidence
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.structure.basis import residual_transform
@@ -104,7 +104,7 @@ def dense(parts, n, wanted):
 def test_consistent_tables_are_least_squares_over_all_releases(parts, n):
     """Up to the heavy row, which pins the total to 1e-6."""
     network = CHAIN if len({part.network for part in parts}) > 1 else None
-    made = consistent(list(parts), network=network)
+    made = reconcile(list(parts), network=network)
     for key, expected in dense(parts, n, CHAIN.maximal_families).items():
         assert made.tables[key] == pytest.approx(expected, abs=1e-5)
     assert made.n == pytest.approx(n if n is not None else made.tables[("b", "a")].sum())
@@ -125,15 +125,17 @@ def test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean():
     together, single = (dg.noise_aware_posterior(it, method="normal", draws=50, seed=3) for it in ([one, two], base))
     for name in CHAIN.domain.names:
         assert together.tables[name] == pytest.approx(single.tables[name], rel=1e-9)
-    assert consistent([one, two], nonnegative=True).tables["b", "a"] == pytest.approx(
-        consistent(base, nonnegative=True).tables["b", "a"], rel=1e-9
+    assert reconcile([one, two], nonnegative=True).tables["b", "a"] == pytest.approx(
+        reconcile(base, nonnegative=True).tables["b", "a"], rel=1e-9
     )
 
 
 def test_several_releases_of_coefficients_are_averaged_block_by_block():
     counts, budget = dg.count(ROWS, CHAIN), dg.Budget(10, unit=dg.PrivacyUnit("add-remove"))
     made = [
-        dg.release(counts, dg.FourierMechanism(epsilon, nonnegative=pad), budget=budget, noise=dg.SeededNoise(i)).value
+        dg.release(
+            counts, dg.FourierMechanism(epsilon, nonnegative=pad), budget=budget, noise=dg.testing.SeededNoise(i)
+        ).value
         for i, (epsilon, pad) in enumerate([(1, None), (3, None)])
     ]
     joint = residual_estimates(JointCounts(tuple(made)))
@@ -143,16 +145,16 @@ def test_several_releases_of_coefficients_are_averaged_block_by_block():
         assert spread == pytest.approx(1 / weights.sum())
         parts = [one[block][0] for one in single]
         assert values == pytest.approx((weights[0] * parts[0] + weights[1] * parts[1]) / weights.sum())
-    tables = consistent(made)
+    tables = reconcile(made)
     assert tables.margin("b") == pytest.approx(tables.tables["b", "a"].sum(axis=1))
     assert set(tables.tables) == set(CHAIN.maximal_families)
 
 
 def test_tables_and_coefficients_of_the_same_rows_are_read_together():
     counts, budget = dg.count(ROWS, CHAIN), dg.Budget(500)
-    tables = dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=dg.SeededNoise(1))
-    sums = dg.release(counts, dg.FourierMechanism(400, nonnegative=0.9), budget=budget, noise=dg.SeededNoise(2))
-    both = consistent(tables + sums)
+    tables = dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=dg.testing.SeededNoise(1))
+    sums = dg.release(counts, dg.FourierMechanism(400, nonnegative=0.9), budget=budget, noise=dg.testing.SeededNoise(2))
+    both = reconcile(tables + sums)
     exact = np.array([[20, 0], [0, 40], [20, 0]])
     assert both.tables["b", "a"] == pytest.approx(exact, abs=1)
     assert both.n == 80
@@ -169,10 +171,10 @@ def test_order_does_not_matter_and_one_of_them_is_itself():
         for block, (values, spread) in way.items():
             assert values == pytest.approx(ways[0][block][0], abs=1e-12)
             assert spread == pytest.approx(ways[0][block][1], rel=1e-12)
-    for method in ("tables", "normal", dg.Records(burn_in=50, passes=4)):
+    for method in ("tables", "normal", dg.methods.Records(burn_in=50, passes=4)):
         one, itself = (dg.noise_aware_posterior(it, method=method, draws=2000, seed=1) for it in ([FIRST], FIRST))
         assert one.tables == itself.tables
-    assert consistent([FIRST]).tables == consistent(FIRST).tables
+    assert reconcile([FIRST]).tables == reconcile(FIRST).tables
     assert dg.posterior([FIRST]).concentration == dg.posterior(FIRST).concentration
 
 
@@ -181,7 +183,7 @@ def test_more_releases_have_smaller_variances_and_enter_the_plug_in():
     both, alone = family_variances(joint), family_variances(FIRST)
     assert all(both[family] < alone[family] for family in CHAIN.families)
     nearest = dg.posterior([FIRST, OTHER], network=CHAIN)
-    assert nearest.concentration["b"] == pytest.approx(1 + consistent(joint, nonnegative=True).family("b"))
+    assert nearest.concentration["b"] == pytest.approx(1 + reconcile(joint, nonnegative=True).family("b"))
     expected = dg.posterior(joint, counts="expected")
     assert (expected.concentration["b"] > 1).all()
     with pytest.raises(ReleaseError, match='several have "nearest" and "expected"'):
@@ -192,10 +194,10 @@ def test_a_network_that_no_release_names_is_learned_where_tables_hold_its_famili
     alone = dg.Network.of(CHAIN.domain, {})
     made = dg.noise_aware_posterior(FIRST, network=alone, method="tables", draws=10, seed=0)
     assert made.network == alone
-    assert consistent(FIRST, network=alone).family("b") == pytest.approx(consistent(FIRST).margin("b"))
-    with pytest.raises(dg.NetworkError, match="no table holds b, c, a together"):
+    assert reconcile(FIRST, network=alone).family("b") == pytest.approx(reconcile(FIRST).margin("b"))
+    with pytest.raises(dg.errors.NetworkError, match="no table holds b, c, a together"):
         dg.noise_aware_posterior([FIRST, OTHER], network=dg.Network.of(CHAIN.domain, {"b": ["c", "a"]}))
-    with pytest.raises(dg.NetworkError, match="of different networks; name the one to learn"):
+    with pytest.raises(dg.errors.NetworkError, match="of different networks; name the one to learn"):
         dg.noise_aware_posterior([FIRST, OTHER])
     with pytest.raises(ReleaseError, match="network= is a Network to learn from noisy counts; got str"):
         dg.noise_aware_posterior(FIRST, network="asia")
@@ -222,7 +224,7 @@ def test_two_releases_at_half_of_epsilon_are_calibrated_and_one_read_twice_is_no
     mechanism, settings = dg.LaplaceMechanism("1/2"), {"draws": 100}
     covered, doubled = [], []
     for trial in range(250):
-        rng, noise = np.random.default_rng(trial), dg.SeededNoise(trial)
+        rng, noise = np.random.default_rng(trial), dg.testing.SeededNoise(trial)
         tables = {name: rng.gamma(1.0, size=CHAIN.shape(CHAIN.family(name))) for name in CHAIN.domain.names}
         truth = dg.Probabilities(CHAIN, {name: table / table.sum(axis=0) for name, table in tables.items()})
         counts = dg.count(dg.sample_rows(truth, 150, rng), CHAIN)
