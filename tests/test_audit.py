@@ -12,7 +12,8 @@ from dpgraph.audit import Calibration, _uniform_distance, calibration, discrepan
 from dpgraph.inference.methods import Automatic
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})
-LAPLACE = dg.LaplaceMechanism(0.1)
+LAPLACE, GAUSSIAN = dg.LaplaceMechanism(0.1), dg.GaussianMechanism(0.5, 1e-6)
+INDEPENDENT = dg.LaplaceMechanism(0.1, noise="independent")
 
 
 @cache
@@ -21,9 +22,17 @@ def study(method="tables", mechanism=LAPLACE, **settings):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [LAPLACE, dg.LaplaceMechanism(0.1, noise="independent"), dg.GaussianMechanism(0.5, 1e-6)], ids=repr
+    ("mechanism", "neighbours"),
+    [
+        (LAPLACE, "replace"),
+        (INDEPENDENT, "add-remove"),
+        (GAUSSIAN, "replace"),
+        pytest.param(LAPLACE, "add-remove", marks=pytest.mark.slow),
+        pytest.param(INDEPENDENT, "replace", marks=pytest.mark.slow),
+        pytest.param(GAUSSIAN, "add-remove", marks=pytest.mark.slow),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_a_right_posterior_passes(mechanism, neighbours):
     """One family holds everything here, so "tables" is exact. No rank distance exceeds the 1e-6 / 6 critical value of
     300 trials (0.157), and coverage is that of 100 draws, 0.88 in expectation, within 5 of its standard errors."""
@@ -60,6 +69,7 @@ def test_other_methods_run_and_nothing_warns_of_short_chains(method):
     assert found.method == method
 
 
+@pytest.mark.slow
 def test_records_are_calibrated():
     """120 trials of chains; the distance of no parameter exceeds its 1e-6 / 5 critical value (0.25)."""
     found = study(dg.Records(chains=1, burn_in=300, thin=5), trials=120, n=40)

@@ -39,8 +39,10 @@ def posterior(noisy, law, concentration, totals, log_prior=lambda n: 0.0):
 def chi_square(draws, listed, expected):
     """p-value of the draws; cells expected fewer than ten times are pooled."""
     counts = dict.fromkeys(listed, 0)
-    for row in draws.tolist():
-        counts[tuple(row)] += 1
+    found, times = np.unique(draws, axis=0, return_counts=True)
+    for row, count in zip(found.tolist(), times.tolist(), strict=True):
+        counts[tuple(row)] += count
+    assert len(counts) == len(listed), "a draw that no data set gives"
     observed, wanted = np.array(list(counts.values())), expected * len(draws)
     rare = wanted < 10
     observed = np.append(observed[~rare], observed[rare].sum())

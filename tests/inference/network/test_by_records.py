@@ -126,9 +126,11 @@ RECORDS["c"] = np.array([0, 0, 1, 1], np.uint8)
 LOW = {name: np.minimum(column, 1) for name, column in RECORDS.items()}
 WALSH = fourier_evidence(BINARY, 8, "replace", "walsh", LOW)
 RESIDUAL = fourier_evidence(CHAIN, 12, "replace", "residual", RECORDS)
+#: Without and with moves of the tables; what is done by default has both kinds, and is in every run.
+PASSES = [pytest.param(0, marks=pytest.mark.slow), 2]
 
 
-@pytest.mark.parametrize("passes", [0, 2])
+@pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize(
     "given",
     [LAPLACE, SUM_ZERO, GAUSSIAN, WALSH, RESIDUAL],
@@ -168,7 +170,7 @@ PRIVATE_RESIDUAL = fourier_evidence(SINGLE, 3, "add-remove", "residual", {"b": R
     [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 30), (PRIVATE_WALSH, 40), (PRIVATE_RESIDUAL, 45)],
     ids=["laplace", "gaussian", "walsh", "residual"],
 )
-@pytest.mark.parametrize("passes", [0, 2])
+@pytest.mark.parametrize("passes", PASSES)
 def test_a_private_number_of_records_enumerated(given, most, passes):
     """Every multiset of 0 to ``most`` records in three or four cells; beyond lies less than 1e-6 of the posterior.
 

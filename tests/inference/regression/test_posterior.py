@@ -84,7 +84,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("scale", [0.5, 20.0])
+@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 20.0])
 def test_degenerate_columns_are_defined(name, scale):
     """A singular X'X: draws are finite, and average predictions near the average target."""
     made = solved(released(scale, alter=ODD[name]), draws=200)
