@@ -13,6 +13,7 @@ from dpgraph.inference.methods import Automatic
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})
 LAPLACE, GAUSSIAN = dg.LaplaceMechanism(0.1), dg.GaussianMechanism(0.5, 1e-6)
+SLOW = pytest.mark.slow
 INDEPENDENT = dg.LaplaceMechanism(0.1, noise="independent")
 
 
@@ -27,9 +28,9 @@ def study(method="tables", mechanism=LAPLACE, **settings):
         (LAPLACE, "replace"),
         (INDEPENDENT, "add-remove"),
         (GAUSSIAN, "replace"),
-        pytest.param(LAPLACE, "add-remove", marks=pytest.mark.slow),
-        pytest.param(INDEPENDENT, "replace", marks=pytest.mark.slow),
-        pytest.param(GAUSSIAN, "add-remove", marks=pytest.mark.slow),
+        pytest.param(LAPLACE, "add-remove", marks=SLOW),
+        pytest.param(INDEPENDENT, "replace", marks=SLOW),
+        pytest.param(GAUSSIAN, "add-remove", marks=SLOW),
     ],
     ids=repr,
 )
@@ -181,7 +182,7 @@ def test_settings_out_of_range_are_refused(settings, message):
         study(**settings)
 
 
-@pytest.mark.parametrize("method", ["tables", "normal", "exact-counts", "plug-in"])
+@pytest.mark.parametrize("method", ["tables", pytest.param("normal", marks=SLOW), "exact-counts", "plug-in"])
 def test_an_empty_data_set_gives_the_prior_back(method):
     """Where n = 0 is public every posterior is the prior, so all of them are calibrated."""
     found = study(method, n=0, trials=200)

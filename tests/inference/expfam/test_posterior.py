@@ -118,7 +118,7 @@ def test_a_multinomial_agrees_with_enumeration(law):
     assert np.allclose(list(found.mean().values()), mean, atol=2e-3)
 
 
-@pytest.mark.parametrize("scale", [40.0, 250.0])
+@pytest.mark.parametrize("scale", [40.0, pytest.param(250.0, marks=pytest.mark.slow)])
 def test_exact_and_normal_agree_where_n_is_large(scale):
     """n = 20 000, noise half as wide as sqrt(n) and twice: means within a tenth of a deviation, deviations within 6 %,
     six standard errors of 4000 draws."""
@@ -133,8 +133,16 @@ def test_exact_and_normal_agree_where_n_is_large(scale):
         assert two.parameters[name].std() == pytest.approx(values.std(), rel=0.06)
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 0.1])
-@pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
+@pytest.mark.parametrize(
+    ("unit", "epsilon"),
+    [
+        (REPLACE, 0.02),
+        (ADD, 0.1),
+        pytest.param(REPLACE, 0.1, marks=pytest.mark.slow),
+        pytest.param(ADD, 0.02, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_the_exact_binomial_is_calibrated(unit, epsilon):
     """SBC, 400 trials at n = 100: KS at level 1e-6 (critical value .136). The plug-in's is over .24 (proofs.md P58),
     refused with power above .999; where n is private it varies, so that a flat prior is fair."""
@@ -273,6 +281,7 @@ def test_sums_that_no_records_have_still_have_a_posterior(sums):
         assert 0 <= exact.mean()["p"] <= 1
 
 
+@pytest.mark.slow
 def test_the_corrected_form_covers_where_the_paper_does_not():
     """Exponential, bounds fixed beforehand, n = 1000, epsilon 5, 300 trials: the paper's 90 % intervals hold the truth
     72-78 % of the time and ours 85-92 % (88 % is nominal for 100 draws). Each limit here is four standard errors

@@ -45,8 +45,15 @@ def solved(noisy, seed=0, draws=400, **settings):
     return dg.noise_aware_posterior(noisy, draws=draws, seed=seed, **settings)
 
 
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize(
+    ("gaussian", "private"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("method", [dg.Hamiltonian(burn_in=150), "plug-in"], ids=str)
 def test_with_little_noise_it_is_least_squares(method, gaussian, private):
     """Noise of .01 on 5000 rows: coefficients within four posterior deviations of those behind the rows; the deviation
@@ -93,7 +100,7 @@ def test_degenerate_columns_are_defined(name, scale):
     assert abs(made.predict(values).mean() - pay.mean()) < 4
 
 
-@pytest.mark.parametrize("scale", [1e6, 1e9])
+@pytest.mark.parametrize("scale", [1e6, pytest.param(1e9, marks=pytest.mark.slow)])
 def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
     """Predictions stay near what the target is said to be about, within a fifth of the prior's own deviation; its
     weights have the prior's spread, within a fifth."""
