@@ -86,7 +86,7 @@ class PrivateHMM(BaseEstimator):
     >>> import pandas as pd
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
     >>> log = pd.DataFrame({"region": ["N", "S"] * 60, "month": [1, 2, 3] * 40, "kind": ["a", "b"] * 60})
-    >>> model = PrivateHMM(2, domain, epsilon=5, iterations=20, burn_in=20).fit(log)
+    >>> model = PrivateHMM(2, domain, epsilon=5).fit(log)
     >>> print(model.privacy_cost_)
     epsilon 5 (pure)
     >>> list(model.predict().columns)

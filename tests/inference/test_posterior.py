@@ -148,6 +148,7 @@ def test_an_unknown_method_is_refused(method):
         dg.noise_aware_posterior(released(), method=method)
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tables", "records", "normal"])
 def test_a_name_is_the_value_with_its_defaults(method):
     value = {"tables": dg.Tables(), "records": dg.Records(), "normal": dg.Normal()}[method]
