@@ -114,6 +114,7 @@ def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
         assert np.allclose(spread, 0.727 * prior.scale(DESIGN)[1:], rtol=0.2)
 
 
+@pytest.mark.slow
 def test_plug_in_falls_for_noise_and_noise_aware_does_not():
     """Noise of half the rows, six releases: squared errors in the target's variance, beside those of ``typical``."""
     values, pay = rows(2000, 9)

@@ -26,7 +26,7 @@ LEVELS = FourierMechanism("0.3", nonnegative=0.9)
     [
         pytest.param(ASIA, EXACT, REPLACE, id="exact, replace", marks=pytest.mark.slow),
         pytest.param(ASIA, EXACT, ADD_REMOVE, id="exact, add-remove"),
-        pytest.param(ASIA, PAPER, REPLACE, id="paper, replace"),
+        pytest.param(ASIA, PAPER, REPLACE, id="paper, replace", marks=pytest.mark.slow),
         pytest.param(ASIA, PAPER, ADD_REMOVE, id="paper, add-remove", marks=pytest.mark.slow),
         pytest.param(MIXED, LEVELS, REPLACE, id="levels, replace"),
         pytest.param(MIXED, LEVELS, ADD_REMOVE, id="levels, add-remove", marks=pytest.mark.slow),
