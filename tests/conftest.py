@@ -22,7 +22,7 @@ settings.load_profile("repeated")
 def pytest_configure(config):
     """Before workers start on all tests: compiles loops once for all of them, while they collect.
 
-    On a fresh clone that is half a minute of one processor, which every worker would take for itself.
+    On a fresh clone that is three quarters of a minute of one processor, which every worker would take for itself.
     """
     workers = getattr(config.option, "numprocesses", None)
     if workers and config.args_source is config.ArgsSource.TESTPATHS:
