@@ -28,8 +28,9 @@ from dpgraph.estimators.fitting import (
 )
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.inference.classifier.posterior import classifier_posterior
 from dpgraph.inference.network.plug_in import check_prior, posterior
-from dpgraph.inference.posterior import classifier_draws
+from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -145,20 +146,24 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         mechanism = self._mechanism(network)
         counts = count(rows, network, progress=self.progress)
         budget = fit_budget(mechanism, self.budget, self.unit)
+        if self.mechanism == "laplace":
+            n = counts.sensitive_rows if budget.unit.n_is_public else None
+            mechanism = label_first(network, target, self.epsilon, budget.unit, n)
         warn_of_other_rows(budget, X)
         self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
-        self.posterior_ = self._posterior()
+        self.posterior_ = self._posterior(target)
         self.model_ = NaiveBayes(target, self.posterior_.mean())
         self.classes_ = np.array(domain.levels(target))
         if rows is X:
             keep_names(self, self.model_.features)
 
-    def _posterior(self) -> Any:
+    def _posterior(self, target: str) -> Any:
         """What is learned from the release."""
         if self.inference == "plug-in":
             return posterior(self.release_, prior=self.prior, counts="expected")
-        return classifier_draws(self.release_, prior=self.prior, seed=inference_seed(self.random_state))
+        seed = inference_seed(self.random_state)
+        return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""

@@ -16,15 +16,12 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
-from dpgraph.inference.methods import Normal
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.privacy.records import ReleaseError, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 
 def noise_aware_posterior(
@@ -76,6 +73,7 @@ def noise_aware_posterior(
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
     >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
     >>> made = noise_aware_posterior(noisy, method="tables", seed=0)
@@ -131,17 +129,3 @@ def posterior_given(
 posterior_given.register(Network, network_posterior)
 posterior_given.register(MomentDescription, moments_posterior)
 posterior_given.register(LinearDesign, regression_posterior)
-
-
-def classifier_draws(
-    noisy: NoisyCounts | NoisyCoefficients | Release[Any], *, prior: float = 1.0, draws: int = 500, seed: int = 0
-) -> PosteriorDraws:
-    """The posterior that a classifier predicts with: normal, with interactions of unknown size.
-
-    A classifier multiplies many ratios of small probabilities, so an interaction that is all noise costs it dearly. The
-    predictive probability of a label and its features is the average of their joint probability over the posterior;
-    where tables are independent of each other in the posterior, as they nearly are, that is the product of their means.
-    """
-    made = noise_aware_posterior(noisy, prior=prior, method=Normal(shrink=True), draws=draws, seed=seed)
-    assert isinstance(made, PosteriorDraws)
-    return made
