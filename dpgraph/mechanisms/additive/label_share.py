@@ -47,7 +47,7 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
         return _allowed(network, target, epsilon, unit, Fraction(1, len(tables) + 1))
     labels = network.domain.sizes[target]
     alone = _alone(network, target, exact(epsilon), unit)
-    together = sum(labels / (m.law.variance(m.cells) * m.cells) for m in tables)
+    together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)
     for share in SHARES:
         part = share / 100
         precision = together * (1 - part) ** 2 + alone * part**2
@@ -60,7 +60,7 @@ def _alone(network: Network, target: str, epsilon: Fraction, unit: PrivacyUnit) 
     """The precision of a label's count if all of epsilon measured the labels."""
     of_label = Network.of(network.domain.restrict((target,)), {target: []})
     (label,) = laplace_measurements(of_label, LaplaceMechanism(epsilon), unit)
-    return 1 / max(1e-300, label.law.variance(label.cells))
+    return 1 / max(1e-9, label.law.variance(label.cells))
 
 
 def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, share: Fraction) -> LaplaceMechanism:

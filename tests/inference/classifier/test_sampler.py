@@ -105,10 +105,10 @@ A, B = [[4, -1], [0, 3]], [[2, 0], [-1, 5]]
 
 @pytest.mark.parametrize("law", [DiscreteLaplace(2.0), SumZeroLaplace(2.0), DiscreteGaussian(2.0)])
 def test_chains_agree_with_enumeration_where_n_is_public(law):
-    """Within 5 Monte Carlo errors, which are below .004: a wrong ratio of any move is dozens away (planted faults)."""
+    """Within 5 Monte Carlo errors, which are below .005: a wrong ratio of any move is dozens away (planted faults)."""
     exact = apart(law, [6], A, B, 0.7)
     found, error = chained(released({("a", "y"): A, ("b", "y"): B}, law, 6), 0.7)
-    assert (error[:3] < 0.004).all()
+    assert (error[:3] < 0.005).all()
     assert (np.abs(found - exact)[:3] < 5 * error[:3] + 1e-9).all(), (found, exact, error)
 
 
@@ -140,7 +140,7 @@ def test_features_measured_together_and_the_label_alone_agree_with_enumeration()
             sums += weight * np.array([of_a, of_a * (c + prior) / (n + 2 * prior), mean_a, wide_a])
     given = released({("a", "y", "b"): noisy, ("y",): alone}, law, n)
     found, error = chained(given, prior)
-    assert (error[:3] < 0.004).all()
+    assert (error[:3] < 0.005).all()
     assert (np.abs(found[:3] - sums[1:] / sums[0]) < 5 * error[:3]).all(), (found, sums[1:] / sums[0], error)
 
 
@@ -198,7 +198,7 @@ def test_only_tables_that_share_the_label_alone_are_a_star():
 
 
 def test_tables_are_read_with_the_label_last():
-    given = released({("y", "a"): [[4, 1], [-1, 3]], ("b", "y"): B}, DiscreteLaplace(2.0), 6)
+    given = released({("y", "a"): [[4, 0], [-1, 3]], ("b", "y"): B}, DiscreteLaplace(2.0), 6)
     assert label_last(given.tables[0], "y").tolist() == A
 
 
