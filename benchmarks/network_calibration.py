@@ -41,9 +41,11 @@ def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> N
         for n, epsilon, neighbours in itertools.product(sizes, epsilons, ("replace", "add-remove")):
             for method in methods.split(","):
                 start = time.perf_counter()
-                asked = dg.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
+                asked = dg.methods.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # 100 draws of one chain are asked for
+                    warnings.simplefilter(
+                        "ignore", dg.errors.ConvergenceWarning
+                    )  # 100 draws of one chain are asked for
                     found = dg.audit.calibration(
                         network,
                         dg.LaplaceMechanism(epsilon),

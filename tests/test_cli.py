@@ -220,8 +220,8 @@ def test_fit_and_predict_agree_with_the_library():
     frame[["age"]].head(30).to_csv("new.csv", index=False)
     assert run("predict", "nb.json", "new.csv", "--out", "p.csv").stderr == "wrote p.csv\n"
     fitted = dg.load("nb.json")
-    assert isinstance(fitted, dg.NaiveBayes)
-    codes = dg.encode(frame.head(30), dg.read_domain("strict.toml").restrict(["age"]))
+    assert isinstance(fitted, dg.results.NaiveBayes)
+    codes = dg.statistics.encode(frame.head(30), dg.read_domain("strict.toml").restrict(["age"]))
     table = pd.read_csv("p.csv")
     assert list(table.columns) == ["word", "P(a)", "P(b)"]
     np.testing.assert_allclose(table[["P(a)", "P(b)"]], fitted.predict_proba(codes.columns))

@@ -17,7 +17,7 @@ from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-from dpgraph.models.markov_counts import hidden_markov_model
+from dpgraph.models.markov_counts import fit_hmm
 from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -98,7 +98,7 @@ class PrivateHMM(BaseEstimator):
         n_states: int = 2,
         domain: Domain | Any = None,
         epsilon: Number = 1.0,
-        chain: str = "region",
+        sequence: str = "region",
         time: str = "month",
         person: str | None = None,
         rows_per_person: int = 1,
@@ -118,7 +118,7 @@ class PrivateHMM(BaseEstimator):
         self.n_states = n_states
         self.domain = domain
         self.epsilon = epsilon
-        self.chain = chain
+        self.sequence = sequence
         self.time = time
         self.person = person
         self.rows_per_person = rows_per_person
@@ -158,7 +158,7 @@ class PrivateHMM(BaseEstimator):
         """Reads the log, releases, and sets what is fitted."""
         numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         check_settings(self.n_states, self.sampler, self.inference, numbers)
-        network = hmm_network(self._domain(log), self.chain, self.time)
+        network = hmm_network(self._domain(log), self.sequence, self.time)
         hidden = self._held_out(network.domain, held_out)
         mechanism = self._mechanism(network.domain, hidden)
         if self.n_states > (~hidden).sum():
@@ -223,15 +223,15 @@ class PrivateHMM(BaseEstimator):
             return LaplaceMechanism(epsilon, tables="maximal")
         if self.mechanism != "gibbs":
             raise ReleaseError(f"mechanism must be 'laplace' or 'gibbs'; got {self.mechanism!r}")
-        chains, times = domain.levels(self.chain), domain.levels(self.time)
+        chains, times = domain.levels(self.sequence), domain.levels(self.time)
         cells = tuple((chains[r], times[t]) for r, t in np.argwhere(hidden))
-        return GibbsSample(epsilon, self.n_states, self.sweeps, self.chain, self.time, held_out=cells)
+        return GibbsSample(epsilon, self.n_states, self.sweeps, self.sequence, self.time, held_out=cells)
 
     def _model(self, settings: dict[str, Any]) -> HiddenMarkovModel:
         """The model of what was released, noisy tables or sweeps."""
         if self.mechanism == "gibbs":
             return sampled_markov_model(self.release_)
-        return hidden_markov_model(self.release_, self.n_states, chain=self.chain, time=self.time, **settings)
+        return fit_hmm(self.release_, self.n_states, sequence=self.sequence, time=self.time, **settings)
 
     def _budget(self, mechanism: LaplaceMechanism | GibbsSample, strict: bool) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
@@ -271,8 +271,8 @@ class PrivateHMM(BaseEstimator):
 
     def _held_out(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
         """A table of cells as flags, shape (chains, steps)."""
-        flags = np.zeros((domain.sizes[self.chain], domain.sizes[self.time]), bool)
+        flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
         if cells is not None:
-            codes = encode(cells, domain.restrict((self.chain, self.time))).columns
-            flags[codes[self.chain], codes[self.time]] = True
+            codes = encode(cells, domain.restrict((self.sequence, self.time))).columns
+            flags[codes[self.sequence], codes[self.time]] = True
         return flags

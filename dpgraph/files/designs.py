@@ -12,7 +12,7 @@ from typing import Any
 
 from dpgraph.files.networks import plain_variable, read_document, variable_of, with_source_name
 from dpgraph.privacy.checks import check_boolean
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import FileError
 from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
 from dpgraph.structure.domain import NetworkError
 
@@ -77,19 +77,19 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
     """The inverse of ``plain_design``.
 
     Raises:
-        ReleaseError: If it is incomplete.
+        FileError: If it is incomplete.
         NetworkError: If what it declares is not valid.
     """
     if set(plain) - {"strict"} != {"features", "target", "bounds", "intercept", "on_missing", "mean_weight"}:
-        raise ReleaseError("the design of a regression is not whole, or holds more than one")
+        raise FileError("the design of a regression is not whole, or holds more than one")
     names = [entry["name"] for entry in plain["features"]]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ReleaseError("the features of a design are not different names")
+        raise FileError("the features of a design are not different names")
     check_boolean("intercept", plain["intercept"])
     declared = _declared({entry["name"]: entry["variable"] for entry in plain["features"]})
     bounds = _declared({plain["target"]: plain["bounds"]})[plain["target"]]
     if not isinstance(bounds, Bounded):
-        raise ReleaseError("the target of a design needs bounds")
+        raise FileError("the target of a design needs bounds")
     settings = (plain["intercept"], plain["on_missing"], plain["mean_weight"], plain.get("strict", False))
     return LinearDesign(declared, plain["target"], bounds, *settings)
 

@@ -10,7 +10,7 @@ from dpgraph.files.plain import integers_of, plain_tables, shares_of, tables_of
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.markov_sweeps import INFERENCE
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
@@ -27,14 +27,14 @@ def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provena
     """The inverse of ``plain_markov_model``; the model checks that its parts fit.
 
     Raises:
-        ReleaseError, NetworkError: If they do not.
+        FileError, NetworkError: If they do not.
     """
     if plain["inference"] not in (*get_args(Inference), INFERENCE) or plain["sampler"] not in get_args(Sampler):
-        raise ReleaseError("the inference or the sampler is not one of dpgraph's")
+        raise FileError("the inference or the sampler is not one of dpgraph's")
     reals = tables_of({name: plain[name] for name in ("transition", "log_joint", "entries")})
     states = integers_of(plain["states"])
     if states.size == 0 or np.abs(states).max() > np.iinfo(np.int16).max:
-        raise ReleaseError("the states are not those of a model")
+        raise FileError("the states are not those of a model")
     return HiddenMarkovModel(
         network,
         plain["chain"],
@@ -62,13 +62,13 @@ def sweeps_of(plain: dict[str, Any], network: Network, provenance: Provenance) -
     """The inverse of ``plain_sweeps``; the value checks that its parts fit.
 
     Raises:
-        ReleaseError, NetworkError: If they do not, or the event made another number of sweeps.
+        FileError, NetworkError: If they do not, or the event made another number of sweeps.
     """
     emissions, transition = tables_of(plain["emissions"]), tables_of({"transition": plain["transition"]})["transition"]
     if not all(isinstance(plain[name], str) for name in ("chain", "time")):
-        raise ReleaseError("the chain or the time is not a name")
+        raise FileError("the chain or the time is not a name")
     made = (plain["chain"], plain["time"], transition, emissions, integers_of(plain["states"]))
     sweeps = MarkovSweeps(network, *made, provenance)
     if sum(selection.draws for selection in provenance.event.selections) != 2 * sweeps.sweeps:
-        raise ReleaseError("the sweeps are not as many as the event made")
+        raise FileError("the sweeps are not as many as the event made")
     return sweeps

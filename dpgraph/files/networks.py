@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgraph.files.digest import unsealed
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import FileError
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable
 from dpgraph.structure.network import Network
 

@@ -58,7 +58,7 @@ class Draws(Protocol):
         """Central credible intervals by name, the low end and the high end.
 
         Raises:
-            ReleaseError: If the probability is not strictly between 0 and 1.
+            InferenceError: If the probability is not strictly between 0 and 1.
         """
         ...
 
@@ -66,7 +66,7 @@ class Draws(Protocol):
         """Some of the draws, each of the form of ``mean``, at random and without repetition until all are used.
 
         Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
+            InferenceError: If the size is not a whole number, at least 1.
         """
         ...
 
@@ -105,7 +105,7 @@ def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArr
     """Positions of some of ``count`` draws, without repetition until all are used; then all over again.
 
     Raises:
-        ReleaseError: If the size is not a whole number, at least 1.
+        InferenceError: If the size is not a whole number, at least 1.
     """
     check_whole_number("size", size, 1)
     rounds = -(-size // count)

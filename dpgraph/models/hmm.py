@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def hmm_network(domain: Domain, chain: str, time: str) -> Network:
+def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     """The network with an arc from the chain and from the time to every other variable.
 
     Its maximal families are the tables {field, chain, time}: one entry of the log moves each by 1 under add/remove
@@ -42,14 +42,14 @@ def hmm_network(domain: Domain, chain: str, time: str) -> Network:
     (('kind', 'region', 'month'),)
     """
     domain = Domain.of(domain)
-    for name, value in (("chain", chain), ("time", time)):
+    for name, value in (("sequence", sequence), ("time", time)):
         if not isinstance(value, str) or value not in domain:
             raise NetworkError(f"{name}={value!r} is not declared; the domain has {', '.join(domain.names)}")
-    if chain == time:
-        raise NetworkError(f"chain and time must be two variables; got {chain!r} for both")
+    if sequence == time:
+        raise NetworkError(f"chain and time must be two variables; got {sequence!r} for both")
     if len(domain.names) < 3:
-        raise NetworkError(f"a hidden Markov model needs a field besides {chain!r} and {time!r}; declare one")
-    parents = {name: [] if name in (chain, time) else [chain, time] for name in domain.names}
+        raise NetworkError(f"a hidden Markov model needs a field besides {sequence!r} and {time!r}; declare one")
+    parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
     return Network.of(domain, parents)
 
 
@@ -73,7 +73,7 @@ class HiddenMarkovModel:
     """
 
     network: Network
-    chain: str
+    sequence: str
     time: str
     transition: Reals
     emissions: FrozenMap[str, Reals]
@@ -86,10 +86,10 @@ class HiddenMarkovModel:
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
-        if self.network.parents != hmm_network(self.network.domain, self.chain, self.time).parents:
-            raise NetworkError(f"the network is not a hidden Markov network of {self.chain!r} and {self.time!r}")
+        if self.network.parents != hmm_network(self.network.domain, self.sequence, self.time).parents:
+            raise NetworkError(f"the network is not a hidden Markov network of {self.sequence!r} and {self.time!r}")
         copies, draws, size = np.shape(self.transition)[:3] if np.ndim(self.transition) == 4 else (0, 0, 0)
-        chains, steps = self.network.shape((self.chain, self.time))
+        chains, steps = self.network.shape((self.sequence, self.time))
         wanted = {
             "transition": (copies, draws, size, size),
             "states": (copies, draws, chains, steps),
@@ -108,7 +108,7 @@ class HiddenMarkovModel:
     @property
     def fields(self) -> tuple[str, ...]:
         """Every variable but the chain and the time."""
-        return field_names(self.network, self.chain, self.time)
+        return field_names(self.network, self.sequence, self.time)
 
     @property
     def n_states(self) -> int:
@@ -204,7 +204,7 @@ class HiddenMarkovModel:
         """
         codes = code_columns(codes, self.network.domain.sizes)
         inside = np.ones(self.entries.shape, bool) if cells is None else np.asarray(cells, bool)
-        place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.chain, self.time)], inside.shape)
+        place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
         found, row = np.unique(place[chosen], return_inverse=True)
         log = self._log_prior(*np.unravel_index(found, inside.shape))
@@ -242,7 +242,7 @@ class HiddenMarkovModel:
         levels = self.network.domain.levels
         return pd.DataFrame(
             {
-                self.chain: [levels(self.chain)[r] for r in chains],
+                self.sequence: [levels(self.sequence)[r] for r in chains],
                 self.time: [levels(self.time)[t] for t in steps],
             }
         )

@@ -49,7 +49,7 @@ def converted(
     >>> converted(lambda: [float("Ann")], "column 'age' must hold numbers")
     Traceback (most recent call last):
         ...
-    dpgraph.structure.domain.DomainError: column 'age' must hold numbers (ValueError)
+    dpgraph.privacy.errors.DomainError: column 'age' must hold numbers (ValueError)
     """
     refusal: Exception
     try:

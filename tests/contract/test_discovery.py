@@ -81,7 +81,7 @@ def _takes(mechanism, description):
     """Whether a release of it would be made: a refusal comes before any data."""
     try:
         mechanism.event(description, dg.PrivacyUnit("add-remove"))
-    except dg.ReleaseError:
+    except dg.errors.ReleaseError:
         return False
     return True
 

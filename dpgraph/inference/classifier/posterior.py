@@ -43,7 +43,7 @@ def classifier_posterior(
         seed: For the draws.
 
     Raises:
-        ReleaseError: If the prior is refused.
+        InferenceError: If the prior is refused.
     """
     value, provenance = released_value(noisy)
     check_prior(prior)

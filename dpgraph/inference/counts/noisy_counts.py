@@ -137,6 +137,6 @@ def checked_interval(value: object) -> float:
     """The probability of an interval, between 0 and 1.
 
     Raises:
-        ReleaseError: If it is not.
+        InferenceError: If it is not.
     """
     return check_probability("interval", value)

@@ -49,7 +49,7 @@ def released(network, mechanism, neighbours, n=30_000):
     rows = pd.DataFrame({v: np.array(network.domain.levels(v), object)[rng.integers(0, size, n)]
                          for v, size in network.domain.sizes.items()})  # fmt: skip
     budget = dg.Budget(1, 1e-6, unit=dg.PrivacyUnit(neighbours))
-    return dg.release(dg.count(rows, network), mechanism, budget=budget, noise=dg.SeededNoise(6)).value
+    return dg.release(dg.count(rows, network), mechanism, budget=budget, noise=dg.testing.SeededNoise(6)).value
 
 
 def all_rows(network):

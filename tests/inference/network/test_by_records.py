@@ -51,7 +51,7 @@ def fourier_evidence(network, epsilon, neighbours, basis, records):
     counts = dg.count(Codes(network.domain, FrozenMap(records)), network)
     budget = dg.Budget(1000, unit=dg.PrivacyUnit(neighbours))
     mechanism = dg.FourierMechanism(epsilon, basis=basis)
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(5)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(5)).value)
 
 
 def multisets(cells, n):
@@ -191,7 +191,7 @@ def asia_evidence(mechanism, neighbours, n=40):
     records = sample_codes(truth, n, np.random.default_rng(3))
     counts = dg.count(Codes(truth.network.domain, FrozenMap(records)), truth.network)
     budget = dg.Budget(1000, delta=0.1, unit=dg.PrivacyUnit(neighbours))
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(2)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(2)).value)
 
 
 SMALL = [

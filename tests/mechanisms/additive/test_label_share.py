@@ -69,7 +69,7 @@ def test_rows_change_nothing_but_their_number():
     for unit, sizes in ((REPLACE, (200, 200)), (ADDED, (200, 3_000))):
         for n in sizes:
             rows = pd.DataFrame({name: rng.integers(0, DOMAIN.sizes[name], n) for name in DOMAIN.names})
-            fitted = dg.PrivateNaiveBayes(DOMAIN, epsilon="0.2", unit=unit, noise=dg.SeededNoise(1))
+            fitted = dg.PrivateNaiveBayes(DOMAIN, epsilon="0.2", unit=unit, noise=dg.testing.SeededNoise(1))
             events.append(fitted.fit(rows.drop(columns="y"), rows["y"]).release_.event)
     assert events[0] == events[1]
     assert ("y",) in {m.table for m in events[0].measurements}
