@@ -37,19 +37,20 @@ def noise_aware_posterior(
 
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it. Instant at
-      any size; intervals a few per cent wider than need be.
-    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time grows
-      with their number; compiled by numba.
+    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
+      Instant at any size; intervals a few per cent wider than need be.
+    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
+      grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
       of cells with much noise; ``.reason`` says.
 
-    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.methods.Exact()``,
-    ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
-    regression: ``"hamiltonian"``, ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see
-    ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
+    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
+    ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
+    ``expfam.posterior.moments_posterior``. For a linear regression: ``"hamiltonian"``,
+    ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see ``regression.posterior.regression_posterior``. ``"auto"``
+    picks one for every release.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
