@@ -6,7 +6,7 @@ columns all sum to the label counts. One chain's moves, all exact for Dirichlet 
 * transfer: some rows of one label go from one cell of a measured table to another;
 * relabel: some rows go from one label to another in all measured tables at once: they are picked evenly from their
   columns and join the others by their predictive law, so that only the noise and the labels' prior decide
-  (proofs.md P78);
+  (proofs.md P74);
 * resize: where n is private, rows join or leave in the same way;
 * concentration and centre: how far a feature's columns may be from their common centre, and the centre, given counts;
 * shift, translate and scale: a feature's columns, drawn for the purpose, move by themselves, with their centre, or

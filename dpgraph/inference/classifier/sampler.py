@@ -4,7 +4,7 @@ Labels have a Dirichlet law. The column of feature f for a label is Dirichlet wi
 its own, which is uniform; a_f is on a grid, every doubling as likely, up to where the label has no effect to speak of.
 So a feature has no effect unless the release says otherwise, and where the noise drowns all of them what is left is the
 label's own frequencies. Markov chains over the unseen counts (``loops``), whose time hardly depends on the number of
-rows (proofs.md P78).
+rows (proofs.md P74).
 """
 
 from __future__ import annotations
