@@ -43,9 +43,8 @@ def main(trials: int, networks: str, rows: str, workers: int, methods: str) -> N
                 start = time.perf_counter()
                 asked = dg.methods.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
                 with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore", dg.errors.ConvergenceWarning
-                    )  # 100 draws of one chain are asked for
+                    # 100 draws of one chain are asked for
+                    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
                     found = dg.audit.calibration(
                         network,
                         dg.LaplaceMechanism(epsilon),

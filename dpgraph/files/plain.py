@@ -26,7 +26,6 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     exact,
 )
-from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 _LAWS: dict[str, Any] = {
@@ -40,7 +39,7 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
     """The record of a release, checked as it will be when it is read; None stands for none.
 
     Raises:
-        FileError: If the record could not be read back: see ``mechanisms.reproduction``.
+        ReleaseError: If the record could not be read back: see ``mechanisms.reproduction``.
     """
     if provenance is None:
         return {"event": None, "unit": None, "cost": None, "private": None}
@@ -73,7 +72,8 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
         structure: What was measured, from the same file: its network or design, or the description of its moments.
 
     Raises:
-        FileError: If the record is not whole, or no mechanism could have made it.
+        FileError: If the record is not whole.
+        ReleaseError: If no mechanism could have made it.
     """
     if plain["event"] is None:
         return None
@@ -224,7 +224,7 @@ def shares_of(plain: Any) -> FrozenMap[str, float]:
 def family_of(plain: Any) -> tuple[str, ...]:
     """The names of a table's variables."""
     if not isinstance(plain, list) or not all(isinstance(name, str) for name in plain):
-        raise NetworkError("a table's variables are a list of names")
+        raise FileError("a table's variables are a list of names")
     return tuple(plain)
 
 

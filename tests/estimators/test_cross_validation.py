@@ -330,7 +330,7 @@ REFUSED = [
     (Open(), {}, dg.errors.ReleaseError, "without charging its budget"),
     (dg.PrivateNaiveBayes("infer"), {}, dg.errors.ReleaseError, "declared domains and bounds"),
     (dg.PrivateNaiveBayes(), {}, dg.errors.DomainError, "needs domain"),
-    (dg.PrivateNaiveBayes(DOMAIN, prior=-1), {}, dg.errors.ReleaseError, "prior"),
+    (dg.PrivateNaiveBayes(DOMAIN, prior=-1), {}, dg.errors.InferenceError, "prior"),
     (dg.PrivateNaiveBayes(DOMAIN, unit=ADD_REMOVE), {}, dg.errors.ReleaseError, "differs from the budget's"),
     (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {}, dg.errors.ReleaseError, "delta"),
     (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {"delta": "1e-7"}, dg.errors.BudgetExceededError, "delta 1e-07"),

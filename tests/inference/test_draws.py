@@ -107,14 +107,14 @@ def test_a_release_is_remembered_and_a_value_has_none(family):
 def test_probabilities_are_checked(family, probability):
     drawn = made(family, True, draws=5)
     for asked in (drawn.interval, drawn.to_frame):
-        with pytest.raises(dg.errors.ReleaseError, match="must be a probability between 0 and 1"):
+        with pytest.raises(dg.errors.InferenceError, match="must be a probability between 0 and 1"):
             asked(probability)
 
 
 @EVERY
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
 def test_sizes_are_checked(family, size):
-    with pytest.raises(dg.errors.ReleaseError, match="size must be a whole number, at least 1"):
+    with pytest.raises(dg.errors.InferenceError, match="size must be a whole number, at least 1"):
         made(family, True, draws=5).sample(np.random.default_rng(0), size)
 
 

@@ -13,7 +13,7 @@ import dpgraph as dg
 from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.expfam import posterior as exponential_family
 from dpgraph.inference.expfam.draws import ParameterDraws
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
 E = dg.expfam
@@ -200,7 +200,7 @@ def test_draws_are_a_frozen_value():
     assert pickle.loads(pickle.dumps(drawn)) == drawn
     with pytest.raises(ValueError, match="read-only"):
         drawn.parameters["rate"][0] = 1.0
-    with pytest.raises(ReleaseError, match="probability"):
+    with pytest.raises(InferenceError, match="probability"):
         drawn.interval(1.0)
 
 
@@ -236,7 +236,7 @@ GAUSSIAN = noisy(E.Exponential(), [4000], DiscreteGaussian(100.0), 10, (0, 1))
 @pytest.mark.parametrize("method", [dg.methods.Gibbs, dg.methods.Hamiltonian])
 @pytest.mark.parametrize("setting", [{"burn_in": -1}, {"burn_in": 1.5}, {"thin": 0}, {"thin": True}])
 def test_settings_of_chains_are_checked(method, setting):
-    with pytest.raises(ReleaseError, match=f"{next(iter(setting))} must be a whole number"):
+    with pytest.raises(InferenceError, match=f"{next(iter(setting))} must be a whole number"):
         method(**setting)
 
 
@@ -266,7 +266,7 @@ def test_counts_have_a_uniform_prior_unless_they_are_given_one(family):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(value, prior, settings, message):
-    with pytest.raises(ReleaseError, match=message):
+    with pytest.raises(InferenceError, match=message):
         solved(value, prior, rng=np.random.default_rng(0), **settings)
 
 

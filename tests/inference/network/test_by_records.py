@@ -19,7 +19,7 @@ from dpgraph.inference.network.evidence import (
     evidence,
 )
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
@@ -270,16 +270,16 @@ def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
     ],
 )
 def test_what_cannot_be_run_is_refused(setting, message):
-    with pytest.raises(ReleaseError, match=message):
+    with pytest.raises(InferenceError, match=message):
         draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), **setting)
 
 
 @pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
 def test_a_concentration_that_is_none_is_refused(entry):
     bad = uneven(CHAIN) | {"b": np.full((3, 2), entry)}
-    with pytest.raises(ReleaseError, match="the concentration of 'b' must be finite, above 0"):
+    with pytest.raises(InferenceError, match="the concentration of 'b' must be finite, above 0"):
         draw_by_records(LAPLACE, bad, rng=np.random.default_rng(1))
-    with pytest.raises(ReleaseError, match=r"of shape \(3, 2\)"):
+    with pytest.raises(InferenceError, match=r"of shape \(3, 2\)"):
         draw_by_records(LAPLACE, bad | {"b": np.ones((2, 3))}, rng=np.random.default_rng(1))
 
 
