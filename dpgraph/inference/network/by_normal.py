@@ -47,7 +47,7 @@ from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, R
 HELD = 1 << 23
 #: A family is settled where every cell is so many deviations of its noise, and the variance of that noise at most such
 #: a part of the cell.
-CLEAR, PART = 4.0, 0.1
+CLEAR, PART = 4.0, 0.2
 #: Cells times the counts each may have, above which exact draws of a family take longer than a chain.
 MOST_TABLE_WORK = 1e7
 
