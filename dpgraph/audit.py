@@ -4,10 +4,10 @@ Simulation-based calibration: tables are drawn from the prior, rows from the tab
 posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
 uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
 
-The verdict is over all parameters at once. In each simulated world a posterior draw, picked at random, stands in for the
+The verdict is over all parameters at once. In simulated worlds a posterior draw, picked at random, stands in for the
 truth: a right posterior cannot tell them apart, and whatever the draws, the rank of one picked at random is uniform.
 Such worlds keep the dependence between parameters. The share of parameters beyond their own critical value, and the
-largest distance, are compared with theirs.
+largest distance, are compared with those of the worlds.
 
 Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
 ``privacy_loss`` is about privacy: the exact loss of any mechanism between two data sets.
@@ -155,8 +155,9 @@ class Calibration:
         share, worst = self.limits
         said = "no sign of miscalibration" if self.calibrated else "not calibrated"
         return (
-            f"{said}: {self.share_beyond:.1%} of {len(self.parameters)} parameters are beyond their own 5 % critical value "
-            f"(a right posterior: up to {share:.1%}), and the largest distance is {self.worst:.3f} (up to {worst:.3f})"
+            f"{said}: {self.share_beyond:.1%} of {len(self.parameters)} parameters are beyond their own 5 % critical "
+            f"value (a right posterior: up to {share:.1%}), and the largest distance is {self.worst:.3f} "
+            f"(up to {worst:.3f})"
         )
 
     def __repr__(self) -> str:
@@ -344,7 +345,8 @@ def _critical(trials: int, level: float) -> float:
 def null_of(places: Sequence[npt.NDArray[np.int32]], rng: np.random.Generator, worlds: int = WORLDS) -> Reals:
     """The share of parameters beyond their 5 % critical value and the largest distance, where the posterior is right.
 
-    In each world and trial a draw picked at random is the truth; its place among the draws is uniform whatever they are.
+    In each world and trial a draw picked at random is the truth; its place among the draws is uniform, whatever they
+    are.
 
     Args:
         places: For each trial the place of every draw among the draws, shape (draws, parameters).

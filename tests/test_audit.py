@@ -85,12 +85,20 @@ def judged(truth, draws, rng, worlds=200):
 @pytest.mark.parametrize("alike", [0.0, 0.9])
 def test_the_false_alarm_is_as_stated_whatever_the_dependence(alike):
     """100 studies of exactly right posteriors, independent parameters or nearly one: at most 19 alarms where 5 are
-    expected, a binomial of .05 has more with a chance below 1e-6. Limits for independent parameters alarm in a quarter
-    of studies of dependent ones or more."""
+    expected; a binomial of .05 has more with a chance below 1e-6."""
     rng = np.random.default_rng(5)
     alarms = sum(not judged(*simulated(rng, alike=alike), rng).calibrated for _ in range(100))
     assert stats.binom.sf(19, 100, 0.05) < 1e-6
     assert alarms <= 19
+
+
+def test_limits_follow_the_dependence():
+    """Twelve parameters that are nearly one are beyond together or not at all: the 97.5 % limit of their share is above
+    a half; of independent ones it is below a third."""
+    rng = np.random.default_rng(10)
+    independent, alike = (judged(*simulated(rng, alike=alike), rng).limits[0] for alike in (0.0, 0.99))
+    assert independent <= 1 / 3
+    assert alike >= 1 / 2
 
 
 def test_a_third_of_overconfident_parameters_is_caught_where_their_mean_hides_them():
@@ -121,7 +129,11 @@ def test_many_slightly_bad_parameters_are_caught_by_their_share():
 def test_the_verdict_says_both_numbers_and_their_limits():
     found = study()
     share, worst = found.limits
-    for text in (f"{found.share_beyond:.1%} of 5 parameters", f"up to {share:.1%}", f"{found.worst:.3f} (up to {worst:.3f})"):
+    for text in (
+        f"{found.share_beyond:.1%} of 5 parameters",
+        f"up to {share:.1%}",
+        f"{found.worst:.3f} (up to {worst:.3f})",
+    ):
         assert text in found.verdict
     assert found.verdict in repr(found)
     assert found.verdict.startswith("no sign of miscalibration") == found.calibrated
@@ -129,7 +141,9 @@ def test_the_verdict_says_both_numbers_and_their_limits():
 
 
 def test_coverage_by_ranks_is_exact():
-    found = Calibration(None, np.array([[0.02, 0.3], [0.5, 0.96], [0.7, 0.04], [0.9, 0.6]]), 9, "", 0.0, np.zeros((1, 2)))
+    found = Calibration(
+        None, np.array([[0.02, 0.3], [0.5, 0.96], [0.7, 0.04], [0.9, 0.6]]), 9, "", 0.0, np.zeros((1, 2))
+    )
     assert found.covered(0.9) == 5 / 8
     assert found.covered(0.5) == 4 / 8
     with pytest.raises(dg.ReleaseError, match="probability"):

@@ -170,9 +170,7 @@ def moved(
     return steps
 
 
-def apply(
-    problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int
-) -> None:
+def apply(problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int) -> None:
     """Moves counts and residuals."""
     if kind == ALONG:
         residuals[one] -= steps * problem.gains[one]
