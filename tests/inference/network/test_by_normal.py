@@ -292,13 +292,13 @@ def sampled(network, noisy, **settings):
     return draw_by_normal(noisy, prior, rng=np.random.default_rng(0), draws=DRAWS, **settings)
 
 
-@pytest.mark.parametrize("shrink", [False, True])
-def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(shrink):
+@pytest.mark.parametrize("method", ["tables", "records", "normal", dg.Normal(shrink=True)], ids=str)
+def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(method):
     """Released [700, -600] at Laplace scale 200, n = 100. Mean and ends of the 90 % interval within .01 of the sum over
     the count; counts with a flat prior that are cut at zero give .998 and [.995, 1]."""
     network = dg.Network.of({"a": [0, 1]}, {})
     noisy = NoisyCounts(network, {("a",): [700, -600]}, {("a",): DiscreteLaplace(200.0)}, 100)
-    drawn = sampled(network, noisy, shrink=shrink).flat("a")[:, 0]
+    drawn = dg.noise_aware_posterior(noisy, method=method, draws=DRAWS, seed=0).flat("a")[:, 0]
     mean, low, high = coin(100, 700, -600, 200.0)
     assert drawn.mean() == pytest.approx(mean, abs=0.01)
     np.testing.assert_allclose(np.quantile(drawn, [0.05, 0.95]), [low, high], atol=0.01)
