@@ -56,7 +56,7 @@ def naive_bayes(rows: int, repeat: int) -> None:
     tables: Any = {f"x{k}": np.exp(log.T) for k, log in enumerate(theirs.feature_log_prob_)}
     tables["label"] = np.exp(theirs.class_log_prior_)
     learned = dg.Probabilities(network, tables)
-    mine, ensemble = dg.NaiveBayes("label", learned), dg.NaiveBayesEnsemble("label", (learned,) * 100)
+    mine, ensemble = dg.results.NaiveBayes("label", learned), dg.results.NaiveBayesEnsemble("label", (learned,) * 100)
     codes = {f"x{k}": np.ascontiguousarray(matrix[:, k]) for k in range(20)}
     integers = pd.DataFrame(codes)
     category = integers.astype(pd.CategoricalDtype(range(4)))
@@ -66,8 +66,8 @@ def naive_bayes(rows: int, repeat: int) -> None:
     timed = {
         "codes": best(lambda: mine.predict_proba(codes), repeat),
         "columns of one matrix": best(lambda: mine.predict_proba({f"x{k}": matrix[:, k] for k in range(20)}), repeat),
-        "categorical frame": best(lambda: mine.predict_proba(dg.encode(category, features).columns), repeat),
-        "integer frame": best(lambda: mine.predict_proba(dg.encode(integers, features).columns), repeat),
+        "categorical frame": best(lambda: mine.predict_proba(dg.statistics.encode(category, features).columns), repeat),
+        "integer frame": best(lambda: mine.predict_proba(dg.statistics.encode(integers, features).columns), repeat),
         "CategoricalNB": best(lambda: theirs.predict_proba(matrix), repeat),
     }
     report(timed, "CategoricalNB")
@@ -95,8 +95,8 @@ def large(rows: int, repeat: int) -> None:
     network = learned.network
     codes = sample_codes(learned, rows, np.random.default_rng(0))
     counts = dg.count(dg.sample_rows(learned, rows // 10, np.random.default_rng(1)), network)
-    release: Any = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
-    fourier = dg.release(counts, dg.FourierMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    release: Any = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
+    fourier = dg.release(counts, dg.FourierMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
     tables = [table.astype(np.int64) for table in release.value.tables.values()]
     real = [table.astype(float) for table in tables]
     binary = np.random.default_rng(2).integers(0, 100, (2,) * 16)
@@ -112,9 +112,9 @@ def large(rows: int, repeat: int) -> None:
             "Walsh transform of 2^16 cells": lambda: walsh_transform(binary),
             "integer contrasts of every table": lambda: [contrast_transform(table) for table in tables],
             "residuals of every table": lambda: [residual_transform(table, forward=True) for table in real],
-            "tables from noisy coefficients": lambda: dg.consistent(fourier),
-            "least squares": lambda: dg.consistent(release),
-            "least squares, no negative cell": lambda: dg.consistent(release, nonnegative=True),
+            "tables from noisy coefficients": lambda: dg.reconcile(fourier),
+            "least squares": lambda: dg.reconcile(release),
+            "least squares, no negative cell": lambda: dg.reconcile(release, nonnegative=True),
             "posterior": lambda: dg.posterior(release),
             "its mean": lambda: posterior.mean(),
             f"sample {rows} rows": lambda: sample_codes(learned, rows, np.random.default_rng(0)),

@@ -83,7 +83,7 @@ def simulated(name: str, n: int, trials: int, rng: np.random.Generator) -> Itera
                 yield theta, rng.exponential(1 / theta[0], n)
 
 
-def released(name: str, x: Reals, epsilon: float, noise: dg.SeededNoise) -> NoisyMoments:
+def released(name: str, x: Reals, epsilon: float, noise: dg.testing.SeededNoise) -> NoisyMoments:
     """One release under a budget of exactly its cost."""
     family, _, bounds = FAMILIES[name]
     records = x.astype(int) if name == "multinomial" else x
@@ -99,7 +99,7 @@ def studied(
     As in the paper the plug-in of the exponential cheats: it sees the sum of all records, with the same noise.
     """
     family, prior, _ = FAMILIES[name]
-    rng, noise = np.random.default_rng(seeds), dg.SeededNoise(int(seeds.generate_state(1)[0]))
+    rng, noise = np.random.default_rng(seeds), dg.testing.SeededNoise(int(seeds.generate_state(1)[0]))
     simulations = list(simulated(name, n, trials, rng))
     noisy = [released(name, x, epsilon, noise) for _, x in simulations]
     exact = np.array([family.statistic(x).sum(axis=0) for _, x in simulations])
@@ -132,7 +132,7 @@ def forms(trials: int, seed: int) -> pd.DataFrame:
     rows = []
     for i, epsilon in enumerate((0.1, 1.0, 5.0)):
         rng = np.random.default_rng([seed, 1000, i])
-        noise = dg.SeededNoise(seed + 1000 + i)
+        noise = dg.testing.SeededNoise(seed + 1000 + i)
         simulations = list(simulated("exponential", 1000, trials, rng))
         noisy = [released("exponential", x, epsilon, noise) for _, x in simulations]
         truth = np.array([theta[0] for theta, _ in simulations])

@@ -103,14 +103,14 @@ def closed_form(network: dg.Network, mechanism: Any, reading: str, unit: Privacy
 def study(name: str, unit: PrivacyUnit, releases: int) -> list[dict[str, Any]]:
     """Measured and expected errors of every mechanism on rows drawn from one network."""
     truth = dg.load(f"example:{name}")
-    network, noise = truth.network, dg.SeededNoise(0)
+    network, noise = truth.network, dg.testing.SeededNoise(0)
     counts = dg.count(dg.sample_rows(truth, 2000, np.random.default_rng(0)), network)
     exact = {v: counts.sensitive_margin(network.family(v)) for v in network.domain.names}
     rows = []
     for label, (mechanism, reading) in tqdm(MEASURED.items(), desc=f"{name}, {unit.neighbours}", disable=None):
         try:
             expected = closed_form(network, mechanism, reading, unit)
-        except dg.ReleaseError:  # a design for two-level variables, or for the other relation
+        except dg.errors.ReleaseError:  # a design for two-level variables, or for the other relation
             continue
         event, squares = mechanism.event(network, unit), []
         budget = dg.Budget(event.epsilon * releases, event.delta * releases, unit=unit)
@@ -138,7 +138,7 @@ def read(released: Any, reading: str) -> dict[str, Any]:
     """The family tables of a release, before anything is clipped."""
     names = released.network.domain.names
     if isinstance(released, NoisyCoefficients) or reading == "joint":
-        tables = dg.consistent(released)
+        tables = dg.reconcile(released)
         return {v: tables.family(v) for v in names}
     return {v: released.tables[released.network.family(v)] for v in names}
 

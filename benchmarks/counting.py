@@ -137,7 +137,7 @@ def naive_bayes(rows: int, repeat: int) -> None:
     matrix = rng.integers(0, 4, (rows, 20)).astype(np.uint8)
     target = rng.integers(0, 2, rows).astype(np.uint8)
     columns = {"class": target, **{f"x{k}": np.ascontiguousarray(matrix[:, k]) for k in range(20)}}
-    codes = dg.encode(pd.DataFrame(columns), domain)
+    codes = dg.statistics.encode(pd.DataFrame(columns), domain)
     ways: dict[str, Callable[[], Any]] = {"numpy": lambda: counted(codes, network, fast=False)}
     ways["numba, in threads"] = lambda: counted(codes, network, fast=True)
     ways["CategoricalNB.fit"] = lambda: CategoricalNB().fit(matrix, target)
@@ -249,7 +249,7 @@ def encoding(rows: int, repeat: int) -> None:
         if name.startswith("polars"):
             frame = values.to_frame("v")
         domain = dg.Domain.of({"v": declared})
-        low, middle = best(partial(dg.encode, frame, domain), repeat)
+        low, middle = best(partial(dg.statistics.encode, frame, domain), repeat)
         print(f"  {name:34s} {low / rows * 1e9:6.2f} ({middle / rows * 1e9:.2f})")
 
 
@@ -257,7 +257,7 @@ def sampled(name: str, rows: int) -> tuple[dg.Network, Codes]:
     """An example network, and codes of rows drawn from it."""
     probabilities = dg.load(f"example:{name}")
     frame = dg.sample_rows(probabilities, rows, np.random.default_rng(0))
-    return probabilities.network, dg.encode(frame, probabilities.network.domain)
+    return probabilities.network, dg.statistics.encode(frame, probabilities.network.domain)
 
 
 def counted(rows: Any, network: dg.Network, fast: bool) -> None:

@@ -147,7 +147,7 @@ def settings(kind: str) -> Iterator[Setting]:
 
 def coverage(setting: Setting, world: World, repeats: int, seed: int) -> list[dict[str, Any]]:
     """How often each interval holds the truth, and its mean width."""
-    rng, noise = np.random.default_rng(seed), dg.SeededNoise(seed + 1)
+    rng, noise = np.random.default_rng(seed), dg.testing.SeededNoise(seed + 1)
     unit: Any = dg.PrivacyUnit(setting.neighbours)  # type: ignore[arg-type]
     held = dict.fromkeys(world.truth, 0)
     width = dict.fromkeys(world.truth, 0.0)
@@ -188,7 +188,7 @@ def adult(runs: int, splits: int) -> None:
     rows = pd.read_csv(ADULT).drop(columns="fnlwgt")
     sizes = json.loads(ADULT.with_name("adult-domain.json").read_text())
     domain = dg.Domain.of({name: list(range(sizes[name])) for name in rows.columns})
-    target, noise, exact = "income>50K", dg.SeededNoise(1), None
+    target, noise, exact = "income>50K", dg.testing.SeededNoise(1), None
     for neighbours in ("replace", "add-remove"):
         unit: Any = dg.PrivacyUnit(neighbours)
         errors: dict[str, list[float]] = {}
@@ -196,7 +196,9 @@ def adult(runs: int, splits: int) -> None:
         for split in range(splits):
             order = np.random.default_rng(split).permutation(len(rows))
             test, train = rows.iloc[order[:9000]], rows.iloc[order[9000:]]
-            fitted = dg.PrivateNaiveBayes(domain, "1", noise=dg.SeededNoise(split), unit=unit, inference="plug-in")
+            fitted = dg.PrivateNaiveBayes(
+                domain, "1", noise=dg.testing.SeededNoise(split), unit=unit, inference="plug-in"
+            )
             model = fitted.fit(train.drop(columns=target), train[target])
             found = outcomes(model, test.drop(columns=target), test[target])
             exact = evaluation_of(found, epsilon=10**6, budget=dg.Budget(10**6, unit=unit), noise=noise)

@@ -141,7 +141,7 @@ def adversary(steps, floor):
 def one_state(entries, seed):
     """Nats per held-out entry of each method and epsilon with independent fields; a tenth of the log is held out."""
     network = dg.Network.of(DOMAIN.restrict(FIELDS), {name: [] for name in FIELDS})
-    columns = dg.encode(event_log.simulate(entries, seed).rows, network.domain).columns
+    columns = dg.statistics.encode(event_log.simulate(entries, seed).rows, network.domain).columns
     rng = np.random.default_rng(seed)
     held = rng.random(len(columns[FIELDS[0]])) < 0.1
     counts = dg.count(Codes(network.domain, FrozenMap((k, v[~held]) for k, v in columns.items())), network)
@@ -163,7 +163,9 @@ def one_state(entries, seed):
 
 def released(counts, mechanism, seed):
     """One release under a budget of exactly its cost."""
-    return dg.release(counts, mechanism, budget=dg.Budget(mechanism.epsilon, unit=UNIT), noise=dg.SeededNoise(seed))
+    return dg.release(
+        counts, mechanism, budget=dg.Budget(mechanism.epsilon, unit=UNIT), noise=dg.testing.SeededNoise(seed)
+    )
 
 
 def three_states(entries, seed, sweeps=150):
@@ -171,7 +173,7 @@ def three_states(entries, seed, sweeps=150):
     log = event_log.simulate(entries, seed)
     cells = pd.DataFrame([(r, m) for r in event_log.REGIONS for m in event_log.MONTHS], columns=["region", "month"])
     flags = np.random.default_rng(seed).random(len(cells)) < 0.1
-    settings = {"iterations": sweeps, "burn_in": sweeps, "random_state": seed, "noise": dg.SeededNoise(seed)}
+    settings = {"iterations": sweeps, "burn_in": sweeps, "random_state": seed, "noise": dg.testing.SeededNoise(seed)}
 
     def nats(epsilon, inference):
         model = dg.PrivateHMM(3, DOMAIN, epsilon, inference=inference, **settings)
@@ -191,9 +193,9 @@ def charged_sweeps(log, held, epsilon, seed, temperature):
     """Nats per entry of ``GibbsSample`` as it comes: three sweeps, floor 0.05, the last two averaged."""
     network = dg.hmm_network(DOMAIN, "region", "month")
     cells = tuple((event_log.REGIONS[r], event_log.MONTHS[t]) for r, t in np.argwhere(held))
-    mechanism = dg.GibbsSample(epsilon, 3, temperature=temperature, held_out=cells)
-    model = dg.sampled_markov_model(released(dg.count(log.rows, network), mechanism, seed))
-    total, entries = model.log_likelihood(dg.encode(log.rows, DOMAIN).columns, held)
+    mechanism = dg.papers.GibbsSample(epsilon, 3, temperature=temperature, held_out=cells)
+    model = dg.papers.sampled_markov_model(released(dg.count(log.rows, network), mechanism, seed))
+    total, entries = model.log_likelihood(dg.statistics.encode(log.rows, DOMAIN).columns, held)
     return total / entries
 
 
@@ -203,7 +205,7 @@ def sampled_states(log, held, epsilon, seed, sweeps):
     T = 2 Delta / epsilon with Delta = sum_f ln((1 - (V_f - 1) floor) / floor). It would be epsilon-DP at convergence,
     which nobody can verify; starting at the simulated states flatters it. ``charged_sweeps`` is private.
     """
-    codes = dg.encode(log.rows, DOMAIN).columns
+    codes = dg.statistics.encode(log.rows, DOMAIN).columns
     place = codes["region"].astype(np.int64) * held.shape[1] + codes["month"]
     reach = sum(np.log((1 - (v - 1) * FLOOR) / FLOOR) for v in LEVELS)
     temperature, rng = 2 * reach / epsilon, np.random.default_rng(seed)
@@ -219,7 +221,7 @@ def sampled_states(log, held, epsilon, seed, sweeps):
         _kernels.compiled().blocked(
             relative_likelihood(score)[0], transition[0], rng.random(states.shape[1:]), states[0]
         )
-    model = dg.HiddenMarkovModel(
+    model = dg.results.HiddenMarkovModel(
         dg.hmm_network(DOMAIN, "region", "month"), "region", "month", transition[:, None],
         FrozenMap((name, law[None, None]) for name, law in zip(FIELDS, laws, strict=True)), states[:, None],
         np.zeros((1, 1)), np.ones(held.shape), "plug-in", "blocked",

@@ -32,7 +32,7 @@ def split(model_settings, domain, log, held, seed):
     epsilon, inference, sweeps = model_settings
     model = dg.PrivateHMM(
         STATES, domain, epsilon, "city", "month", inference=inference, iterations=sweeps, burn_in=sweeps,
-        noise=dg.SeededNoise(seed), random_state=seed,
+        noise=dg.testing.SeededNoise(seed), random_state=seed,
     ).fit(log, held_out=held)  # fmt: skip
     return model.score(log), model.diagnostics_["r_hat"]
 
@@ -142,7 +142,7 @@ def observations(number=100_000, size=8, symbols=32):
 @click.option("--log", "path", type=click.Path(path_type=Path), default=LOG)
 def main(splits, length, path):
     """Prints both tables."""
-    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # R-hat is in the table
+    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # R-hat is in the table
     sweeps(20, 72, 10, (2, 4, 8, 20, 40))
     observations()
     if path.exists() and splits:

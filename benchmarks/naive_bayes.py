@@ -58,7 +58,7 @@ def report(
     """Scores every method on the same splits and prints means and standard deviations over them."""
     X, y = rows.drop(columns=target), rows[target].to_numpy()
     features = domain.restrict(X.columns)
-    encoded = dg.encode(X, features).columns
+    encoded = dg.statistics.encode(X, features).columns
     codes = np.column_stack([encoded[name] for name in X.columns])
     labels = np.array(domain.levels(target))
     scores: list[dict[str, object]] = []
@@ -80,7 +80,7 @@ def report(
             free.predict_proba(codes[held])[:, [list(free.classes_).index(c) for c in labels]],
         )
         for epsilon in EPSILONS:
-            model = dg.PrivateNaiveBayes(domain, epsilon=epsilon, unit=unit, noise=dg.SeededNoise(seed))
+            model = dg.PrivateNaiveBayes(domain, epsilon=epsilon, unit=unit, noise=dg.testing.SeededNoise(seed))
             add("dpgraph", epsilon, model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[held]))
             model.set_params(inference="plug-in")
             add("dpgraph, plug-in", epsilon, model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[held]))
@@ -109,9 +109,9 @@ def paper(
     network = dg.naive_bayes_network(domain, target)
     mechanism = dg.LaplaceMechanism(epsilon, tables="families", allocation="uniform")
     budget = dg.Budget(epsilon, unit=unit)
-    released = dg.release(dg.count(train, network), mechanism, budget=budget, noise=dg.SeededNoise(seed))
-    model = dg.NaiveBayes(target, dg.posterior(released, counts="clipped").mean())
-    return model.predict_proba(dg.encode(held, domain.restrict(model.features)).columns)
+    released = dg.release(dg.count(train, network), mechanism, budget=budget, noise=dg.testing.SeededNoise(seed))
+    model = dg.results.NaiveBayes(target, dg.posterior(released, counts="clipped").mean())
+    return model.predict_proba(dg.statistics.encode(held, domain.restrict(model.features)).columns)
 
 
 if __name__ == "__main__":

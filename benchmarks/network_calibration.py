@@ -107,7 +107,7 @@ def _studied(
         return {"refused": "needs tables"}
     if kind == "residual" and relation == "replace":
         return {"refused": "add-remove only"}
-    asked = dg.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
+    asked = dg.methods.Records(chains=1, burn_in=300, thin=5) if method == "records" else method
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = dg.audit.calibration(

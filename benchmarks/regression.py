@@ -137,7 +137,7 @@ def full_coefficients(design: Any, rows: pd.DataFrame) -> np.ndarray:
     columns = scaled_columns(design, regression_features(rows, design))
     y = design.bounds.scaled(rows[design.target].to_numpy(float))
     weights = np.linalg.lstsq(columns, y, rcond=None)[0]
-    return dg.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]
+    return dg.results.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]
 
 
 def one_fit(table: Table, epsilon: str, inference: str, seed: int, parts: tuple[pd.DataFrame, pd.DataFrame]) -> Any:
@@ -146,7 +146,7 @@ def one_fit(table: Table, epsilon: str, inference: str, seed: int, parts: tuple[
     prior = dg.RegressionPrior(typical=table.typical)
     model = dg.PrivateLinearRegression(
         table.features, table.bounds, epsilon, inference=inference, prior=prior, draws=1000, random_state=seed,
-        unit=table.unit, noise=dg.SeededNoise(seed),
+        unit=table.unit, noise=dg.testing.SeededNoise(seed),
     )  # fmt: skip
     return model.fit(train[list(table.features)], train[table.target])
 
@@ -191,7 +191,7 @@ def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int) -> l
 @click.option("--epsilons", default="0.01,0.1,1,10")
 def main(sets: str, splits: int, epsilons: str) -> None:
     """Prints one table of figures for each data set."""
-    warnings.simplefilter("ignore", dg.ConvergenceWarning)
+    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
     for name in sets.split(","):
         table = TABLES[name]
         try:

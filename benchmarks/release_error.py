@@ -46,7 +46,7 @@ def main(seeds: int, drawn: int, prior: float) -> None:
             for design, (mechanism, plug_in) in DESIGNS.items():
                 started = time.perf_counter()
                 released = dg.release(
-                    counts, mechanism, budget=dg.Budget(EPSILON, unit=UNIT), noise=dg.SeededNoise(seed)
+                    counts, mechanism, budget=dg.Budget(EPSILON, unit=UNIT), noise=dg.testing.SeededNoise(seed)
                 )
                 learned = dg.posterior(released, prior=prior, counts=plug_in).mean()
                 seconds = time.perf_counter() - started

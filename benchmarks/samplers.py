@@ -52,7 +52,7 @@ def released(name: str, mechanism: dg.LaplaceMechanism, neighbours: str, rows: i
     drawn = Codes(truth.network.domain, FrozenMap(sample_codes(truth, rows, np.random.default_rng(seed))))
     budget = dg.Budget(mechanism.epsilon, unit=dg.PrivacyUnit(neighbours))
     counts = dg.count(drawn, truth.network)
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(seed)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(seed)).value)
 
 
 def records(seeds: int, sweeps: int, rows: int) -> Iterator[dict[str, object]]:

@@ -54,7 +54,9 @@ def repeat(seed: int) -> list[tuple[str, float, float]]:
     counts = dg.count(Codes(NETWORK.domain, FrozenMap((k, v[:TRAIN]) for k, v in columns.items())), NETWORK)
     free = {name: 1.0 + counts.sensitive_margin(NETWORK.family(name)) for name in NETWORK.domain.names}
     open_model = dg.Probabilities(NETWORK, {name: table / table.sum(axis=0) for name, table in free.items()})
-    scores = [("not private", epsilon, accuracy(dg.NaiveBayes("class", open_model), held)) for epsilon in EPSILONS]
+    scores = [
+        ("not private", epsilon, accuracy(dg.results.NaiveBayes("class", open_model), held)) for epsilon in EPSILONS
+    ]
     for epsilon in EPSILONS:
         methods = {
             "Laplace (Algorithm 1)": (dg.LaplaceMechanism(epsilon, tables="families", allocation="uniform"), "clipped"),
@@ -64,24 +66,26 @@ def repeat(seed: int) -> list[tuple[str, float, float]]:
         }
         for label, (mechanism, plug_in) in methods.items():
             model = dg.posterior(released(counts, mechanism, seed), counts=plug_in).mean()
-            scores.append((label, epsilon, accuracy(dg.NaiveBayes("class", model), held)))
+            scores.append((label, epsilon, accuracy(dg.results.NaiveBayes("class", model), held)))
         untempered = 1 / (
             np.exp(epsilon / (2 * (FEATURES + 1))) + 1
         )  # the paper's floor, at which no tempering is needed
         for label, floor in (("sampler, 1 draw, floor .01", 0.01), ("sampler, 1 draw, the paper's floor", untempered)):
             drawn = released(counts, dg.PosteriorSample(epsilon, floor=float(floor)), seed).value[0]
-            scores.append((label, epsilon, accuracy(dg.NaiveBayes("class", drawn), held)))
+            scores.append((label, epsilon, accuracy(dg.results.NaiveBayes("class", drawn), held)))
         best = released(counts, dg.MapEstimate(epsilon), seed).value
-        scores.append(("MAP estimate", epsilon, accuracy(dg.NaiveBayes("class", best), held)))
+        scores.append(("MAP estimate", epsilon, accuracy(dg.results.NaiveBayes("class", best), held)))
     return scores
 
 
 def released(counts: object, mechanism: object, seed: int) -> dg.Release:
     """One release under a budget of exactly its cost."""
-    return dg.release(counts, mechanism, budget=dg.Budget(mechanism.epsilon, unit=UNIT), noise=dg.SeededNoise(seed))
+    return dg.release(
+        counts, mechanism, budget=dg.Budget(mechanism.epsilon, unit=UNIT), noise=dg.testing.SeededNoise(seed)
+    )
 
 
-def accuracy(model: dg.NaiveBayes, held: dict[str, np.ndarray]) -> float:
+def accuracy(model: dg.results.NaiveBayes, held: dict[str, np.ndarray]) -> float:
     """Share of held-out rows whose class is predicted."""
     return float((model.predict_proba(held).argmax(axis=1) == held["class"]).mean())
 

@@ -94,8 +94,8 @@ def repeat(frame: pd.DataFrame, design: LinearDesign, seed: int) -> Iterator[tup
     moments = dg.regression_moments(train, design)
 
     def private(epsilon: float, radius: float, precision: float) -> float:
-        mechanism = dg.RegressionSample(epsilon, radius=radius, precision=precision, idealized_numerics=True)
-        budget, noise = dg.Budget(mechanism.epsilon, unit=UNIT), dg.SeededNoise(seed)
+        mechanism = dg.papers.RegressionSample(epsilon, radius=radius, precision=precision, idealized_numerics=True)
+        budget, noise = dg.Budget(mechanism.epsilon, unit=UNIT), dg.testing.SeededNoise(seed)
         return error(dg.release(moments, mechanism, budget=budget, noise=noise).value.coefficients(), test)
 
     for precision in PRECISIONS:

@@ -37,7 +37,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.exact_loss import PrivacyLoss, privacy_loss
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import InferenceError, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
 from dpgraph.statistics.counts import count
@@ -132,7 +132,7 @@ class Calibration:
         It is read off the ranks, so that a few posterior draws do not make the intervals short.
 
         Raises:
-            ReleaseError: If the probability is not strictly between 0 and 1.
+            InferenceError: If the probability is not strictly between 0 and 1.
         """
         low, high = tails(probability)
         return float(np.mean((self.ranks > low) & (self.ranks < high)))
@@ -140,7 +140,7 @@ class Calibration:
     def critical(self, level: float = 0.05) -> float:
         """The distance that the ranks of one parameter exceed with probability ``level`` if the posterior is right."""
         if level not in _CRITICAL:
-            raise ReleaseError(f"level must be 0.05 or 0.01; got {level!r}")
+            raise InferenceError(f"level must be 0.05 or 0.01; got {level!r}")
         return _critical(self.trials, level)
 
     @property
@@ -199,7 +199,7 @@ def calibration(
         progress: A bar on a terminal.
 
     Raises:
-        ReleaseError: If a setting is out of range.
+        InferenceError: If a setting is out of range.
 
     >>> from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     >>> coin = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -210,7 +210,7 @@ def calibration(
     """
     check_prior(prior)
     for name, value, least in (("n", n, 0), ("trials", trials, 2), ("draws", draws, 2), ("workers", workers, 1)):
-        check_whole(name, value, least)
+        check_whole(name, value, least, error=InferenceError)
     study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws, seed)
     study.mechanism.event(network, study.unit)
     seeds = np.random.SeedSequence(seed).spawn(trials)

@@ -97,7 +97,7 @@ def privacy_cost(report: PrivacyReport, axes: Any = None) -> Axes:
 
 
 def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
-    """The most probable state of each chain over time, as a colour whose opacity is its probability.
+    """The most probable state of each sequence over time, as a colour whose opacity is its probability.
 
     Pale cells are uncertain; white would be probability 0.
 
@@ -109,7 +109,7 @@ def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
         NetworkError: If the model is neither.
     """
     fitted = _hidden_markov(model)
-    chains, steps = (fitted.network.domain.levels(name) for name in (fitted.chain, fitted.time))
+    chains, steps = (fitted.network.domain.levels(name) for name in (fitted.sequence, fitted.time))
     axes = _axes(axes, (3 + 0.18 * min(len(steps), 60), 1.2 + 0.35 * len(chains)))
     probabilities, colours = fitted.state_probabilities, _state_colours(fitted.n_states)
     shades = colours[probabilities.argmax(axis=2)]
@@ -120,7 +120,7 @@ def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
     axes.tick_params(axis="y", which="minor", length=0)
     axes.grid(which="minor", axis="y", color="white", linewidth=4)
     _name_ticks(axes, steps)
-    axes.set(xlabel=fitted.time, ylabel=fitted.chain)
+    axes.set(xlabel=fitted.time, ylabel=fitted.sequence)
     marks = [axes.plot([], [], "s", color=colour, label=f"state {k}")[0] for k, colour in enumerate(colours)]
     axes.legend(handles=marks, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False)
     return axes

@@ -49,7 +49,7 @@ def main() -> None:
     print("\nA second release at epsilon 1 does not fit what is left, and is refused before any noise is drawn:")
     try:
         dg.release(counts, mechanism, budget=budget)
-    except dg.BudgetExceededError as error:
+    except dg.errors.BudgetExceededError as error:
         print(f"  BudgetExceededError: {error}")
     print(f"Shown: one release, many answers. Events charged: {len(budget.events)}.")
 

@@ -37,8 +37,8 @@ def main() -> None:
 
     print("\nOne draw of latent rows gives whole, non-negative tables of one possible data set, at no cost:")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)  # two dozen sweeps are for show
-        stealth = dg.noise_aware_posterior(noisy, method=dg.Records(chains=1, burn_in=12), draws=12, seed=1)
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # two dozen sweeps are for show
+        stealth = dg.noise_aware_posterior(noisy, method=dg.methods.Records(chains=1, burn_in=12), draws=12, seed=1)
     print(stealth.latent_tables().margin("lung", "smoke").astype(int))
 
     print("\nWhich of the two is calibrated can be checked by simulation on this network:")

@@ -58,7 +58,7 @@ def incidents() -> None:
 
 def main() -> None:
     """Both logs."""
-    warnings.simplefilter("ignore", dg.ConvergenceWarning)  # a hundred sweeps are for show
+    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # a hundred sweeps are for show
     simulated()
     incidents()
     print("Shown: states, transitions and emissions from one release; treating noisy cells as true misleads.")

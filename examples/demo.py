@@ -57,11 +57,11 @@ def study(domain: dg.Domain, rows: pd.DataFrame) -> None:
     """Part 2: how good a private classifier is, over splits, beside what is public and what is not private."""
     print(f"\n2. A PRIVATE NAIVE BAYES CLASSIFIER OF {TARGET!r}, OVER {SPLITS} TRAIN/TEST SPLITS\n")
     X, y = rows.drop(columns=TARGET), rows[TARGET].to_numpy()
-    codes = np.column_stack([dg.encode(X, domain.restrict(X.columns)).columns[name] for name in X.columns])
+    codes = np.column_stack([dg.statistics.encode(X, domain.restrict(X.columns)).columns[name] for name in X.columns])
     budget = dg.Budget(sum(SPLITS * float(epsilon) for epsilon in EPSILONS) + 0.5, unit=UNIT)
     splits = ShuffleSplit(SPLITS, test_size=0.25, random_state=0)
     # It goes by place, and places are public under replace: here the charges do cover what several fits lose.
-    warnings.simplefilter("ignore", dg.SplitWarning)
+    warnings.simplefilter("ignore", dg.errors.SplitWarning)
     scores: list[dict[str, object]] = []
     for train, test in tqdm(list(splits.split(X, y)), desc="splits", disable=not sys.stderr.isatty()):
         share = np.mean(y[train] == "yes")

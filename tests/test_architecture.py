@@ -130,10 +130,6 @@ def test_starting_up_loads_no_engine(program, heavy):
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
-#: Folders and modules whose caches are bounded when their own clean-up is merged.
-UNDER_WAY = ("mechanisms/additive/", "inference/", "privacy/measurements.py")
-
-
 def test_no_cache_of_what_callers_bring_grows_without_bound():
     """In a service that runs for months each network and setting would stay in memory."""
     found = []
@@ -143,7 +139,7 @@ def test_no_cache_of_what_callers_bring_grows_without_bound():
                 names = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
                 if names & {"cache", "lru_cache(None)", "lru_cache(maxsize=None)"}:
                     found.append(path.relative_to(ROOT / "dpgraph").as_posix() + f"::{node.name}")
-    assert [name for name in found if not name.startswith(UNDER_WAY)] == []
+    assert found == []
 
 
 def test_style():

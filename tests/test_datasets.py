@@ -73,8 +73,8 @@ def test_no_category_is_a_catch_all_and_bins_reach_both_ends(network, rows):
 
 
 def test_a_part_of_the_rows_encodes_as_it_does_in_the_whole(network, rows):
-    whole = dg.encode(rows, network.domain)
-    part = dg.encode(rows.iloc[10:20], network.domain)
+    whole = dg.statistics.encode(rows, network.domain)
+    part = dg.statistics.encode(rows.iloc[10:20], network.domain)
     for variable in network.domain.names:
         np.testing.assert_array_equal(part.columns[variable], whole.columns[variable][10:20])
 
@@ -92,7 +92,7 @@ def test_writing_twice_gives_the_same_values_and_counts(name, network, rows, tmp
 @pytest.mark.parametrize("suffix", [".bif", ".json"])
 def test_names_survive_a_file(network, rows, tmp_path, suffix):
     budget = dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
-    noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=budget, noise=dg.SeededNoise(1))
+    noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=budget, noise=dg.testing.SeededNoise(1))
     learned = dg.posterior(noisy).mean()
     path = tmp_path / f"model{suffix}"
     dg.save(learned, path)

@@ -100,7 +100,7 @@ def test_the_charged_sampler_has_a_score_between_nothing_and_the_truth():
     held = np.zeros(log.states.shape, bool)
     held[:, ::9] = True
     good, poor = (study.charged_sweeps(log, held, epsilon, 1, "adaptive") for epsilon in (1000, 0.01))
-    codes = study.dg.encode(log.rows, study.DOMAIN).columns
+    codes = study.dg.statistics.encode(log.rows, study.DOMAIN).columns
     inside = held[codes["region"], codes["month"]]
     states = log.states[codes["region"], codes["month"]][inside]
     known = sum(np.log(study.event_log.EMISSIONS[f][states, codes[f][inside]]) for f in study.FIELDS).mean()

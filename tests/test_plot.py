@@ -35,14 +35,16 @@ def test_ranks_lie_on_the_axes_sorted(tmp_path):
 def test_intervals_are_those_of_the_frame(tmp_path):
 
     rows = pd.DataFrame({"a": ["x", "y"] * 50, "b": [0, 1] * 50})
-    release = dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    release = dg.release(
+        dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1)
+    )
     draws = dg.noise_aware_posterior(release, method="tables", draws=100, seed=1)
     axes = plot.posterior(draws, "b")
     frame = draws.to_frame().query("variable == 'b'")
     np.testing.assert_allclose(axes.get_lines()[0].get_xdata(), frame["mean"])
     assert axes.get_yticklabels()[0].get_text() == "0 | a=x"
     assert saved(axes, tmp_path)
-    with pytest.raises(dg.DomainError, match="'c'"):
+    with pytest.raises(dg.errors.DomainError, match="'c'"):
         plot.posterior(draws, "c")
 
 
@@ -64,7 +66,7 @@ HMM = dg.hmm_network(
 def hidden():
     """A model whose draws are dealt out at random: 2 copies of 10 draws, 3 states."""
     rng = np.random.default_rng(5)
-    return dg.HiddenMarkovModel(
+    return dg.results.HiddenMarkovModel(
         HMM,
         "region",
         "month",
@@ -104,10 +106,10 @@ def test_bars_are_the_mean_emissions_and_lines_their_intervals(hidden, tmp_path)
     places = np.sort([bar.get_x() + bar.get_width() / 2 for bar in axes.patches])
     assert (np.diff(places) > 0.2).all()
     assert saved(axes, tmp_path)
-    with pytest.raises(dg.DomainError, match="'month' is not a field"):
+    with pytest.raises(dg.errors.DomainError, match="'month' is not a field"):
         plot.hmm_emissions(hidden, "month")
     for wrong in (0, 1, 90):
-        with pytest.raises(dg.DomainError, match="probability"):
+        with pytest.raises(dg.errors.DomainError, match="probability"):
             plot.hmm_emissions(hidden, "size", wrong)
 
 
@@ -124,12 +126,14 @@ def test_a_fitted_estimator_serves_and_anything_else_is_refused(hidden):
     rows = pd.DataFrame(
         {"region": ["N", "S"] * 60, "month": [0, 1, 2] * 40, "kind": ["a", "b"] * 60, "size": [1] * 120}
     )
-    estimator = dg.PrivateHMM(2, HMM.domain, epsilon=5, iterations=10, burn_in=5, noise=dg.SeededNoise(1)).fit(rows)
+    estimator = dg.PrivateHMM(2, HMM.domain, epsilon=5, iterations=10, burn_in=5, noise=dg.testing.SeededNoise(1)).fit(
+        rows
+    )
     drawn = plot.hmm_transitions(estimator).images[0].get_array()
     np.testing.assert_allclose(drawn, estimator.transition_.to_numpy())
-    with pytest.raises(dg.NetworkError, match="got PrivateHMM"):
+    with pytest.raises(dg.errors.NetworkError, match="got PrivateHMM"):
         plot.hmm_states(dg.PrivateHMM(2, HMM.domain))
-    with pytest.raises(dg.NetworkError, match="got str"):
+    with pytest.raises(dg.errors.NetworkError, match="got str"):
         plot.hmm_emissions("a model", "kind")
     assert plot.hmm_states(hidden, axes=(axes := plot.hmm_states(hidden))) is axes
 

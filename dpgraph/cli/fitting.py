@@ -75,8 +75,8 @@ def fit_naive_bayes(
 
 @fit.command("hmm")
 @click.argument("log")
-@click.option("--domain", required=True, help="A TOML file that declares the chain, the time and every field.")
-@click.option("--chain", required=True, help="The variable whose levels are the chains, such as region.")
+@click.option("--domain", required=True, help="A TOML file that declares the sequence, the time and every field.")
+@click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=int, required=True, help="The number of hidden states.")
 @EPSILON
@@ -93,7 +93,7 @@ def fit_naive_bayes(
 def fit_hmm(
     log: str,
     domain: str,
-    chain: str,
+    sequence: str,
     time: str,
     states: int,
     epsilon: str,
@@ -119,7 +119,7 @@ def fit_hmm(
     from dpgraph.models.hmm import hmm_network
 
     declared = read_domain(domain)
-    graph = hmm_network(declared, chain, time)
+    graph = hmm_network(declared, sequence, time)
     private_n = person is not None and rows_per_person > 1
     budget = budget_of(epsilon, neighbours or ("add-remove" if private_n else "replace"), rows_per_person)
     if only_priced(dry_run, LaplaceMechanism(epsilon, tables="maximal"), graph, budget):
@@ -127,7 +127,7 @@ def fit_hmm(
     out = writable(out, ".json")
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
-    fitted = PrivateHMM(states, declared, epsilon, chain, time, random_state=seed, progress=True, **who, **how)
+    fitted = PrivateHMM(states, declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
     model, said = capture_warnings(lambda: fitted.fit(log))
     for words in said:
         say(f"warning: {words}")

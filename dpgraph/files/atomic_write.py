@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import FileError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ def write_text(target: Path, text: str) -> None:
     """Writes a text file atomically.
 
     Raises:
-        ReleaseError: If the file or its folder cannot be written.
+        FileError: If the file or its folder cannot be written.
     """
     with _atomic_file(target) as file:
         file.write(text.encode())
@@ -37,7 +37,7 @@ def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
         frames: At least one, of the same columns and types.
 
     Raises:
-        ReleaseError: If the file or its folder cannot be written, a full disk among the reasons.
+        FileError: If the file or its folder cannot be written, a full disk among the reasons.
     """
     with _atomic_file(target) as file:
         if target.suffix.lower() == ".parquet":
@@ -67,7 +67,7 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise ReleaseError(f"{target} cannot be written ({type(error).__name__})") from None
+        raise FileError(f"{target} cannot be written ({type(error).__name__})") from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -75,7 +75,7 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
         os.replace(name, target)
     except OSError as error:
         os.unlink(name)
-        raise ReleaseError(f"{target} cannot be written ({type(error).__name__})") from None
+        raise FileError(f"{target} cannot be written ({type(error).__name__})") from None
     except BaseException:
         os.unlink(name)
         raise

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.network import Network
 
 Plain = dict[str, Any]
@@ -23,14 +23,14 @@ def described_in(plain: Plain, network: Network | None) -> Any:
     """What was measured, from a file: its network, or the description beside the record, by its own kind.
 
     Raises:
-        ReleaseError: If the description is of no registered kind.
+        FileError: If the description is of no registered kind.
     """
     if network is not None:
         return network
     inner = plain["description"]
     codec = codec_of_kind(inner["kind"], released=False)
     if codec is None or codec.role != "description":
-        raise ReleaseError(f"a description of kind {inner['kind']!r:.60} is not known")
+        raise FileError(f"a description of kind {inner['kind']!r:.60} is not known")
     return codec.read(inner, None, None)
 
 
@@ -38,10 +38,10 @@ def needed_network(plain: Plain, network: Network | None) -> Network:
     """The network of a file that cannot do without.
 
     Raises:
-        ReleaseError: If it has none.
+        FileError: If it has none.
     """
     if network is None:
-        raise ReleaseError(f"a file of format {plain['format']!r} needs a network")
+        raise FileError(f"a file of format {plain['format']!r} needs a network")
     return network
 
 
@@ -50,7 +50,7 @@ def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | 
 
     def measured_in(plain: Plain, network: Network | None) -> Any:
         if network is not None:
-            raise ReleaseError(f"a file of format {plain['format']!r} has a network where it has none")
+            raise FileError(f"a file of format {plain['format']!r} has a network where it has none")
         return read(plain)
 
     return measured_in
@@ -87,11 +87,11 @@ def register_codecs(*codecs: Codec) -> None:
     """Lets ``save`` and ``load`` take values of further types: of a family outside the package, in one call.
 
     Raises:
-        ReleaseError: If another codec has the kind already; none of them is registered then.
+        FileError: If another codec has the kind already; none of them is registered then.
     """
     for codec in codecs:
         if _KINDS.get((codec.role == "released", codec.kind), codec) != codec:
-            raise ReleaseError(f"a file of kind {codec.kind!r} is read by another codec")
+            raise FileError(f"a file of kind {codec.kind!r} is read by another codec")
     for codec in codecs:
         key = codec.role == "released", codec.kind
         _KINDS[key] = codec
@@ -109,19 +109,19 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
     """A value's codec, and the value as plain JSON values.
 
     Raises:
-        ReleaseError: If no codec takes it.
+        FileError: If no codec takes it.
     """
     for codec in _TYPES.get((released, type(value)), []):
         if (plain := codec.write(value)) is not None:
             return codec, plain
-    raise ReleaseError(f"{type(value).__name__} is not saved: only public values that left through a release are")
+    raise FileError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 
 def plain_description(description: Any) -> Plain:
     """A description, with its kind.
 
     Raises:
-        ReleaseError: If no codec takes it.
+        FileError: If no codec takes it.
     """
     codec, plain = written(description, released=False)
     return {"kind": codec.kind, **plain}

@@ -11,7 +11,7 @@ import hashlib
 import json
 from typing import Any
 
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import FileError
 
 #: Files of this version and before have no digest.
 WITHOUT = 1
@@ -38,10 +38,10 @@ def unsealed(plain: Any) -> Any:
     """A document without its digest, after checking it; anything that is not a document is returned as it is.
 
     Raises:
-        ReleaseError: If the digest is missing or another one.
+        FileError: If the digest is missing or another one.
     """
     if not isinstance(plain, dict) or "format" not in plain or plain.get("version") == WITHOUT:
         return plain
     if plain.get("digest") != digest(plain):
-        raise ReleaseError("the content does not have the digest it was saved with: the file was changed or is damaged")
+        raise FileError("the content does not have the digest it was saved with: the file was changed or is damaged")
     return {key: value for key, value in plain.items() if key != "digest"}

@@ -33,7 +33,14 @@ from dpgraph.files.codecs import (
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.markov import markov_model_of, plain_markov_model
-from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
+from dpgraph.files.networks import (
+    EXAMPLE,
+    network_of,
+    parse_json,
+    plain_network,
+    read_probabilities,
+    read_text,
+)
 from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, shares_of, tables_of
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
@@ -45,13 +52,9 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
-from dpgraph.privacy.records import (
-    Provenance,
-    Release,
-    ReleaseError,
-)
+from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.privacy.records import Provenance, Release
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
@@ -69,9 +72,9 @@ def save(value: Any, path: str | Path) -> None:
     The file appears whole or not at all.
 
     Raises:
-        ReleaseError: If the value is sensitive or of another kind, its record is not one of dpgraph's mechanisms', or
-            the name ends otherwise.
-        NetworkError: If a name would not survive BIF.
+        FileError: If the value is sensitive or of another kind, the name ends otherwise, or a name in the value would
+            not survive BIF.
+        ReleaseError: If its record is not one of dpgraph's mechanisms'.
     """
     target = Path(path)
     value = getattr(value, "model_", value)
@@ -82,7 +85,7 @@ def save(value: Any, path: str | Path) -> None:
     elif target.suffix.lower() == ".json":
         text = json.dumps(sealed(document(value)), indent=1, allow_nan=False) + "\n"
     else:
-        raise ReleaseError(f"{target}: the name must end in .json or .bif")
+        raise FileError(f"{target}: the name must end in .json or .bif")
     write_text(target, text)
 
 
@@ -90,27 +93,26 @@ def load(path: str | Path) -> Any:
     """Reads what ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
 
     Raises:
-        ReleaseError: If the file is not one of dpgraph's, is cut short, was changed since it was written, or its parts
-            do not fit each other: a claim, a movement or a total that cannot be.
-        NetworkError: If the network in it is not valid.
+        FileError: If the file is not one of dpgraph's, is cut short, was changed since it was written, or its parts
+            do not fit each other: a claim, a movement or a total that cannot be; or the network in it is not valid.
     """
     if str(path).startswith(EXAMPLE) or str(path).lower().endswith((".bif", ".xmlbif")):
         return read_probabilities(path)
     text = read_text(Path(path))
     try:
         return value_of(unsealed(parse_json(text)))
-    except (DomainError, ReleaseError) as error:
-        raise type(error)(f"{path}: {error}") from None
+    except DPGraphError as error:
+        raise FileError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         kind = type(error).__name__
-        raise ReleaseError(f"{path} is not a whole dpgraph file; is it truncated? ({kind})") from None
+        raise FileError(f"{path} is not a whole dpgraph file; is it truncated? ({kind})") from None
 
 
 def probabilities_of(value: Any) -> Probabilities:
     """The conditional probability tables that a value stands for.
 
     Raises:
-        ReleaseError: If it stands for none.
+        FileError: If it stands for none.
     """
     match value:
         case Release():
@@ -121,7 +123,7 @@ def probabilities_of(value: Any) -> Probabilities:
             return value.mean()
         case NaiveBayes():
             return value.probabilities
-    raise ReleaseError(f"{type(value).__name__} has no probability tables; a release of counts needs a posterior first")
+    raise FileError(f"{type(value).__name__} has no probability tables; a release of counts needs a posterior first")
 
 
 def document(value: Any) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], b
     """The parts that every file has, its description in the place it has in files of this kind, and its body.
 
     Raises:
-        ReleaseError: If a codec writes a part that is not its own.
+        FileError: If a codec writes a part that is not its own.
     """
     network = structure if isinstance(structure, Network) else None
     nested = codec.role != "description" and network is None and codec.measured_in is described_in
@@ -156,24 +158,24 @@ def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], b
         **({"description": plain_description(structure)} if nested else {}),
     }
     if taken := sorted(set(body) & {*head, "digest"}):
-        raise ReleaseError(f"values of kind {codec.kind!r} write {', '.join(taken)}, which every file has already")
+        raise FileError(f"values of kind {codec.kind!r} write {', '.join(taken)}, which every file has already")
     return head | body
 
 
 def value_of(plain: Any) -> Any:
     """The inverse of ``document``."""
     if not isinstance(plain, dict) or not str(plain.get("format", "")).startswith("dpgraph-"):
-        raise ReleaseError("not a dpgraph file")
+        raise FileError("not a dpgraph file")
     version = plain.get("version")
     if isinstance(version, bool) or version not in READ:
-        raise ReleaseError(f"version {version!r} is not one of the versions {READ} that this dpgraph reads")
+        raise FileError(f"version {version!r} is not one of the versions {READ} that this dpgraph reads")
     kind = plain["format"].removeprefix("dpgraph-")
     released = kind == "release"
     codec = codec_of_kind(plain.get("kind", "counts") if released else kind, released=released)
     if codec is None and released:
-        raise ReleaseError(f"a release of kind {plain.get('kind')!r:.60} is not known")
+        raise FileError(f"a release of kind {plain.get('kind')!r:.60} is not known")
     if codec is None:
-        raise ReleaseError(f"unknown format {plain['format']!r}")
+        raise FileError(f"unknown format {plain['format']!r}")
     network = None if plain["network"] is None else network_of(plain["network"])
     if codec.role == "description":
         return codec.read(plain, network, None)
@@ -206,15 +208,15 @@ def _posterior_draws(plain: dict[str, Any], network: Network, provenance: Proven
     tables = tables_of(plain["tables"])
     chains = {table.shape[:2] for table in tables.values()}
     if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
-        raise ReleaseError("the draws of the tables do not fit each other")
+        raise FileError("the draws of the tables do not fit each other")
     if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
-        raise ReleaseError("the draws of a table must be non-negative and sum to 1 over its own levels")
+        raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
     texts = (plain["method"], plain["reason"])
     if not all(isinstance(text, str) for text in texts):
-        raise ReleaseError("the record of the draws is not whole")
+        raise FileError("the record of the draws is not whole")
     n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
     if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
-        raise ReleaseError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
+        raise FileError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
     means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
     settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
     return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
@@ -222,7 +224,7 @@ def _posterior_draws(plain: dict[str, Any], network: Network, provenance: Proven
 
 def _naive_bayes_ensemble(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayesEnsemble:
     if not isinstance(plain["draws"], list):
-        raise ReleaseError("an ensemble's draws are a list")
+        raise FileError("an ensemble's draws are a list")
     draws = tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
     return NaiveBayesEnsemble(plain["target"], draws)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.plain import integers_of, law_of, plain_law, whole
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
@@ -22,7 +22,7 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
     """The body of a release's file.
 
     Raises:
-        ReleaseError: If the family is a user's own.
+        FileError: If the family is a user's own.
     """
     body = {"law": plain_law(noisy.law), "n": noisy.n, "sums": noisy.sums.tolist()}
     if isinstance(noisy.description, LinearDesign):
@@ -31,7 +31,7 @@ def plain_moments(noisy: NoisyMoments) -> dict[str, Any]:
     family: Any = noisy.description.family
     name = type(family).__name__.lower()
     if name not in FAMILIES:
-        raise ReleaseError(f"moments of {type(family).__name__} are not saved: it holds functions, not settings")
+        raise FileError(f"moments of {type(family).__name__} are not saved: it holds functions, not settings")
     settings = {field.name: _plain(getattr(family, field.name)) for field in fields(family)}
     bounds = noisy.description.bounds
     return {
@@ -46,14 +46,14 @@ def moments_of(
 ) -> NoisyMoments:
     """The inverse of ``plain_moments``, checked against the event that made it."""
     if isinstance(description, LinearDesign) and plain["grid"] != _grid(description):
-        raise ReleaseError("the sums are on another grid than this dpgraph's")
+        raise FileError("the sums are on another grid than this dpgraph's")
     n = None if plain["n"] is None else whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
-        raise ReleaseError("the number of rows is there exactly when the unit makes it public")
+        raise FileError("the number of rows is there exactly when the unit makes it public")
     noisy = NoisyMoments(description, integers_of(plain["sums"]), law_of(plain["law"]), n)
     (planned, *others) = provenance.event.measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
-        raise ReleaseError("the moments are not those the event measured")
+        raise FileError("the moments are not those the event measured")
     return noisy
 
 
@@ -72,7 +72,7 @@ def _described(plain: dict[str, Any]) -> MomentDescription:
     settings = dict(plain["family"])
     name = settings.pop("name")
     if name not in FAMILIES or set(settings) != {field.name for field in fields(FAMILIES[name])}:
-        raise ReleaseError(f"a family of moments named {name!r} with these settings is not known")
+        raise FileError(f"a family of moments named {name!r} with these settings is not known")
     family: ExponentialFamily = FAMILIES[name](**{key: _setting(value) for key, value in settings.items()})
     bounds = None if plain["bounds"] is None else tuple(plain["bounds"])
     return MomentDescription(family, bounds)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.files.plain import integers_of, law_of, plain_law, whole
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.outcomes import (
     STEPS,
     Classification,
@@ -32,14 +32,14 @@ def plain_outcomes(noisy: NoisyOutcomes) -> dict[str, Any]:
 def outcomes_of(plain: dict[str, Any], description: OutcomeDescription, provenance: Provenance) -> NoisyOutcomes:
     """The inverse of ``plain_outcomes``, checked against the event that made it."""
     if plain["grid"] != _grid(description):
-        raise ReleaseError("the sums are on another grid than this dpgraph's")
+        raise FileError("the sums are on another grid than this dpgraph's")
     n = None if plain["n"] is None else whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
-        raise ReleaseError("the number of rows is there exactly when the unit makes it public")
+        raise FileError("the number of rows is there exactly when the unit makes it public")
     noisy = NoisyOutcomes(description, integers_of(plain["sums"]), law_of(plain["law"]), n)
     (planned, *others) = provenance.event.measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
-        raise ReleaseError("the outcomes are not those the event measured")
+        raise FileError("the outcomes are not those the event measured")
     return noisy
 
 
@@ -70,7 +70,7 @@ def _task(plain: dict[str, Any]) -> Task:
         case "entries":
             return Entries(whole(plain["outcomes"]), plain["largest_loss"])
         case name:
-            raise ReleaseError(f"outcomes of a task named {name!r:.60} are not known")
+            raise FileError(f"outcomes of a task named {name!r:.60} are not known")
 
 
 def _grid(description: OutcomeDescription) -> dict[str, Any]:

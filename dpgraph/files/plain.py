@@ -14,19 +14,18 @@ from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
+    FileError,
     Joint,
     Measurement,
     Movement,
     NoiseLaw,
     PrivacyUnit,
     Provenance,
-    ReleaseError,
     Selection,
     SelectionLaw,
     SumZeroLaplace,
     exact,
 )
-from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 _LAWS: dict[str, Any] = {
@@ -73,7 +72,8 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
         structure: What was measured, from the same file: its network or design, or the description of its moments.
 
     Raises:
-        ReleaseError: If the record is not whole, or no mechanism could have made it.
+        FileError: If the record is not whole.
+        ReleaseError: If no mechanism could have made it.
     """
     if plain["event"] is None:
         return None
@@ -82,9 +82,9 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
     rho = fraction(event["rho"]) if event.get("rho") is not None else None
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
     if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
-        raise ReleaseError("the record of the release is not whole")
+        raise FileError("the record of the release is not whole")
     if plain["cost"] != {"epsilon": str(epsilon), "delta": str(delta)}:
-        raise ReleaseError("the cost is not that of the event")
+        raise FileError("the cost is not that of the event")
     selections = tuple(_selection(entry) for entry in event.get("selections", []))
     if plain["version"] == 1:
         label, (measurements, joint) = _first_version(event, unit, structure)
@@ -95,13 +95,13 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
     check_reproduced(provenance, structure)
     written = plain_provenance(provenance, structure)
     if plain["version"] != 1 and any(written[part] != plain[part] for part in ("event", "unit")):
-        raise ReleaseError("the record of the release has entries that dpgraph does not write there")
+        raise FileError("the record of the release has entries that dpgraph does not write there")
     return provenance
 
 
 def _measurement(plain: dict[str, Any]) -> Measurement:
     if set(plain["movement"]) != {"l1", "l2_squared", "moved_cells", "fixed_total"}:
-        raise ReleaseError("a movement is not whole")
+        raise FileError("a movement is not whole")
     return Measurement(
         family_of(plain["variables"]), whole(plain["cells"]), law_of(plain["law"]), Movement(**plain["movement"])
     )
@@ -123,7 +123,7 @@ def _plain_joint(joint: Joint) -> dict[str, Any]:
 
 def _joint(plain: dict[str, Any]) -> Joint:
     if not isinstance(plain["weights"], list):
-        raise ReleaseError("joint weights are a list")
+        raise FileError("joint weights are a list")
     return Joint(tuple(plain["weights"]), plain["distance"])
 
 
@@ -133,7 +133,7 @@ def _plain_selection(selection: Selection) -> dict[str, Any]:
 
 def _selection(plain: dict[str, Any]) -> Selection:
     if plain["law"] not in get_args(SelectionLaw) or whole(plain["draws"]) < 1:
-        raise ReleaseError("a selection's law is not known or it has no draws")
+        raise FileError("a selection's law is not known or it has no draws")
     return Selection(plain["law"], fraction(plain["epsilon"]), plain["draws"])
 
 
@@ -141,23 +141,23 @@ def register_law(name: str, kind: type) -> None:
     """Lets files hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
 
     Raises:
-        ReleaseError: If it is none, or the name is taken.
+        FileError: If it is none, or the name is taken.
     """
     if not is_dataclass(kind) or not fields(kind):
-        raise ReleaseError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
+        raise FileError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
     if _LAWS.setdefault(name, kind) is not kind:
-        raise ReleaseError(f"{name!r} is the name of another noise law")
+        raise FileError(f"{name!r} is the name of another noise law")
 
 
 def plain_law(law: NoiseLaw) -> dict[str, Any]:
     """A noise law by its name and its numbers, such as its scale.
 
     Raises:
-        ReleaseError: If it is not one of those that files know.
+        FileError: If it is not one of those that files know.
     """
     known = [name for name, kind in _LAWS.items() if type(law) is kind]
     if not known:
-        raise ReleaseError(f"the noise law {type(law).__name__} is not one that files know; register_law adds it")
+        raise FileError(f"the noise law {type(law).__name__} is not one that files know; register_law adds it")
     return {"name": known[0]} | {part: getattr(law, part) for part in _numbers_of(type(law))}
 
 
@@ -168,7 +168,7 @@ def law_of(plain: dict[str, Any]) -> NoiseLaw:
     if kind is None or not all(
         isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < np.inf for number in numbers
     ):
-        raise ReleaseError("a noise law is not known or its scale is not a finite number above 0")
+        raise FileError("a noise law is not known or its scale is not a finite number above 0")
     return kind(*map(float, numbers))
 
 
@@ -186,9 +186,9 @@ def tables_of(plain: dict[str, Any]) -> FrozenMap[str, Any]:
     """The inverse of ``plain_tables``, for real numbers."""
     tables = {name: np.array(values) for name, values in plain.items()}
     if any(table.dtype.kind not in "fi" for table in tables.values()) or _has_booleans(plain):
-        raise ReleaseError("a table holds something that is not a number")
+        raise FileError("a table holds something that is not a number")
     if not all(np.isfinite(table).all() for table in tables.values()):
-        raise ReleaseError("a table holds an infinite number")
+        raise FileError("a table holds an infinite number")
     return FrozenMap((name, table.astype(float)) for name, table in tables.items())
 
 
@@ -196,7 +196,7 @@ def integers_of(plain: Any) -> np.ndarray:
     """An array of 64-bit whole numbers."""
     table = np.array(plain)
     if table.dtype.kind != "i" or _has_booleans(plain):
-        raise ReleaseError("a table of counts holds something that is not a 64-bit whole number")
+        raise FileError("a table of counts holds something that is not a 64-bit whole number")
     return table
 
 
@@ -214,29 +214,29 @@ def shares_of(plain: Any) -> FrozenMap[str, float]:
     """Shares of accepted moves by their name.
 
     Raises:
-        ReleaseError: If one is not a number from 0 to 1.
+        FileError: If one is not a number from 0 to 1.
     """
     if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
-        raise ReleaseError("the record of the draws is not whole: shares are numbers from 0 to 1")
+        raise FileError("the record of the draws is not whole: shares are numbers from 0 to 1")
     return FrozenMap(plain)
 
 
 def family_of(plain: Any) -> tuple[str, ...]:
     """The names of a table's variables."""
     if not isinstance(plain, list) or not all(isinstance(name, str) for name in plain):
-        raise NetworkError("a table's variables are a list of names")
+        raise FileError("a table's variables are a list of names")
     return tuple(plain)
 
 
 def whole(plain: Any) -> int:
     """A whole number that fits 64 bits."""
     if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain < 2**63:
-        raise ReleaseError("a whole number from 0 to 2^63 was expected")
+        raise FileError("a whole number from 0 to 2^63 was expected")
     return plain
 
 
 def fraction(plain: Any, *, zero: bool = False) -> Fraction:
     """An exact number, written as text."""
     if not isinstance(plain, str):
-        raise ReleaseError("epsilon, delta and rho are written as text, so that they stay exact")
+        raise FileError("epsilon, delta and rho are written as text, so that they stay exact")
     return exact(plain, "epsilon, delta or rho", zero=zero)

@@ -11,7 +11,7 @@ from dpgraph.files.plain import tables_of
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 
@@ -31,16 +31,16 @@ def regression_of(plain: dict[str, Any], design: LinearDesign, provenance: Prove
     """The inverse of ``plain_regression``; the draws check that their parts fit.
 
     Raises:
-        ReleaseError, NetworkError: If they do not.
+        FileError, NetworkError: If they do not.
     """
     diagnostics, method = plain["diagnostics"], FORMER_NAMES.get(plain["method"], plain["method"])
     if method not in METHODS or not all(
         isinstance(value, float) and np.isfinite(value) for value in diagnostics.values()
     ):
-        raise ReleaseError("the record of the draws is not whole")
+        raise FileError("the record of the draws is not whole")
     arrays = tables_of({name: plain[name] for name in ("weights", "variance")})
     if arrays["weights"].ndim != 2 or arrays["variance"].ndim != 1 or not np.isfinite(arrays["variance"]).all():
-        raise ReleaseError("the draws of weights are a table, and those of variances a list")
+        raise FileError("the draws of weights are a table, and those of variances a list")
     found = FrozenMap(diagnostics)
     draws = RegressionDraws(design, arrays["weights"], arrays["variance"], method, found, provenance)
     return LinearRegressionModel(draws)

@@ -15,7 +15,7 @@ from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_ou
 from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, tables_of, whole
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.files.totals import check_total
-from dpgraph.privacy.records import Provenance, Release, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance, Release
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
@@ -31,7 +31,7 @@ DESCRIPTION = attrgetter("description")
 def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: Provenance | None) -> Release[Any]:
     """A release, from the rest of its file: its record has been checked, its value and its totals are here."""
     if provenance is None:
-        raise ReleaseError("a release without its event")
+        raise FileError("a release without its event")
     value = codec.read(plain, structure, provenance)
     check_total(value)
     return Release(value, provenance.event, provenance.unit, provenance.private)
@@ -41,9 +41,9 @@ def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> 
     """As many finite numbers as the event chose."""
     values = plain["values"]
     if not isinstance(values, list) or not all(isinstance(v, float) and np.isfinite(v) for v in values):
-        raise ReleaseError("the released numbers are not a list of finite numbers")
+        raise FileError("the released numbers are not a list of finite numbers")
     if sum(selection.draws for selection in provenance.event.selections) != len(values) or not values:
-        raise ReleaseError("the numbers are not as many as the event chose")
+        raise FileError("the numbers are not as many as the event chose")
     return tuple(values)
 
 
@@ -55,10 +55,10 @@ def _draws(plain: dict[str, Any], network: Network, provenance: Provenance) -> t
     """As many tables of probabilities as the event chose."""
     draws = plain["draws"]
     if not isinstance(draws, list) or not draws:
-        raise ReleaseError("the draws are not a list, or there are none")
+        raise FileError("the draws are not a list, or there are none")
     chosen = sum(selection.draws for selection in provenance.event.selections)
     if chosen != len(draws) and not provenance.event.measurements:
-        raise ReleaseError("the draws are not as many as the event made")
+        raise FileError("the draws are not as many as the event made")
     return tuple(Probabilities(network, tables_of(draw), provenance) for draw in draws)
 
 
@@ -81,15 +81,15 @@ def _noisy(
     keys = [family_of(entry["variables"]) for entry in plain[entries]]
     planned = {m.table: m for m in provenance.event.measurements}
     if len(set(keys)) < len(keys) or set(keys) != set(planned):
-        raise ReleaseError("the tables are not those the event measured")
+        raise FileError("the tables are not those the event measured")
     tables = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, plain[entries], strict=True))
     laws = FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, plain[entries], strict=True))
     cells = {key: network.cells(key) if kind == "counts" else tables[key].size for key in keys}
     if any(laws[key] != planned[key].law or cells[key] != planned[key].cells for key in keys):
-        raise ReleaseError("a table's noise law is not the event's")
+        raise FileError("a table's noise law is not the event's")
     n = None if plain["n"] is None else whole(plain["n"])
     if (n is None) == provenance.unit.n_is_public:
-        raise ReleaseError("the number of rows is there exactly when the unit makes it public")
+        raise FileError("the number of rows is there exactly when the unit makes it public")
     if kind == "counts":
         return NoisyCounts(network, tables, laws, n)
     settings = {name: whole(plain[name]) for name in ("grid", "step", "pseudo_records")}

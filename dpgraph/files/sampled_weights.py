@@ -7,7 +7,7 @@ from typing import Any
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.plain import tables_of
 from dpgraph.models.sampled_regression import SampledRegressionModel
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.sampled_weights import SampledWeights
 
@@ -26,12 +26,12 @@ def sampled_weights_of(plain: dict[str, Any], provenance: Provenance) -> Sampled
     """The inverse of ``plain_sampled_weights``, checked against the event that made it.
 
     Raises:
-        ReleaseError, NetworkError: If the parts do not fit.
+        FileError, NetworkError: If the parts do not fit.
     """
     weights = tables_of({"weights": plain["weights"]})["weights"]
     drawn = SampledWeights(design_of(plain["design"]), weights, plain["radius"], plain["precision"])
     if sum(selection.draws for selection in provenance.event.selections) != len(drawn.weights):
-        raise ReleaseError("the draws are not as many as the event made")
+        raise FileError("the draws are not as many as the event made")
     return drawn
 
 
@@ -46,8 +46,8 @@ def sampled_regression_of(
     """A model from the body of its weights and the provenance beside it.
 
     Raises:
-        ReleaseError, NetworkError: If the parts do not fit.
+        FileError, NetworkError: If the parts do not fit.
     """
     if provenance is None or plain["kind"] != "sampled-weights":
-        raise ReleaseError("a sampled regression has an event and weights")
+        raise FileError("a sampled regression has an event and weights")
     return SampledRegressionModel(sampled_weights_of(plain, provenance), provenance)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import FileError, NoiseLaw, PrivacyUnit
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.outcomes import NoisyOutcomes
@@ -39,7 +39,7 @@ def check_total(noisy: Any) -> None:
     """Refuses a public n that noisy numbers contradict; values of which nothing is known pass.
 
     Raises:
-        ReleaseError: Naming the numbers that n does not fit.
+        FileError: Naming the numbers that n does not fit.
     """
 
 
@@ -70,7 +70,7 @@ def _check_sums(noisy: NoisyMoments | NoisyOutcomes) -> None:
 
 def _check(names: tuple[str, ...], away: float, allowed: float, n: int) -> None:
     if away > allowed:
-        raise ReleaseError(f"n = {n} is not the number of rows behind the noisy numbers of {', '.join(names) or 'n'}")
+        raise FileError(f"n = {n} is not the number of rows behind the noisy numbers of {', '.join(names) or 'n'}")
 
 
 def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integers, n: int) -> None:

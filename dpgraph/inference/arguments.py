@@ -6,27 +6,27 @@ import math
 
 import numpy as np
 
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
     """Refuses what is not a whole number of at least ``least``; true and false are no numbers.
 
     Raises:
-        ReleaseError: Naming the argument, its value and the bound.
+        InferenceError: Naming the argument, its value and the bound.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ReleaseError(f"{name} must be a whole number, at least {least}; got {value!r:.60}")
+        raise InferenceError(f"{name} must be a whole number, at least {least}; got {value!r:.60}")
 
 
 def check_probability(name: str, value: object) -> float:
     """A number strictly between 0 and 1.
 
     Raises:
-        ReleaseError: Naming the argument and its value.
+        InferenceError: Naming the argument and its value.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise ReleaseError(f"{name} must be a probability between 0 and 1; got {value!r:.60}")
+        raise InferenceError(f"{name} must be a probability between 0 and 1; got {value!r:.60}")
     return float(value)
 
 
@@ -34,19 +34,19 @@ def check_above_zero(name: str, value: object, *, infinite: bool = False) -> Non
     """Refuses what is not a number above 0, or infinite where that is not allowed.
 
     Raises:
-        ReleaseError: Naming the argument and its value.
+        InferenceError: Naming the argument and its value.
     """
     wanted = "a number" if infinite else "a finite number"
     good = not isinstance(value, bool) and isinstance(value, int | float) and value > 0
     if not good or (value == math.inf and not infinite):
-        raise ReleaseError(f"{name} must be {wanted} above 0; got {value!r:.60}")
+        raise InferenceError(f"{name} must be {wanted} above 0; got {value!r:.60}")
 
 
 def tails(probability: float) -> tuple[float, float]:
     """The probabilities below the two ends of a central interval.
 
     Raises:
-        ReleaseError: If the probability is not between 0 and 1.
+        InferenceError: If the probability is not between 0 and 1.
     """
     tail = (1 - check_probability("probability", probability)) / 2
     return tail, 1 - tail

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.errors import ConvergenceWarning as ConvergenceWarning
 from dpgraph.privacy.records import Provenance
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
-
-
-class ConvergenceWarning(UserWarning):
-    """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
 
 
 @runtime_checkable
@@ -58,7 +55,7 @@ class Draws(Protocol):
         """Central credible intervals by name, the low end and the high end.
 
         Raises:
-            ReleaseError: If the probability is not strictly between 0 and 1.
+            InferenceError: If the probability is not strictly between 0 and 1.
         """
         ...
 
@@ -66,7 +63,7 @@ class Draws(Protocol):
         """Some of the draws, each of the form of ``mean``, at random and without repetition until all are used.
 
         Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
+            InferenceError: If the size is not a whole number, at least 1.
         """
         ...
 
@@ -105,7 +102,7 @@ def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArr
     """Positions of some of ``count`` draws, without repetition until all are used; then all over again.
 
     Raises:
-        ReleaseError: If the size is not a whole number, at least 1.
+        InferenceError: If the size is not a whole number, at least 1.
     """
     check_whole_number("size", size, 1)
     rounds = -(-size // count)

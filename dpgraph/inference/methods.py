@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
+
+__all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Records:
         thin: Sweeps for each draw.
 
     Raises:
-        ReleaseError: If a number is not whole, or too small.
+        InferenceError: If a number is not whole, or too small.
     """
 
     chains: int = 2
@@ -76,7 +78,7 @@ class Gibbs:
         thin: Iterations for each draw.
 
     Raises:
-        ReleaseError: If a number is not whole, or too small.
+        InferenceError: If a number is not whole, or too small.
     """
 
     burn_in: int = 1000
@@ -95,7 +97,7 @@ class Hamiltonian:
         thin: Iterations for each draw.
 
     Raises:
-        ReleaseError: If a number is not whole, or too small.
+        InferenceError: If a number is not whole, or too small.
     """
 
     burn_in: int = 300
@@ -132,14 +134,14 @@ def chosen_method(method: Any, known: Mapping[str, Any]) -> Any:
         known: The default value of every method that the release has, by its name.
 
     Raises:
-        ReleaseError: If it has no such method.
+        InferenceError: If it has no such method.
     """
     if isinstance(method, str) and method in known:
         return known[method]
     if type(method) in map(type, known.values()):
         return method
     values = ", ".join(f"{name!r}" for name in known)
-    raise ReleaseError(f"method must be one of {values}, or such a method with its settings; got {method!r:.60}")
+    raise InferenceError(f"method must be one of {values}, or such a method with its settings; got {method!r:.60}")
 
 
 def method_name(method: Any, known: Mapping[str, Any]) -> str:

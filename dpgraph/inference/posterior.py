@@ -20,7 +20,7 @@ from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
@@ -38,21 +38,22 @@ def noise_aware_posterior(
 ) -> Any:
     """Draws from the posterior given a release, with its noise accounted for.
 
-    A method is a value with its settings, such as ``dg.Records(chains=4)``, or its name. For a network:
+    A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.Tables()``: independent exact draws for each family from the tables that hold it. Instant at
-      any size; intervals a few per cent wider than need be.
-    * ``"records"``, ``dg.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time grows
-      with their number; compiled by numba.
-    * ``"normal"``, ``dg.Normal(...)``: independent joint draws under normal noise in the residual basis; for
+    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
+      Instant at any size; intervals a few per cent wider than need be.
+    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
+      grows with their number; compiled by numba.
+    * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
       of cells with much noise; ``.reason`` says.
 
-    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.Exact()``,
-    ``dg.Quadrature()``, ``dg.Gibbs(...)``, ``dg.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
-    regression: ``"hamiltonian"``, ``dg.Hamiltonian(...)``, and ``"plug-in"``; see
-    ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
+    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
+    ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
+    ``expfam.posterior.moments_posterior``. For a linear regression: ``"hamiltonian"``,
+    ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see ``regression.posterior.regression_posterior``. ``"auto"``
+    picks one for every release.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value.
@@ -69,7 +70,7 @@ def noise_aware_posterior(
         regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``).
 
     Raises:
-        ReleaseError: If the prior, the method or a number is out of range, or the release is of another kind.
+        InferenceError: If the prior, the method or a number is out of range, or the release is of another kind.
 
     Warns:
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
@@ -120,9 +121,9 @@ def posterior_given(
         Draws (``inference.draws.Draws``); the verb fills in their provenance.
 
     Raises:
-        ReleaseError: If nothing is registered for the description.
+        InferenceError: If nothing is registered for the description.
     """
-    raise ReleaseError(
+    raise InferenceError(
         "a noise-aware posterior takes noisy counts or coefficients of a network, or noisy moments of an exponential "
         f"family or a linear regression; got {type(noisy).__name__}"
     )

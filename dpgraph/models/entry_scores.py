@@ -25,7 +25,7 @@ def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDAr
         model: The model.
         codes: The entries, an encoded column for every variable.
     """
-    names = (model.chain, model.time, *model.fields)
+    names = (model.sequence, model.time, *model.fields)
     columns = np.column_stack([codes[name].astype(np.int64) for name in names])
     kinds, which = np.unique(columns, axis=0, return_inverse=True)
     states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)

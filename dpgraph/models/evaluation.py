@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
 from dpgraph.models.outcome_readings import Score, all_scores
-from dpgraph.privacy.records import PrivacyCost, Release, ReleaseError
+from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes
 
@@ -31,7 +31,7 @@ class Evaluation:
         interval: The probability with which each interval is to hold the population's score.
 
     Raises:
-        ReleaseError: If it is no release of outcomes, or the probability is not between 0 and 1.
+        InferenceError: If it is no release of outcomes, or the probability is not between 0 and 1.
     """
 
     release: Release[NoisyOutcomes]
@@ -39,7 +39,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if not isinstance(self.release, Release) or not isinstance(self.release.value, NoisyOutcomes):
-            raise ReleaseError("an evaluation is read off a release of outcomes, such as evaluate(...).release")
+            raise InferenceError("an evaluation is read off a release of outcomes, such as evaluate(...).release")
         object.__setattr__(self, "interval", checked_interval(self.interval))
 
     @cached_property
@@ -50,7 +50,7 @@ class Evaluation:
     def __getitem__(self, name: str) -> Score:
         """One score by its name."""
         if name not in self.scores:
-            raise ReleaseError(f"no score {name!r} was released; there are {', '.join(self.scores)}")
+            raise InferenceError(f"no score {name!r} was released; there are {', '.join(self.scores)}")
         return self.scores[name]
 
     def to_frame(self) -> pd.DataFrame:
@@ -65,7 +65,7 @@ class Evaluation:
         """The share of the rows of each truth and prediction: truth, prediction, estimate, low, high.
 
         Raises:
-            ReleaseError: If it was not released.
+            InferenceError: If it was not released.
         """
         import pandas as pd
 
@@ -79,7 +79,7 @@ class Evaluation:
         between the two. ``rows`` is the estimated number of rows in the bin, ``right`` the share of right ones.
 
         Raises:
-            ReleaseError: If it was not released.
+            InferenceError: If it was not released.
         """
         import pandas as pd
 
@@ -89,7 +89,7 @@ class Evaluation:
         """The released value and its task, if a table was released."""
         task = self.release.value.description.task
         if not isinstance(task, Classification) or name not in task.scores:
-            raise ReleaseError(f"no {name} table was released")
+            raise InferenceError(f"no {name} table was released")
         return self.release.value, task
 
     def __repr__(self) -> str:

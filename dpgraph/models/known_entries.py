@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 
 #: Penalty that pins the total: nats for each entry that a latent total is off.
 COST = 100.0
@@ -25,11 +25,11 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
             with one level.
 
     Raises:
-        ReleaseError: If the numbers are not such a table.
+        InferenceError: If the numbers are not such a table.
     """
     table = np.asarray(entries)
     if table.shape != given.shape or table.dtype.kind not in "iu" or table.min() < 0:
-        raise ReleaseError(f"entries must be whole numbers, at least 0, of shape {given.shape}; got {table.shape}")
+        raise InferenceError(f"entries must be whole numbers, at least 0, of shape {given.shape}; got {table.shape}")
     column = np.broadcast_to(table[None, :, :, None].astype(np.int64), (*given.values.shape[:3], 1))
     width = given.values.shape[3]
     return replace(

@@ -15,7 +15,7 @@ from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_m
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.known_entries import with_known_entries
-from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.tables import NoisyCounts
 
@@ -23,11 +23,11 @@ from dpgraph.structure.tables import NoisyCounts
 MOST_R_HAT = 1.1
 
 
-def hidden_markov_model(
+def fit_hmm(
     noisy: NoisyCounts | Release[Any],
     states: int,
     *,
-    chain: str,
+    sequence: str,
     time: str,
     prior: MarkovPrior | None = None,
     sampler: str = "blocked",
@@ -45,7 +45,7 @@ def hidden_markov_model(
     Args:
         noisy: A release of ``count(log, hmm_network(...))`` by ``LaplaceMechanism(tables="maximal")``, or its value.
         states: The number of hidden states.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         prior: Concentrations; 1 everywhere by default.
         sampler: ``"blocked"`` or ``"collapsed"``; see ``draw_markov``.
@@ -53,27 +53,27 @@ def hidden_markov_model(
         chains: Sampler chains, compared by R-hat.
         iterations: Draws of each.
         burn_in: Sweeps before the first.
-        held_out: Cells not to learn from, shape (chains, steps).
-        entries: The number of entries of each cell where it is public, shape (chains, steps); else it is learned from
-            the noisy tables of the fields, which all sum to it.
+        held_out: Cells not to learn from, shape (sequences, steps).
+        entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
+            from the noisy tables of the fields, which all sum to it.
         seed: For the draws; what was released is public, so a seed is fine here.
         progress: Whether to show a bar on a terminal.
 
     Raises:
-        ReleaseError: If the release is of another kind or a setting is out of range.
+        InferenceError: If the release is of another kind or a setting is out of range.
 
     Warns:
         ConvergenceWarning: If R-hat of what labels do not change is above 1.1. It is computed from the draws, which
             know the release and nothing else of the log.
     """
     value, provenance = released_value(noisy)
-    given = log_evidence(value, chain, time)
+    given = log_evidence(value, sequence, time)
     if entries is not None and inference == "plug-in":
-        raise ReleaseError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
+        raise InferenceError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
     given = given if entries is None else with_known_entries(given, entries)
     if held_out is not None:
         if np.shape(held_out) != given.shape:
-            raise ReleaseError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
+            raise InferenceError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
         given = given.without(np.asarray(held_out, bool))
     settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
     numbers = {"iterations": iterations, "burn_in": burn_in}
@@ -82,10 +82,10 @@ def hidden_markov_model(
         rng = np.random.default_rng(seed)
         drawn = draw_markov(given, states, rng=rng, progress=tick, **numbers, **settings)
     named = match_labels(drawn, given.fields)
-    names = field_names(value.network, chain, time)
+    names = field_names(value.network, sequence, time)
     model = HiddenMarkovModel(
         value.network,
-        chain,
+        sequence,
         time,
         named.transition,
         FrozenMap((name, named.emissions[..., c]) for name, c in zip(names, given.fields, strict=False)),

@@ -11,7 +11,7 @@ import numpy as np
 from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovDraws
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.records import Release, ReleaseError, released_value
+from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps, transition_counts
 
@@ -31,14 +31,14 @@ def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None =
         keep: How many of the last sweeps; by default half of them, rounded up.
 
     Raises:
-        ReleaseError: If the value is of another kind or ``keep`` is out of range.
+        InferenceError: If the value is of another kind or ``keep`` is out of range.
     """
     value, provenance = released_value(sweeps)
     if not isinstance(value, MarkovSweeps):
-        raise ReleaseError(f"sampled_markov_model takes a release of GibbsSample; got {type(value).__name__}")
+        raise InferenceError(f"sampled_markov_model takes a release of GibbsSample; got {type(value).__name__}")
     last = math.ceil(value.sweeps / 2) if keep is None else keep
     if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= value.sweeps:
-        raise ReleaseError(f"keep must be a whole number from 1 to {value.sweeps}, the sweeps; got {keep!r}")
+        raise InferenceError(f"keep must be a whole number from 1 to {value.sweeps}, the sweeps; got {keep!r}")
     transition, states = value.transition[-last:], value.states[-last:]
     followed = transition_counts(states, value.n_states)
     log_joint = (followed * np.log(np.maximum(transition, 1e-300))).sum(axis=(1, 2))
@@ -51,7 +51,7 @@ def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None =
     named = match_labels(draws, fields)
     return HiddenMarkovModel(
         value.network,
-        value.chain,
+        value.sequence,
         value.time,
         named.transition,
         FrozenMap((name, named.emissions[..., c]) for name, c in zip(value.emissions, fields, strict=True)),

@@ -67,7 +67,7 @@ class LinearRegressionModel:
             values: For each feature an array: numbers, or of a feature with levels the codes of these.
 
         Raises:
-            ReleaseError: If a feature is missing, or holds nulls that have no declared meaning.
+            InferenceError: If a feature is missing, or holds nulls that have no declared meaning.
         """
         columns = scaled_columns(self.draws.design, values)
         return self._in_units(columns @ self.draws.weights.mean(axis=0))
@@ -84,7 +84,7 @@ class LinearRegressionModel:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
 
         Raises:
-            ReleaseError: If the probability is not between 0 and 1, or as ``predict``.
+            InferenceError: If the probability is not between 0 and 1, or as ``predict``.
         """
         ends = tails(probability)
         columns = scaled_columns(self.draws.design, values)

@@ -62,7 +62,7 @@ class SampledRegressionModel:
             values: For each feature an array: numbers, or of a feature with levels the codes of these.
 
         Raises:
-            ReleaseError: If a feature is missing, or holds nulls that have no declared meaning.
+            InferenceError: If a feature is missing, or holds nulls that have no declared meaning.
         """
         scaled = scaled_columns(self.design, values) @ self.drawn.weights.mean(axis=0)
         return self.design.bounds.middle + self.design.bounds.half * np.clip(scaled, -1.0, 1.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 from dpgraph.privacy.errors import ReleaseError
@@ -291,7 +291,7 @@ class DiscreteGaussian:
 SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _sum_zero_variance(scale: float, cells: int) -> float:
     """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
     if cells == 1:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole, is_number, is_whole
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import DomainError, Level
 from dpgraph.structure.priors import (
     BetaPrior,
@@ -156,7 +156,7 @@ class Multinomial:
         if isinstance(concentration, int | float):
             return DirichletPrior((float(concentration),) * len(self.levels))
         if len(concentration) != len(self.levels):
-            raise ReleaseError(f"concentration must be one number or {len(self.levels)}; got {len(concentration)}")
+            raise InferenceError(f"concentration must be one number or {len(self.levels)}; got {len(concentration)}")
         return DirichletPrior(tuple(float(one) for one in concentration))
 
 
@@ -270,7 +270,7 @@ class Normal:
         if self.variance is None and variance is None and None not in (records, shape, rate):
             return NormalInverseGammaPrior(mean, records, shape, rate)  # type: ignore[arg-type]
         wanted = "mean, records, shape and rate" if self.variance is None else "mean and variance"
-        raise ReleaseError(f"the prior of this normal family takes {wanted}")
+        raise InferenceError(f"the prior of this normal family takes {wanted}")
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class Natural:
     def prior(self, statistics: Sequence[float], records: float) -> NaturalPrior:
         """The conjugate prior equivalent to this many records whose statistics have these sums."""
         if len(statistics) != len(self.names):
-            raise ReleaseError(f"statistics of the prior must be {len(self.names)} numbers; got {len(statistics)}")
+            raise InferenceError(f"statistics of the prior must be {len(self.names)} numbers; got {len(statistics)}")
         return NaturalPrior(tuple(float(one) for one in statistics), records)
 
 
@@ -338,7 +338,7 @@ def check_prior(family: ExponentialFamily, prior: Prior) -> None:
     """Refuses a prior that belongs to another family.
 
     Raises:
-        ReleaseError: If the prior is not what ``family.prior(...)`` makes.
+        InferenceError: If the prior is not what ``family.prior(...)`` makes.
     """
     match family:
         case Binomial():
@@ -355,4 +355,4 @@ def check_prior(family: ExponentialFamily, prior: Prior) -> None:
             fits = isinstance(prior, NaturalPrior) and len(prior.statistics) == len(family.statistics)
     if not fits:
         name = type(family).__name__
-        raise ReleaseError(f"the prior of a {name} family is family.prior(...); got {type(prior).__name__}")
+        raise InferenceError(f"the prior of a {name} family is family.prior(...); got {type(prior).__name__}")

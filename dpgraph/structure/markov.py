@@ -14,17 +14,17 @@ from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
 
 
-def check_markov_network(network: Network, chain: str, time: str) -> tuple[str, ...]:
-    """The fields of a hidden Markov network: every other variable, and each has the chain and the time as parents.
+def check_markov_network(network: Network, sequence: str, time: str) -> tuple[str, ...]:
+    """The fields of a hidden Markov network: every other variable, and each has the sequence and the time as parents.
 
     Raises:
         NetworkError: If the network is of another kind.
     """
-    fields = tuple(name for name in network.domain.names if name not in (chain, time))
-    roots = chain != time and all(name in network.domain and not network.parents[name] for name in (chain, time))
-    if not (roots and fields and all(set(network.parents[name]) == {chain, time} for name in fields)):
+    fields = tuple(name for name in network.domain.names if name not in (sequence, time))
+    roots = sequence != time and all(name in network.domain and not network.parents[name] for name in (sequence, time))
+    if not (roots and fields and all(set(network.parents[name]) == {sequence, time} for name in fields)):
         raise NetworkError(
-            f"the network is not a hidden Markov network of {chain!r} and {time!r}; make one with hmm_network"
+            f"the network is not a hidden Markov network of {sequence!r} and {time!r}; make one with hmm_network"
         )
     return fields
 
@@ -63,7 +63,7 @@ def transition_counts(states: Integers, size: int) -> Integers:
     """How often each state follows each, shape (copies, states, states).
 
     Args:
-        states: Shape (copies, chains, steps).
+        states: Shape (copies, sequences, steps).
         size: The number of states.
     """
     copies = len(states)
@@ -77,11 +77,11 @@ class MarkovSweeps:
 
     Attributes:
         network: As ``hmm_network``.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         transition: P(next state | state), shape (sweeps, states, states).
         emissions: For each field P(level | state), shape (sweeps, states, levels).
-        states: Shape (sweeps, chains, steps).
+        states: Shape (sweeps, sequences, steps).
         provenance: What was released, for whom, and whether the noise was private.
 
     Raises:
@@ -89,7 +89,7 @@ class MarkovSweeps:
     """
 
     network: Network
-    chain: str
+    sequence: str
     time: str
     transition: Reals
     emissions: FrozenMap[str, Reals]
@@ -97,13 +97,13 @@ class MarkovSweeps:
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
-        fields = check_markov_network(self.network, self.chain, self.time)
+        fields = check_markov_network(self.network, self.sequence, self.time)
         object.__setattr__(self, "transition", frozen_array(self.transition, np.float64))
         object.__setattr__(self, "states", frozen_array(self.states, np.int64))
         sweeps, size = self.transition.shape[:2] if self.transition.ndim == 3 else (0, 0)
         if self.transition.shape != (sweeps, size, size) or not self.transition.size:
             raise NetworkError(f"the transitions have the wrong shape {self.transition.shape}")
-        if self.states.shape != (sweeps, *self.network.shape((self.chain, self.time))):
+        if self.states.shape != (sweeps, *self.network.shape((self.sequence, self.time))):
             raise NetworkError(f"the states have the wrong shape {self.states.shape}")
         frozen = checked_laws(self.network, fields, self.transition, self.emissions, self.states)
         object.__setattr__(self, "emissions", frozen)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 
 from dpgraph.privacy.checks import is_number
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 
 
 def _check(prior: object, free: tuple[str, ...] = ()) -> None:
@@ -16,9 +16,9 @@ def _check(prior: object, free: tuple[str, ...] = ()) -> None:
         values = value if isinstance(value, tuple) else (value,)
         for number in values:
             if not is_number(number) or not math.isfinite(number):
-                raise ReleaseError(f"{one.name} of the prior must be finite; got {value!r}")
+                raise InferenceError(f"{one.name} of the prior must be finite; got {value!r}")
             if one.name not in free and number <= 0:
-                raise ReleaseError(f"{one.name} of the prior must be above 0; got {value!r}")
+                raise InferenceError(f"{one.name} of the prior must be above 0; got {value!r}")
 
 
 @dataclass(frozen=True)

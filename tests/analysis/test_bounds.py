@@ -51,7 +51,7 @@ def test_the_divergence_of_beta_laws_by_quadrature():
 def test_the_expected_divergence_is_the_mean_over_the_noise(counts, scale, n):
     """20 000 draws of the clipped noise; the exact value is within 4.9 standard errors (level 1e-6)."""
     counts = np.array(counts)
-    noise = dg.SeededNoise(3).add(np.zeros(20_000 * len(counts), np.int64), DiscreteLaplace(scale))
+    noise = dg.testing.SeededNoise(3).add(np.zeros(20_000 * len(counts), np.int64), DiscreteLaplace(scale))
     noisy = np.clip(counts + noise.reshape(-1, len(counts)), 0, n)
     draws = np.array([dirichlet_divergence(1.0 + counts, 1.0 + row) for row in noisy])
     exact = expected_divergence(counts, scale, n)
@@ -97,7 +97,7 @@ def test_settings_outside_the_theorems_are_refused():
         lambda: corrected_divergence_bound(network, 0.0, 10, 0.1),
         lambda: expected_divergence([11, 0], 1.0, 10),
     ):
-        with pytest.raises(dg.ReleaseError):
+        with pytest.raises(dg.errors.ReleaseError):
             call()
 
 

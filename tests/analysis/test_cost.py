@@ -58,8 +58,8 @@ def test_the_expected_variation_of_real_releases():
     counts = dg.count(dg.sample_rows(truth, 10_000, np.random.default_rng(0)), network)
     measured = []
     for seed in range(30):
-        release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(seed))
-        tables = dg.consistent(release)
+        release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed))
+        tables = dg.reconcile(release)
         for name in network.domain.names:
             exact = counts.sensitive_margin(network.family(name))
             measured.append(0.5 * np.abs(np.maximum(tables.family(name), 0) - exact).sum() / 10_000)
@@ -87,7 +87,7 @@ def test_facts_of_alarm():
     "bad", [{"epsilon": 0}, {"epsilon": 1, "n": 0}, {"epsilon": 1, "n": 1.5}, {"epsilon": 1, "delta": 1}]
 )
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         dg.privacy_cost(dg.Network.of({"a": [0, 1]}, {}), **bad)
 
 
@@ -132,7 +132,7 @@ def test_proposition_1_and_theorem_3_hold_on_real_releases():
     counts = dg.count(dg.sample_rows(dg.load("example:asia"), 1000, np.random.default_rng(0)), network)
     bounds = dg.privacy_cost(network, epsilon=1, n=1000).bounds.set_index("statement")
     most = bounds["bound"].filter(like="Proposition 1").item()
-    noise, budget, off = dg.SeededNoise(3), dg.Budget(1000), 0
+    noise, budget, off = dg.testing.SeededNoise(3), dg.Budget(1000), 0
     paper = dg.LaplaceMechanism(1, tables="families", allocation="uniform")
     for _ in range(100):
         noisy = dg.release(counts, paper, budget=budget, noise=noise).value

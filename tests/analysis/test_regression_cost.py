@@ -34,7 +34,7 @@ def simulated(design, n, mechanism, unit, share, tables, releases):
 
     The moments of the rows are rounded to the grid here; the noise is that of ``release``.
     """
-    rng, noise = np.random.default_rng(0), dg.SeededNoise(1)
+    rng, noise = np.random.default_rng(0), dg.testing.SeededNoise(1)
     errors = [], []
     for _ in range(tables):
         X = columns(design, n, rng)
@@ -130,5 +130,5 @@ def test_spread_and_noise_share_scale_the_errors():
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.regression_cost(DESIGN, **({"epsilon": 1, "n": 100} | settings))

@@ -7,7 +7,7 @@ import pytest
 COMMANDS = {
     "release": ["release", "ROWS", "--network", "net.toml"],
     "naive-bayes": ["fit", "naive-bayes", "ROWS", "--domain", "net.toml", "--target", "sex"],
-    "hmm": ["fit", "hmm", "ROWS", "--domain", "log.toml", "--chain", "region", "--time", "month", "--states", "2"],
+    "hmm": ["fit", "hmm", "ROWS", "--domain", "log.toml", "--sequence", "region", "--time", "month", "--states", "2"],
     "regression": ["fit", "regression", "ROWS", "--domain", "pay.toml", "--target", "pay"],
 }
 

@@ -14,7 +14,7 @@ def models(run):
     run(
         "fit", "naive-bayes", "rows.csv", "--domain", "net.toml", "--target", "sex", "--epsilon", "5", "--out", "c.json"
     )
-    hmm = ("--chain", "region", "--time", "month", "--states", "2", "--iterations", "20", "--burn-in", "20")
+    hmm = ("--sequence", "region", "--time", "month", "--states", "2", "--iterations", "20", "--burn-in", "20")
     run("fit", "hmm", "log.csv", "--domain", "log.toml", *hmm, "--epsilon", "20", "--out", "h.json")
     plug_in = ("--inference", "plug-in", "--draws", "40")
     run("fit", "regression", "pay.csv", "--domain", "pay.toml", "--target", "pay", "--epsilon", "20", *plug_in,
@@ -31,7 +31,7 @@ def scores(result):
 
 def test_every_model_is_judged_by_its_own_target(models, run, monkeypatch):
     """The command and the function read the same from the same noise; a loss near 0 is mostly noise."""
-    monkeypatch.setattr("dpgraph.privacy.release.SecureNoise", lambda: dg.SeededNoise(0))
+    monkeypatch.setattr("dpgraph.privacy.release.SecureNoise", lambda: dg.testing.SeededNoise(0))
     for model, rows in models.items():
         found = scores(run("evaluate", model, rows, "--epsilon", "100", "--json"))
         assert next(iter(found)) == HEADLINES[model]
@@ -64,7 +64,7 @@ def test_the_release_protects_whom_it_is_told_to(models, run, relation, persons)
     assert measured.sensitivity == persons * one
     assert measured.law.scale >= 2 * persons * one
     assert (release.value.n is None) == (relation == "add-remove")
-    assert dg.Evaluation(release).scores["accuracy"].low >= 0
+    assert dg.results.Evaluation(release).scores["accuracy"].low >= 0
 
 
 def test_an_interval_is_asked_for_in_percent(models, run):
@@ -98,7 +98,7 @@ def test_nothing_exact_is_said_where_n_is_private(models, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("net.toml", "rows.csv", "--epsilon", "1"), "[ReleaseError]"),
+        (("net.toml", "rows.csv", "--epsilon", "1"), "[FileError]"),
         (("c.json", "nowhere.csv", "--epsilon", "1"), "there is no file"),
         (("c.json", "log.csv", "--epsilon", "1"), "[DomainError]"),
         (("c.json", "hush.csv", "--epsilon", "1"), "[DomainError]"),

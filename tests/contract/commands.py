@@ -49,7 +49,7 @@ TABLES = {
 NAIVE_BAYES, HMM, REGRESSION = "fit naive-bayes", "fit hmm", "fit regression"
 CHAINS = ("--iterations", "4", "--burn-in", "2")
 #: Options that the table need not name.
-USUAL = {"--epsilon", "--target", "--chain", "--time", "--states", "--iterations", "--burn-in", "--draws"}
+USUAL = {"--epsilon", "--target", "--sequence", "--time", "--states", "--iterations", "--burn-in", "--draws"}
 
 
 def case(command: str, table: str, *words: str, units: tuple[dg.PrivacyUnit, ...] = UNITS, **more: Any) -> Case:
@@ -122,7 +122,7 @@ def cases() -> Iterator[Case]:
 
 
 def _hmm() -> Iterator[Case]:
-    log = ("--chain", "region", "--time", "month", "--states", "2", "--epsilon", "0.8", *CHAINS)
+    log = ("--sequence", "region", "--time", "month", "--states", "2", "--epsilon", "0.8", *CHAINS)
     for inference, sampler in itertools.product(("noise-aware", "plug-in"), ("blocked", "collapsed")):
         yield case(HMM, "log", *log, "--inference", inference, "--sampler", sampler)
     yield case(HMM, "log", *log, "--person", "who", units=(ADD, ADD_3))

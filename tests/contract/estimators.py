@@ -81,7 +81,7 @@ def _fitted(estimator: Any, fit: Callable[[Any], Any], seen: Callable[[Any], Any
             paid["rows_per_person"] = unit.rows_per_person
         model = type(estimator)(**estimator.get_params(deep=False) | paid | {"noise": noise})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.ConvergenceWarning)
+            warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
             fit(rows)(model)
         return model.release_.value, model.release_.event, seen(model)
 
@@ -148,7 +148,10 @@ def _regression() -> Iterator[Case]:
     def seen(model: Any) -> Any:
         return model.predict(pd.DataFrame({"x": [0.0, 0.5]})).tolist()
 
-    gaussian, sample = dg.GaussianMechanism(1, "1e-6"), dg.RegressionSample(3, radius=0.5, idealized_numerics=True)
+    gaussian, sample = (
+        dg.GaussianMechanism(1, "1e-6"),
+        dg.papers.RegressionSample(3, radius=0.5, idealized_numerics=True),
+    )
     for mechanism, inference in itertools.product(("laplace", gaussian), ("noise-aware", "plug-in")):
         model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", mechanism, inference, draws=20)
         yield learned_by_plug_in(_fitted(model, fit, seen, f"{_short(mechanism)}, {inference}"))
@@ -198,7 +201,7 @@ def _cross_validated() -> Iterator[Case]:
             if hasattr(one, "rows_per_person"):
                 one = clone(one).set_params(rows_per_person=unit.rows_per_person)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", dg.ConvergenceWarning)
+                warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
                 found = dg.cross_validate(one, X, y, folds=folds, noise=noise, **settings, **asked)
             return found.cost, found.parts, found.evaluation.release.value, repr(found)
 

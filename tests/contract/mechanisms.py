@@ -103,9 +103,9 @@ def _selections() -> Iterator[Case]:
 def _gibbs() -> Iterator[Case]:
     for temperature in ("fixed", "adaptive"):
         for sweeps, scripts, data in ((1, 3, LOG), (2, 8, LOG_ALIKE)):
-            mechanism = dg.GibbsSample(3, 2, sweeps, grid=2, floor=0.1, temperature=temperature)
+            mechanism = dg.papers.GibbsSample(3, 2, sweeps, grid=2, floor=0.1, temperature=temperature)
             yield case(mechanism, data, f"{temperature}, sweeps={sweeps}; {data.name}", scripts=scripts)
-    mechanism = dg.GibbsSample(1, 2, 12, grid=2, floor=0.1, delta="1e-6")
+    mechanism = dg.papers.GibbsSample(1, 2, 12, grid=2, floor=0.1, delta="1e-6")
     why = "updates where the past has made all states alike cost nothing"
     tight = (("replace", 0.6), ("add-remove", 0.6))
     yield case(mechanism, LOG_ALIKE, f"sweeps=12, delta 1e-6; {LOG.name}", scripts=4, tight=tight, why=why)
@@ -123,7 +123,7 @@ def _moments() -> Iterator[Case]:
     corners = Regression("intercept", LINE, list(itertools.product(SIDES, SIDES)))
     ends = Regression("one column", SLOPE, list(itertools.product(SIDES, SIDES)))
     for radius, draws, data in itertools.product((0.5, 1.0, 2.0), (1, 3), (ends, corners)):
-        mechanism = dg.RegressionSample(3, draws, radius, idealized_numerics=True)
+        mechanism = dg.papers.RegressionSample(3, draws, radius, idealized_numerics=True)
         more = {}
         if radius > 1:
             more = {"tight": (("replace", 0.88),), "why": "no two rows attain the bound where the radius is above 1"}

@@ -24,7 +24,7 @@ def test_the_rho_of_a_gibbs_sampler_covers_all_its_updates(delta):
     """k updates of epsilon e are k e^2 / 8-zCDP: at most what is claimed, and at most what the epsilon allows."""
     for epsilon in EPSILONS:
         for sweeps in (3, 7, 100):
-            event = dg.GibbsSample(epsilon, 2, sweeps, delta=delta).event(LOG.network, UNITS[0])
+            event = dg.papers.GibbsSample(epsilon, 2, sweeps, delta=delta).event(LOG.network, UNITS[0])
             (updates,) = event.selections
             spent = updates.draws * updates.epsilon**2 / 8
             assert spent <= event.rho

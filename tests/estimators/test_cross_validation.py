@@ -216,7 +216,7 @@ def test_a_mechanism_with_a_delta_shares_the_delta(mechanism):
     found = dg.cross_validate(model, X, Y, epsilon=1, delta="1e-6", budget=budget)
     assert [part.delta for part in found.parts] == [Fraction("2.5e-7")] * 5 + [0]
     assert found.training_delta == Fraction("2.5e-7")
-    assert budget.cost() == found.cost == dg.PrivacyCost(Fraction(1), Fraction("1e-6"))
+    assert budget.cost() == found.cost == dg.results.PrivacyCost(Fraction(1), Fraction("1e-6"))
     assert budget.events[0].rho is None
     assert model.mechanism is mechanism
 
@@ -301,7 +301,7 @@ class Greedy(Fits):
 
 def test_an_estimator_cannot_spend_more_than_its_part():
     budget = dg.Budget(10)
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         dg.cross_validate(Greedy(), X, Y, epsilon=1, budget=budget)
     assert budget.spent == 1
 
@@ -320,41 +320,46 @@ class Open(BaseEstimator):
 
 
 REFUSED = [
-    (CategoricalNB(), {}, dg.ReleaseError, "not private shows its training rows"),
-    (make_pipeline(FunctionTransformer(), BAYES), {}, dg.ReleaseError, "got Pipeline"),
-    (BaggingClassifier(BAYES), {}, dg.ReleaseError, "got BaggingClassifier"),
-    (dg.PrivateNaiveBayes, {}, dg.ReleaseError, "got PrivateNaiveBayes"),
-    (3, {}, dg.ReleaseError, "got int"),
-    (Open(), {}, dg.ReleaseError, "without charging its budget"),
-    (dg.PrivateNaiveBayes("infer"), {}, dg.ReleaseError, "declared domains and bounds"),
-    (dg.PrivateNaiveBayes(), {}, dg.DomainError, "needs domain"),
-    (dg.PrivateNaiveBayes(DOMAIN, prior=-1), {}, dg.ReleaseError, "prior"),
-    (dg.PrivateNaiveBayes(DOMAIN, unit=ADD_REMOVE), {}, dg.ReleaseError, "differs from the budget's"),
-    (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {}, dg.ReleaseError, "delta"),
-    (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {"delta": "1e-7"}, dg.BudgetExceededError, "delta 1e-07"),
-    (BAYES, {"delta": "1e-7", "budget": dg.Budget(1, "1e-6")}, dg.ReleaseError, "spends no delta"),
-    (BAYES, {"epsilon": 2}, dg.BudgetExceededError, "cross-validation costs epsilon 2"),
-    (BAYES, {"epsilon": 0}, dg.ReleaseError, "epsilon"),
-    (BAYES, {"epsilon": "1e-20"}, dg.ReleaseError, "nothing could be learned"),
-    (BAYES, {"budget": 3}, dg.ReleaseError, "takes a Budget; got int"),
-    (BAYES, {"folds": 1}, dg.ReleaseError, "folds"),
-    (BAYES, {"folds": True}, dg.ReleaseError, "folds"),
-    (BAYES, {"folds": 2.0}, dg.ReleaseError, "folds"),
-    (BAYES, {"folds": 61}, dg.DomainError, "61 folds need"),
-    (BAYES, {"evaluation_share": 1}, dg.ReleaseError, "evaluation_share"),
-    (BAYES, {"evaluation_share": 0}, dg.ReleaseError, "evaluation_share"),
-    (BAYES, {"training_epsilon": "0.25"}, dg.ReleaseError, "leave nothing"),
-    (BAYES, {"training_epsilon": "0.1", "evaluation_share": "0.1"}, dg.ReleaseError, "not both"),
+    (CategoricalNB(), {}, dg.errors.ReleaseError, "not private shows its training rows"),
+    (make_pipeline(FunctionTransformer(), BAYES), {}, dg.errors.ReleaseError, "got Pipeline"),
+    (BaggingClassifier(BAYES), {}, dg.errors.ReleaseError, "got BaggingClassifier"),
+    (dg.PrivateNaiveBayes, {}, dg.errors.ReleaseError, "got PrivateNaiveBayes"),
+    (3, {}, dg.errors.ReleaseError, "got int"),
+    (Open(), {}, dg.errors.ReleaseError, "without charging its budget"),
+    (dg.PrivateNaiveBayes("infer"), {}, dg.errors.ReleaseError, "declared domains and bounds"),
+    (dg.PrivateNaiveBayes(), {}, dg.errors.DomainError, "needs domain"),
+    (dg.PrivateNaiveBayes(DOMAIN, prior=-1), {}, dg.errors.InferenceError, "prior"),
+    (dg.PrivateNaiveBayes(DOMAIN, unit=ADD_REMOVE), {}, dg.errors.ReleaseError, "differs from the budget's"),
+    (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {}, dg.errors.ReleaseError, "delta"),
+    (dg.PrivateNaiveBayes(DOMAIN, mechanism=GAUSSIAN), {"delta": "1e-7"}, dg.errors.BudgetExceededError, "delta 1e-07"),
+    (BAYES, {"delta": "1e-7", "budget": dg.Budget(1, "1e-6")}, dg.errors.ReleaseError, "spends no delta"),
+    (BAYES, {"epsilon": 2}, dg.errors.BudgetExceededError, "cross-validation costs epsilon 2"),
+    (BAYES, {"epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
+    (BAYES, {"epsilon": "1e-20"}, dg.errors.ReleaseError, "nothing could be learned"),
+    (BAYES, {"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
+    (BAYES, {"folds": 1}, dg.errors.ReleaseError, "folds"),
+    (BAYES, {"folds": True}, dg.errors.ReleaseError, "folds"),
+    (BAYES, {"folds": 2.0}, dg.errors.ReleaseError, "folds"),
+    (BAYES, {"folds": 61}, dg.errors.DomainError, "61 folds need"),
+    (BAYES, {"evaluation_share": 1}, dg.errors.ReleaseError, "evaluation_share"),
+    (BAYES, {"evaluation_share": 0}, dg.errors.ReleaseError, "evaluation_share"),
+    (BAYES, {"training_epsilon": "0.25"}, dg.errors.ReleaseError, "leave nothing"),
+    (BAYES, {"training_epsilon": "0.1", "evaluation_share": "0.1"}, dg.errors.ReleaseError, "not both"),
     (BAYES, {"interval": 1}, ValueError, "interval"),
-    (BAYES, {"scores": "brier"}, dg.DomainError, "scores"),
-    (BAYES, {"scores": ["speed"]}, dg.DomainError, "scores"),
-    (BAYES, {"largest_loss": -1}, dg.DomainError, "largest_loss"),
-    (BAYES, {"largest_error": 0}, dg.DomainError, "largest_error"),
-    (BAYES, {"noise": 3}, dg.ReleaseError, "noise must be a source"),
-    (BAYES, {"person": list(range(60))}, dg.DomainError, "leave person out"),
-    (BAYES, {"budget": dg.Budget(1, unit=ADD_REMOVE)}, dg.DomainError, "folds need person"),
-    (BAYES, {"budget": dg.Budget(1, unit=ADD_REMOVE), "person": "who"}, dg.DomainError, "no column 'who'"),
-    (BAYES, {"budget": dg.Budget(1).parallel(DOMAIN, "f", epsilon=1)[0], "person": [1] * 60}, dg.ReleaseError, "all r"),
+    (BAYES, {"scores": "brier"}, dg.errors.DomainError, "scores"),
+    (BAYES, {"scores": ["speed"]}, dg.errors.DomainError, "scores"),
+    (BAYES, {"largest_loss": -1}, dg.errors.DomainError, "largest_loss"),
+    (BAYES, {"largest_error": 0}, dg.errors.DomainError, "largest_error"),
+    (BAYES, {"noise": 3}, dg.errors.ReleaseError, "noise must be a source"),
+    (BAYES, {"person": list(range(60))}, dg.errors.DomainError, "leave person out"),
+    (BAYES, {"budget": dg.Budget(1, unit=ADD_REMOVE)}, dg.errors.DomainError, "folds need person"),
+    (BAYES, {"budget": dg.Budget(1, unit=ADD_REMOVE), "person": "who"}, dg.errors.DomainError, "no column 'who'"),
+    (
+        BAYES,
+        {"budget": dg.Budget(1).parallel(DOMAIN, "f", epsilon=1)[0], "person": [1] * 60},
+        dg.errors.ReleaseError,
+        "all r",
+    ),
 ]
 
 
@@ -369,7 +374,7 @@ def test_what_cannot_be_priced_is_refused_and_nothing_is_charged(model, settings
 @pytest.mark.parametrize("bad", [(X + 5, Y), (X, Y + 5), (X, Y[:5]), (X[[]], Y), ("rows.csv", None)], ids=range(5))
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(bad):
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError):
+    with pytest.raises(dg.errors.DomainError):
         cross_validate(BAYES, *bad, epsilon=1, budget=budget)
     assert budget.events == ()
 
@@ -379,7 +384,7 @@ def test_a_persons_own_column_must_be_the_one_that_decides_the_fold():
     log = pd.DataFrame({"region": "N", "month": 1, "kind": 0, "who": range(20), "other": range(20)})
     model = dg.PrivateHMM(2, domain, person="who", rows_per_person=2, iterations=4, burn_in=2)
     for unit, person in ((dg.PrivacyUnit("add-remove", 2), "other"), (REPLACE, None)):
-        with pytest.raises(dg.DomainError, match="person"):
+        with pytest.raises(dg.errors.DomainError, match="person"):
             cross_validate(model, log, epsilon=1, budget=dg.Budget(1, unit=unit), person=person)
 
 
@@ -431,8 +436,10 @@ def test_nothing_but_the_releases_depends_on_the_rows(unit):
 def test_a_seed_of_the_estimator_or_of_the_call_repeats_and_is_marked():
     """Copies of one seeded source would give every fit the same noise: the stream goes on instead."""
     budget = {"budget": dg.Budget(9, unit=ADD_REMOVE), "person": FRAME["who"], "epsilon": 1}
-    seeded = [cross_validate(BAYES, X, Y, **budget, noise=dg.SeededNoise(4)) for _ in range(2)]
-    own = cross_validate(dg.PrivateNaiveBayes(DOMAIN, inference="plug-in", noise=dg.SeededNoise(4)), X, Y, **budget)
+    seeded = [cross_validate(BAYES, X, Y, **budget, noise=dg.testing.SeededNoise(4)) for _ in range(2)]
+    own = cross_validate(
+        dg.PrivateNaiveBayes(DOMAIN, inference="plug-in", noise=dg.testing.SeededNoise(4)), X, Y, **budget
+    )
     assert seeded[0].to_frame().equals(seeded[1].to_frame())
     assert seeded[0].to_frame().equals(own.to_frame())
     assert not own.private
@@ -460,7 +467,7 @@ def test_fits_of_one_seeded_source_have_different_noise():
             return self
 
     model = Bayes(DOMAIN, inference="plug-in")
-    cross_validate(model, X * 0, Y * 0, folds=3, epsilon="0.001", budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    cross_validate(model, X * 0, Y * 0, folds=3, epsilon="0.001", budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
     assert len(made) == 3
     assert made[0] != made[1] != made[2] != made[0]
 
@@ -474,9 +481,9 @@ HOLDERS = {
 
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_person_column_is_no_feature(holder):
-    settings = {"epsilon": 1, "noise": dg.SeededNoise(1)}
+    settings = {"epsilon": 1, "noise": dg.testing.SeededNoise(1)}
     kept = cross_validate(BAYES, X, Y, budget=dg.Budget(1, unit=ADD_REMOVE), person=FRAME["who"], **settings)
-    settings["noise"] = dg.SeededNoise(1)
+    settings["noise"] = dg.testing.SeededNoise(1)
     held = HOLDERS[holder](FRAME)
     found = cross_validate(BAYES, held, Y, budget=dg.Budget(1, unit=ADD_REMOVE), person="who", **settings)
     assert found.to_frame().equals(kept.to_frame())
@@ -486,9 +493,9 @@ def test_a_person_column_is_no_feature(holder):
 
 
 def test_arrays_and_lists_are_rows_too():
-    expected = cross_validate(BAYES, X, Y, epsilon=1, budget=dg.Budget(1), noise=dg.SeededNoise(1)).to_frame()
+    expected = cross_validate(BAYES, X, Y, epsilon=1, budget=dg.Budget(1), noise=dg.testing.SeededNoise(1)).to_frame()
     for rows, labels in ((X.to_numpy(), Y.to_numpy()), (X.to_numpy().tolist(), list(Y))):
-        found = cross_validate(BAYES, rows, labels, epsilon=1, budget=dg.Budget(1), noise=dg.SeededNoise(1))
+        found = cross_validate(BAYES, rows, labels, epsilon=1, budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
         assert found.to_frame().equals(expected)
 
 
@@ -506,7 +513,7 @@ def test_no_rows_and_empty_folds_are_like_any_others_under_add_remove(rows):
     some = FRAME.head(rows)
     for features, labels in ((some[["f"]], some["t"]), (some[["f"]].to_numpy(), some["t"].to_numpy())):
         found = cross_validate(
-            BAYES, features, labels, epsilon="0.5", budget=budget, person=some["who"], noise=dg.SeededNoise(0)
+            BAYES, features, labels, epsilon="0.5", budget=budget, person=some["who"], noise=dg.testing.SeededNoise(0)
         )
         assert len(found.parts) == 6
     line = dg.PrivateLinearRegression([(0, 1)], (0, 1), mechanism="sampler")
@@ -521,7 +528,7 @@ def test_regressions_are_judged_by_their_squared_error():
     model = dg.PrivateLinearRegression({"x": (-1, 1)}, (-2, 2), draws=400, random_state=1)
     budget = dg.Budget(50)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
         found = cross_validate(model, frame[["x"]], frame["y"], folds=2, epsilon=50, budget=budget)
     score = found.evaluation["mean squared error"]
     assert 0.03 < score.estimate < 0.05  # 0.04, sd .0013 over the rows; the noise is less
@@ -536,7 +543,7 @@ def test_entries_of_a_log_are_judged_by_the_other_entries_of_their_cells():
     model = dg.PrivateHMM(2, domain, person="who", rows_per_person=2, iterations=30, burn_in=30)
     unit = dg.PrivacyUnit("add-remove", 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
         found = cross_validate(model, log, folds=2, epsilon=100, budget=dg.Budget(100, unit=unit), person="who")
         plain = dg.PrivateHMM(2, domain, iterations=30, burn_in=30)
         cross_validate(plain, log.drop(columns="who"), folds=2, epsilon=1, budget=dg.Budget(1))

@@ -32,7 +32,7 @@ def test_tables_keep_their_names_and_arrays_are_given_some(hold, public):
 
 @pytest.mark.parametrize("bad", [np.array(["secret"]), [["secret", 1], ["secret"]], None])
 def test_a_refusal_of_private_rows_repeats_none(bad):
-    with pytest.raises(dg.DomainError, match="X must be a table or a two-dimensional array") as refusal:
+    with pytest.raises(dg.errors.DomainError, match="X must be a table or a two-dimensional array") as refusal:
         feature_frame(BaseEstimator(), bad, named, reset=True, public=False)
     assert "secret" not in str(refusal.value)
     assert refusal.value.__cause__ is refusal.value.__context__ is None
@@ -65,7 +65,7 @@ def test_a_budget_given_is_the_one_charged_and_protects_whom_it_says():
     budget = dg.Budget(3, unit=dg.PrivacyUnit("add-remove"))
     for unit in (None, dg.PrivacyUnit("add-remove")):
         assert fit_budget(dg.LaplaceMechanism(1), budget, unit) is budget
-    with pytest.raises(dg.ReleaseError, match="differs from the budget's"):
+    with pytest.raises(dg.errors.ReleaseError, match="differs from the budget's"):
         fit_budget(dg.LaplaceMechanism(1), budget, dg.PrivacyUnit("replace"))
     assert budget.events == ()
 

@@ -102,7 +102,7 @@ def test_an_odd_id_changes_how_no_other_is_read():
     ids=str,
 )
 def test_what_is_no_id_is_refused_and_not_repeated(ids):
-    with pytest.raises(dg.DomainError) as refusal:
+    with pytest.raises(dg.errors.DomainError) as refusal:
         person_ids(ids)
     assert "canary" not in str(refusal.value)
     assert refusal.value.__cause__ is refusal.value.__context__ is None
@@ -156,7 +156,7 @@ BAD = [
 
 @pytest.mark.parametrize(("X", "y", "person"), BAD, ids=range(len(BAD)))
 def test_what_are_no_rows_is_refused_and_not_repeated(X, y, person):
-    with pytest.raises(dg.DomainError) as refusal:
+    with pytest.raises(dg.errors.DomainError) as refusal:
         readable(X, y, person, keep=False)
     assert "canary" not in str(refusal.value)
     assert refusal.value.__cause__ is refusal.value.__context__ is None

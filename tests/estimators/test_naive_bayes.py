@@ -35,24 +35,24 @@ X, Y = rows()
 
 
 @pytest.mark.parametrize(
-    ("estimator", "check"), checks_of(dg.PrivateNaiveBayes(domain="infer", noise=dg.SeededNoise(0)))
+    ("estimator", "check"), checks_of(dg.PrivateNaiveBayes(domain="infer", noise=dg.testing.SeededNoise(0)))
 )
 def test_scikit_learns_own_check(estimator, check):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.PrivacyLeakWarning)
+        warnings.simplefilter("ignore", dg.errors.PrivacyLeakWarning)
         check(estimator)
 
 
 def test_reading_the_domain_off_the_rows_is_asked_for_by_name_and_warned_of():
-    with pytest.warns(dg.PrivacyLeakWarning, match="not differentially private"):
-        fitted = dg.PrivateNaiveBayes(domain="infer", epsilon=50, noise=dg.SeededNoise(1)).fit(X, Y)
+    with pytest.warns(dg.errors.PrivacyLeakWarning, match="not differentially private"):
+        fitted = dg.PrivateNaiveBayes(domain="infer", epsilon=50, noise=dg.testing.SeededNoise(1)).fit(X, Y)
     assert list(fitted.classes_) == ["no", "yes"]
     assert fitted.score(X, Y) > 0.8
 
 
 def test_without_a_domain_nothing_is_fitted_and_nothing_is_charged():
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError, match=r"needs domain=\.\.\."):
+    with pytest.raises(dg.errors.DomainError, match=r"needs domain=\.\.\."):
         dg.PrivateNaiveBayes(budget=budget).fit(X, Y)
     assert budget.events == ()
 
@@ -72,7 +72,7 @@ def test_one_fit_is_one_charge():
     assert estimator.release_.unit == budget.unit
     assert str(estimator.privacy_cost_) == "epsilon 0.5 (pure)"
     fitted = estimator.model_
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         estimator.fit(X, Y)
     assert estimator.model_ is fitted
     assert budget.remaining == 0
@@ -106,11 +106,11 @@ def test_copies_and_clones_share_the_budget(make):
 def test_each_fit_of_a_splitter_is_charged_which_is_not_what_it_loses():
     """Bookkeeping only: tests/test_splits.py has the loss of such folds, which is larger."""
     budget = dg.Budget(5)
-    with pytest.warns(dg.SplitWarning):
+    with pytest.warns(dg.errors.SplitWarning):
         scores = cross_val_score(dg.PrivateNaiveBayes(DOMAIN, budget=budget), X, Y, cv=5, error_score="raise")
     assert len(scores) == 5
     assert budget.spent == 5
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         cross_val_score(dg.PrivateNaiveBayes(DOMAIN, epsilon=1, budget=budget), X, Y, cv=2, error_score="raise")
 
 
@@ -121,7 +121,7 @@ def test_a_search_in_other_processes_spends_nothing_uncounted(backend):
 
     budget = dg.Budget(100)
     search = GridSearchCV(dg.PrivateNaiveBayes(DOMAIN, budget=budget), {"prior": [1.0, 2.0]}, cv=2, n_jobs=2)
-    with joblib.parallel_backend(backend), pytest.raises((dg.ReleaseError, pickle.PicklingError)):
+    with joblib.parallel_backend(backend), pytest.raises((dg.errors.ReleaseError, pickle.PicklingError)):
         search.fit(X, Y)
     assert budget.spent == 0
 
@@ -132,13 +132,13 @@ def test_each_fit_of_a_search_in_threads_is_charged():
 
     budget = dg.Budget(100)
     search = GridSearchCV(dg.PrivateNaiveBayes(DOMAIN, epsilon=1, budget=budget), {"prior": [1.0, 2.0]}, cv=3, n_jobs=2)
-    with joblib.parallel_backend("threading"), pytest.warns(dg.SplitWarning):
+    with joblib.parallel_backend("threading"), pytest.warns(dg.errors.SplitWarning):
         search.fit(X, Y)
     assert budget.spent == 2 * 3 + 1
 
 
 def test_an_estimator_with_a_budget_is_not_pickled_and_one_without_is():
-    with pytest.raises(dg.ReleaseError, match="not pickled"):
+    with pytest.raises(dg.errors.ReleaseError, match="not pickled"):
         pickle.dumps(dg.PrivateNaiveBayes(DOMAIN, budget=dg.Budget(1)))
     fitted = dg.PrivateNaiveBayes(DOMAIN).fit(X, Y)
     again = pickle.loads(pickle.dumps(fitted))
@@ -154,40 +154,40 @@ def test_a_random_state_never_reaches_the_noise():
 
 
 def test_seeded_noise_repeats_itself_and_is_marked():
-    estimator = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(3))
+    estimator = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(3))
     first, second = estimator.fit(X, Y).release_, estimator.fit(X, Y).release_
     assert first == second
     assert not first.private
 
 
 BAD = [
-    ({"epsilon": 0}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": -1}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": math.nan}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": math.inf}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": True}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": "one"}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": None}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": 4}, dg.BudgetExceededError, "costs epsilon 4"),
-    ({"epsilon": "1e-20"}, dg.ReleaseError, "nothing could be learned"),
-    ({"prior": 0}, dg.ReleaseError, "prior"),
-    ({"prior": -1.0}, dg.ReleaseError, "prior"),
-    ({"prior": math.nan}, dg.ReleaseError, "prior"),
-    ({"prior": math.inf}, dg.ReleaseError, "prior"),
-    ({"prior": True}, dg.ReleaseError, "prior"),
-    ({"prior": "1"}, dg.ReleaseError, "prior"),
-    ({"inference": "exact"}, dg.ReleaseError, "inference"),
-    ({"inference": None}, dg.ReleaseError, "inference"),
-    ({"mechanism": "gauss"}, dg.ReleaseError, "mechanism"),
-    ({"mechanism": None}, dg.ReleaseError, "mechanism"),
-    ({"mechanism": dg.LaplaceMechanism}, dg.ReleaseError, "mechanism"),
-    ({"budget": 3}, dg.ReleaseError, "takes a Budget; got int"),
-    ({"unit": dg.PrivacyUnit("add-remove")}, dg.ReleaseError, "differs from the budget's"),
-    ({"domain": "guess"}, dg.DomainError, '"infer" by name'),
-    ({"domain": 3}, dg.NetworkError, "a domain is a mapping"),
-    ({"domain": {"f": [], "t": [0]}}, dg.NetworkError, "variable 'f': the level list is empty"),
-    ({"domain": {"f": ["x", "y", "z"], "g": dg.Bins([0, 3])}}, dg.DomainError, "X holds them all"),
-    ({"domain": {"f": ["x"], "t": [0], "u": [0], "g": [0]}}, dg.DomainError, "not in X: t, u"),
+    ({"epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": -1}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": math.nan}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": math.inf}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": True}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": "one"}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": None}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": 4}, dg.errors.BudgetExceededError, "costs epsilon 4"),
+    ({"epsilon": "1e-20"}, dg.errors.ReleaseError, "nothing could be learned"),
+    ({"prior": 0}, dg.errors.InferenceError, "prior"),
+    ({"prior": -1.0}, dg.errors.InferenceError, "prior"),
+    ({"prior": math.nan}, dg.errors.InferenceError, "prior"),
+    ({"prior": math.inf}, dg.errors.InferenceError, "prior"),
+    ({"prior": True}, dg.errors.InferenceError, "prior"),
+    ({"prior": "1"}, dg.errors.InferenceError, "prior"),
+    ({"inference": "exact"}, dg.errors.ReleaseError, "inference"),
+    ({"inference": None}, dg.errors.ReleaseError, "inference"),
+    ({"mechanism": "gauss"}, dg.errors.ReleaseError, "mechanism"),
+    ({"mechanism": None}, dg.errors.ReleaseError, "mechanism"),
+    ({"mechanism": dg.LaplaceMechanism}, dg.errors.ReleaseError, "mechanism"),
+    ({"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
+    ({"unit": dg.PrivacyUnit("add-remove")}, dg.errors.ReleaseError, "differs from the budget's"),
+    ({"domain": "guess"}, dg.errors.DomainError, '"infer" by name'),
+    ({"domain": 3}, dg.errors.NetworkError, "a domain is a mapping"),
+    ({"domain": {"f": [], "t": [0]}}, dg.errors.NetworkError, "variable 'f': the level list is empty"),
+    ({"domain": {"f": ["x", "y", "z"], "g": dg.Bins([0, 3])}}, dg.errors.DomainError, "X holds them all"),
+    ({"domain": {"f": ["x"], "t": [0], "u": [0], "g": [0]}}, dg.errors.DomainError, "not in X: t, u"),
 ]
 
 
@@ -203,20 +203,20 @@ def test_a_bad_setting_is_refused_before_anything_is_charged(settings, error, me
 
 
 BAD_ROWS = {
-    "an unknown level": (X.assign(f="w"), Y, dg.DomainError),
-    "a null level": (X.assign(f=X["f"].where(X["f"] == "x", None)), Y, dg.DomainError),
-    "NaN in bins": (X.assign(g=math.nan), Y, dg.DomainError),
-    "words in bins": (X.assign(g="1"), Y, dg.DomainError),
-    "an unknown label": (X, Y.replace("no", "maybe"), dg.DomainError),
-    "numbers for labels": (X, (Y == "yes").astype(int), dg.DomainError),
-    "a missing column": (X[["f"]], Y, dg.DomainError),
-    "labels of another length": (X, Y.head(5), dg.DomainError),
+    "an unknown level": (X.assign(f="w"), Y, dg.errors.DomainError),
+    "a null level": (X.assign(f=X["f"].where(X["f"] == "x", None)), Y, dg.errors.DomainError),
+    "NaN in bins": (X.assign(g=math.nan), Y, dg.errors.DomainError),
+    "words in bins": (X.assign(g="1"), Y, dg.errors.DomainError),
+    "an unknown label": (X, Y.replace("no", "maybe"), dg.errors.DomainError),
+    "numbers for labels": (X, (Y == "yes").astype(int), dg.errors.DomainError),
+    "a missing column": (X[["f"]], Y, dg.errors.DomainError),
+    "labels of another length": (X, Y.head(5), dg.errors.DomainError),
     "no labels": (X, None, ValueError),
-    "a label that is None": (X, Y.where(Y == "yes", None), dg.DomainError),
-    "a label that is NaN": (X, Y.where(Y == "yes", math.nan), dg.DomainError),
-    "a label that is NA": (X, Y.astype("string").where(Y == "yes", pd.NA), dg.DomainError),
+    "a label that is None": (X, Y.where(Y == "yes", None), dg.errors.DomainError),
+    "a label that is NaN": (X, Y.where(Y == "yes", math.nan), dg.errors.DomainError),
+    "a label that is NA": (X, Y.astype("string").where(Y == "yes", pd.NA), dg.errors.DomainError),
     "an infinite label": (X, pd.Series(math.inf, index=X.index), ValueError),
-    "an array of another width": (np.zeros((240, 5)), Y, dg.DomainError),
+    "an array of another width": (np.zeros((240, 5)), Y, dg.errors.DomainError),
     "a flat array": (np.zeros(240), Y, ValueError),
 }
 
@@ -266,8 +266,8 @@ HOLDERS = {
 def test_features_in_any_table_are_fitted_and_predicted_alike(holder):
     hold = HOLDERS[holder]
     new, _ = rows(50, seed=2)
-    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(X, Y)
-    fitted = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(hold(X), Y)
+    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(X, Y)
+    fitted = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(hold(X), Y)
     assert fitted.release_ == reference.release_
     np.testing.assert_array_equal(fitted.predict_proba(hold(new)), reference.predict_proba(new))
     assert fitted.predict(hold(new)).tolist() == reference.predict(new).tolist()
@@ -277,14 +277,14 @@ def test_features_in_any_table_are_fitted_and_predicted_alike(holder):
 
 @pytest.mark.parametrize("labels", [Y, Y.to_numpy(), list(Y), pl.Series(Y.to_list()), Y.astype("category")], ids=type)
 def test_labels_in_any_column_are_fitted_alike(labels):
-    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(X, Y)
-    assert dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(X, labels).release_ == reference.release_
+    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(X, Y)
+    assert dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(X, labels).release_ == reference.release_
 
 
 def test_labels_are_matched_to_rows_by_place():
     """As everywhere in scikit-learn; an index that runs the other way changes nothing."""
-    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(X, Y)
-    other = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1)).fit(X.set_index(np.arange(len(X))[::-1]), Y)
+    reference = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(X, Y)
+    other = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1)).fit(X.set_index(np.arange(len(X))[::-1]), Y)
     assert other.release_ == reference.release_
 
 
@@ -307,9 +307,9 @@ def test_labels_keep_their_type(levels):
 
 def test_an_unknown_value_at_prediction_is_refused_or_is_other():
     fitted = dg.PrivateNaiveBayes(DOMAIN).fit(X, Y)
-    with pytest.raises(dg.DomainError, match="column 'f' holds values outside the levels 'x', 'y', 'z'"):
+    with pytest.raises(dg.errors.DomainError, match="column 'f' holds values outside the levels 'x', 'y', 'z'"):
         fitted.predict(pd.DataFrame({"f": ["w"], "g": [1.0]}))
-    with pytest.raises(dg.DomainError, match="column 'g' holds nulls"):
+    with pytest.raises(dg.errors.DomainError, match="column 'g' holds nulls"):
         fitted.predict(pd.DataFrame({"f": ["x"], "g": [math.nan]}))
     lenient = dg.Domain.of({**DOMAIN.variables, "f": dg.Categories(["x", "y", "z"], other="z", missing="z")})
     fitted = dg.PrivateNaiveBayes(lenient).fit(X, Y)
@@ -325,7 +325,7 @@ def test_columns_that_are_not_those_of_fit_are_refused():
 
 
 def test_columns_that_no_one_declared_are_not_counted():
-    noisy = dg.PrivateNaiveBayes(DOMAIN, noise=dg.SeededNoise(1))
+    noisy = dg.PrivateNaiveBayes(DOMAIN, noise=dg.testing.SeededNoise(1))
     assert noisy.fit(X.assign(more="secret"), Y).release_ == noisy.fit(X, Y).release_
 
 
@@ -337,7 +337,7 @@ def test_integer_column_names_are_read_as_text():
 
 def test_it_works_inside_a_pipeline():
     budget = dg.Budget(1)
-    last = dg.PrivateNaiveBayes(DOMAIN, epsilon=1, budget=budget, noise=dg.SeededNoise(1))
+    last = dg.PrivateNaiveBayes(DOMAIN, epsilon=1, budget=budget, noise=dg.testing.SeededNoise(1))
     steps = make_pipeline(FunctionTransformer(), last)
     assert steps.fit(X, Y).score(X, Y) > 0.5
     assert budget.remaining == 0
@@ -359,10 +359,10 @@ def test_a_refusal_or_a_warning_says_nothing_of_the_rows():
         warnings.simplefilter("error")
         model.fit(X, np.arange(30))
     for bad in (np.array(["secretA", "secretB"]), np.array([[1.5 + 2j]])):
-        with pytest.raises(dg.DomainError) as caught:
+        with pytest.raises(dg.errors.DomainError) as caught:
             model.fit(bad, np.arange(30))
         assert "secret" not in str(caught.value)
         assert "1.5" not in str(caught.value)
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         model.fit(X, np.zeros((37, 2)))
     assert "37" not in str(caught.value)

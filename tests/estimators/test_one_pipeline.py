@@ -32,7 +32,7 @@ def test_three_public_calls_are_a_private_regression(mechanism, neighbours):
     unit, rows = dg.PrivacyUnit(neighbours), people()
     moments = dg.regression_moments(rows, DESIGN)
     budget = dg.Budget(mechanism.epsilon, mechanism.delta if hasattr(mechanism, "delta") else 0, unit=unit)
-    release = dg.release(moments, mechanism, budget=budget, noise=dg.SeededNoise(7))
+    release = dg.release(moments, mechanism, budget=budget, noise=dg.testing.SeededNoise(7))
     posterior = dg.noise_aware_posterior(release, draws=60, seed=0)
     model = dg.PrivateLinearRegression(
         {"age": (18, 90), "sex": ["F", "M"]},
@@ -40,7 +40,7 @@ def test_three_public_calls_are_a_private_regression(mechanism, neighbours):
         mechanism=mechanism,
         draws=60,
         unit=unit,
-        noise=dg.SeededNoise(7),
+        noise=dg.testing.SeededNoise(7),
     ).fit(rows[["age", "sex"]], rows["pay"])
     assert release.event == mechanism.event(release.value.description, unit)  # what is charged is what is drawn
     assert [m.law for m in release.event.measurements] == [release.value.law]
@@ -52,18 +52,18 @@ def test_three_public_calls_are_a_private_regression(mechanism, neighbours):
 
 
 def test_a_design_declares_a_regression():
-    rows, settings = people(), {"epsilon": 2, "draws": 30, "noise": dg.SeededNoise(1)}
+    rows, settings = people(), {"epsilon": 2, "draws": 30, "noise": dg.testing.SeededNoise(1)}
     by_design = dg.PrivateLinearRegression(DESIGN, **settings).fit(rows[["age", "sex"]], rows["pay"])
     by_bounds = dg.PrivateLinearRegression(dict(DESIGN.features), (0, 100), **settings)
     by_bounds.fit(rows[["age", "sex"]], rows["pay"])
     np.testing.assert_array_equal(by_design.coef_, by_bounds.coef_)
-    with pytest.raises(dg.DomainError, match="leave bounds_y out"):
+    with pytest.raises(dg.errors.DomainError, match="leave bounds_y out"):
         dg.PrivateLinearRegression(DESIGN, (0, 100)).fit(rows[["age", "sex"]], rows["pay"])
 
 
 @pytest.mark.parametrize("held", ["csv", "parquet", "dask"])
 def test_a_regression_of_rows_where_they_lie(held, tmp_path):
-    rows, settings = people(), {"epsilon": 2, "draws": 30, "noise": dg.SeededNoise(1)}
+    rows, settings = people(), {"epsilon": 2, "draws": 30, "noise": dg.testing.SeededNoise(1)}
     expected = dg.PrivateLinearRegression(DESIGN, **settings).fit(rows[["age", "sex"]], rows["pay"])
     for declared in ((DESIGN,), (dict(DESIGN.features), (0, 100))):
         model = dg.PrivateLinearRegression(*declared, **settings).fit(files(rows, tmp_path)[held], "pay")
@@ -74,7 +74,7 @@ def test_a_regression_of_rows_where_they_lie(held, tmp_path):
 @pytest.mark.parametrize("held", ["csv", "parquet", "dask"])
 def test_a_classifier_of_rows_where_they_lie(held, tmp_path):
     rows, features = people(), ["age", "sex"]
-    settings = {"domain": DOMAIN, "epsilon": 2, "noise": dg.SeededNoise(1)}
+    settings = {"domain": DOMAIN, "epsilon": 2, "noise": dg.testing.SeededNoise(1)}
     expected = dg.PrivateNaiveBayes(**settings).fit(rows[features], rows["spam"])
     model = dg.PrivateNaiveBayes(**settings).fit(files(rows, tmp_path)[held], "spam")
     np.testing.assert_array_equal(model.predict_proba(rows[features]), expected.predict_proba(rows[features]))
@@ -97,6 +97,6 @@ def test_a_classifier_of_rows_where_they_lie(held, tmp_path):
 def test_a_path_needs_declared_columns_and_a_target_by_name(model, y, says, tmp_path):
     path = files(people(20), tmp_path)["csv"]
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError, match=says):
+    with pytest.raises(dg.errors.DomainError, match=says):
         model.set_params(budget=budget).fit(path, y)
     assert budget.spent == 0

@@ -42,7 +42,7 @@ CASES = {
         lambda model: model.predict(ROWS[["f"]]),
     ),
     "hidden Markov model": (
-        lambda budget: dg.PrivateHMM(2, LOG, 1, chain="f", budget=budget, **QUICK),
+        lambda budget: dg.PrivateHMM(2, LOG, 1, sequence="f", budget=budget, **QUICK),
         (ROWS,),
         (ROWS[["f", "t"]],),
         lambda model: model.predict(),
@@ -138,7 +138,7 @@ def test_what_was_paid_for_is_kept_until_it_is_learned_from(case, monkeypatch):
         broken.setattr("dpgraph.estimators.naive_bayes.posterior", None)
         broken.setattr("dpgraph.estimators.regression.noise_aware_posterior", None)
         broken.setattr("dpgraph.estimators.regression.SampledRegressionModel", None)
-        broken.setattr("dpgraph.estimators.hmm.hidden_markov_model", None)
+        broken.setattr("dpgraph.estimators.hmm.fit_hmm", None)
         with pytest.raises(TypeError):
             model.fit(*rows)
     assert budget.spent == 2
@@ -158,7 +158,7 @@ def test_a_refused_fit_that_charged_nothing_keeps_the_earlier_one_whole(case):
     budget = dg.Budget(1)
     model = make(budget).fit(*rows)
     old = fitted(model)
-    for refused, wrong in ((dg.DomainError, other), (dg.BudgetExceededError, rows)):
+    for refused, wrong in ((dg.errors.DomainError, other), (dg.errors.BudgetExceededError, rows)):
         with pytest.raises(refused):
             model.fit(*wrong)
         assert check_whole(model, old, budget, 1, predict) == "old"
@@ -166,7 +166,7 @@ def test_a_refused_fit_that_charged_nothing_keeps_the_earlier_one_whole(case):
 
 def test_a_first_fit_that_fails_leaves_nothing(tmp_path):
     model = dg.PrivateNaiveBayes(DOMAIN, 1)
-    with pytest.raises(dg.DomainError):
+    with pytest.raises(dg.errors.DomainError):
         model.fit(ROWS[["month"]], ROWS["t"])
     assert fitted(model) == {}
     with pytest.raises(NotFittedError):

@@ -36,26 +36,26 @@ PLAIN = {"bounds_X": BOUNDS, "bounds_y": (0, 100), "inference": "plug-in", "draw
 
 def checks():
     settings = {"bounds_X": "infer", "bounds_y": "infer", "inference": "plug-in", "draws": 50}
-    return checks_of(dg.PrivateLinearRegression(**settings, noise=dg.SeededNoise(0)))
+    return checks_of(dg.PrivateLinearRegression(**settings, noise=dg.testing.SeededNoise(0)))
 
 
 @pytest.mark.parametrize(("estimator", "check"), checks())
 def test_scikit_learns_own_check(estimator, check):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.PrivacyLeakWarning)
+        warnings.simplefilter("ignore", dg.errors.PrivacyLeakWarning)
         check(estimator)
 
 
 def test_reading_bounds_off_the_rows_is_asked_for_by_name_and_warned_of():
-    with pytest.warns(dg.PrivacyLeakWarning, match="not differentially private"):
+    with pytest.warns(dg.errors.PrivacyLeakWarning, match="not differentially private"):
         dg.PrivateLinearRegression("infer", (0, 100), inference="plug-in").fit(X[["age"]], Y)
-    with pytest.warns(dg.PrivacyLeakWarning, match="bounds_y"):
+    with pytest.warns(dg.errors.PrivacyLeakWarning, match="bounds_y"):
         dg.PrivateLinearRegression([(20, 60)], "infer", inference="plug-in").fit(X[["age"]].to_numpy(), Y)
 
 
 def test_a_fit_says_what_it_found():
     """800 rows at epsilon 20: coefficients within five posterior deviations of those behind the rows."""
-    made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 20, draws=400, noise=dg.SeededNoise(1)).fit(X, Y)
+    made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 20, draws=400, noise=dg.testing.SeededNoise(1)).fit(X, Y)
     assert list(made.coefficients_.index) == ["intercept", "age", "sex=M"]
     assert (np.abs(made.coef_ - [0.5, 8]) < 5 * made.coefficients_["std"].iloc[1:]).all()
     assert made.intercept_ == made.coefficients_.loc["intercept", "mean"]
@@ -73,7 +73,11 @@ def test_a_fit_says_what_it_found():
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_tables_and_arrays_of_any_kind_agree(intercept):
-    settings = PLAIN | {"noise": dg.SeededNoise(2), "fit_intercept": intercept, "unit": dg.PrivacyUnit("add-remove")}
+    settings = PLAIN | {
+        "noise": dg.testing.SeededNoise(2),
+        "fit_intercept": intercept,
+        "unit": dg.PrivacyUnit("add-remove"),
+    }
     first = dg.PrivateLinearRegression(**settings).fit(X, Y)
     second = dg.PrivateLinearRegression(**settings).fit(pl.from_pandas(X), Y.to_numpy())
     third = dg.PrivateLinearRegression(**settings | {"bounds_X": list(BOUNDS.values())}).fit(X.to_numpy(object), Y)
@@ -90,7 +94,7 @@ def test_one_fit_is_one_charge_and_clones_share_the_budget():
         clone(estimator).fit(X, Y).predict(X)
         assert budget.spent == fits * budget.epsilon / 3
     estimator.fit(X, Y)
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         estimator.fit(X, Y)
     gaussian = dg.PrivateLinearRegression(**PLAIN, mechanism=dg.GaussianMechanism(1, 1e-6)).fit(X, Y)
     assert gaussian.privacy_cost_.delta > 0
@@ -100,7 +104,7 @@ def test_a_random_state_never_reaches_the_noise():
     one, other = (dg.PrivateLinearRegression(**PLAIN, random_state=0).fit(X, Y) for _ in range(2))
     assert not np.array_equal(one.release_.value.sums, other.release_.value.sums)
     assert one.release_.private
-    seeded = [dg.PrivateLinearRegression(**PLAIN, noise=dg.SeededNoise(3)).fit(X, Y) for _ in range(2)]
+    seeded = [dg.PrivateLinearRegression(**PLAIN, noise=dg.testing.SeededNoise(3)).fit(X, Y) for _ in range(2)]
     assert np.array_equal(seeded[0].posterior_.weights, seeded[1].posterior_.weights)
     assert not seeded[0].release_.private
     again = pickle.loads(pickle.dumps(one))
@@ -130,34 +134,38 @@ def test_a_fit_sees_the_release_alone(inference, neighbours):
 
 
 BAD = [
-    ({"bounds_X": None}, dg.DomainError, "needs bounds_X"),
-    ({"bounds_y": None}, dg.DomainError, "needs bounds_y"),
-    ({"bounds_X": "guess"}, dg.DomainError, '"infer" by name'),
-    ({"bounds_X": 3}, dg.DomainError, "bounds_X"),
-    ({"bounds_X": [(0, 1)]}, dg.DomainError, "declares 1"),
-    ({"bounds_X": {"age": (60, 20), "sex": ["F", "M"]}}, dg.DomainError, "increase"),
-    ({"bounds_X": {"age": (20, 20)}}, dg.DomainError, "increase"),
-    ({"bounds_X": {"age": (20, math.inf)}}, dg.DomainError, "finite"),
-    ({"bounds_X": {"height": (20, 60)}}, dg.DomainError, "no column 'height'"),
-    ({"bounds_X": {}}, dg.DomainError, "at least one feature"),
-    ({"bounds_y": (5, 5)}, dg.DomainError, "increase"),
-    ({"bounds_y": (0, math.nan)}, dg.DomainError, "finite"),
-    ({"bounds_y": 3}, dg.DomainError, "pair"),
-    ({"epsilon": 0}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": math.nan}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": True}, dg.ReleaseError, "epsilon"),
-    ({"epsilon": 4}, dg.BudgetExceededError, "costs epsilon 4"),
-    ({"inference": "exact"}, dg.ReleaseError, "inference"),
-    ({"mechanism": "gauss"}, dg.ReleaseError, "mechanism"),
-    ({"mechanism": "sampler", "prior": dg.RegressionPrior()}, dg.ReleaseError, "precision"),
-    ({"mechanism": "sampler", "epsilon": 0}, dg.ReleaseError, "epsilon"),
-    ({"mechanism": dg.RegressionSample(1)}, dg.ReleaseError, "idealized_numerics=True"),
-    ({"mechanism": dg.RegressionSample(4, idealized_numerics=True)}, dg.BudgetExceededError, "costs epsilon 4"),
-    ({"prior": 1.0}, dg.ReleaseError, "prior"),
-    ({"prior": dg.RegressionPrior(typical=101)}, dg.ReleaseError, "typical"),
-    ({"draws": 0}, dg.ReleaseError, "draws"),
-    ({"budget": 3}, dg.ReleaseError, "takes a Budget; got int"),
-    ({"unit": dg.PrivacyUnit("add-remove")}, dg.ReleaseError, "differs from the budget's"),
+    ({"bounds_X": None}, dg.errors.DomainError, "needs bounds_X"),
+    ({"bounds_y": None}, dg.errors.DomainError, "needs bounds_y"),
+    ({"bounds_X": "guess"}, dg.errors.DomainError, '"infer" by name'),
+    ({"bounds_X": 3}, dg.errors.DomainError, "bounds_X"),
+    ({"bounds_X": [(0, 1)]}, dg.errors.DomainError, "declares 1"),
+    ({"bounds_X": {"age": (60, 20), "sex": ["F", "M"]}}, dg.errors.DomainError, "increase"),
+    ({"bounds_X": {"age": (20, 20)}}, dg.errors.DomainError, "increase"),
+    ({"bounds_X": {"age": (20, math.inf)}}, dg.errors.DomainError, "finite"),
+    ({"bounds_X": {"height": (20, 60)}}, dg.errors.DomainError, "no column 'height'"),
+    ({"bounds_X": {}}, dg.errors.DomainError, "at least one feature"),
+    ({"bounds_y": (5, 5)}, dg.errors.DomainError, "increase"),
+    ({"bounds_y": (0, math.nan)}, dg.errors.DomainError, "finite"),
+    ({"bounds_y": 3}, dg.errors.DomainError, "pair"),
+    ({"epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": math.nan}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": True}, dg.errors.ReleaseError, "epsilon"),
+    ({"epsilon": 4}, dg.errors.BudgetExceededError, "costs epsilon 4"),
+    ({"inference": "exact"}, dg.errors.ReleaseError, "inference"),
+    ({"mechanism": "gauss"}, dg.errors.ReleaseError, "mechanism"),
+    ({"mechanism": "sampler", "prior": dg.RegressionPrior()}, dg.errors.ReleaseError, "precision"),
+    ({"mechanism": "sampler", "epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
+    ({"mechanism": dg.papers.RegressionSample(1)}, dg.errors.ReleaseError, "idealized_numerics=True"),
+    (
+        {"mechanism": dg.papers.RegressionSample(4, idealized_numerics=True)},
+        dg.errors.BudgetExceededError,
+        "costs epsilon 4",
+    ),
+    ({"prior": 1.0}, dg.errors.ReleaseError, "prior"),
+    ({"prior": dg.RegressionPrior(typical=101)}, dg.errors.InferenceError, "typical"),
+    ({"draws": 0}, dg.errors.ReleaseError, "draws"),
+    ({"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
+    ({"unit": dg.PrivacyUnit("add-remove")}, dg.errors.ReleaseError, "differs from the budget's"),
 ]
 
 
@@ -173,14 +181,14 @@ def test_a_bad_setting_is_refused_before_anything_is_charged(settings, error, me
 
 
 BAD_ROWS = {
-    "an unknown level": (X.assign(sex="X"), Y, dg.DomainError),
-    "a null level": (X.assign(sex=X["sex"].where(X["age"] > 30, None)), Y, dg.DomainError),
-    "NaN in a number": (X.assign(age=X["age"].where(X["age"] > 30)), Y, dg.DomainError),
-    "NaN in the target": (X, Y.where(Y > 30), dg.DomainError),
-    "text for a number": (X.assign(age="old"), Y, dg.DomainError),
-    "text for the target": (X, Y.astype(str) + "x", dg.DomainError),
-    "fewer targets": (X, Y.iloc[:5].to_numpy(), dg.DomainError),
-    "a table for a target": (X, X, dg.DomainError),
+    "an unknown level": (X.assign(sex="X"), Y, dg.errors.DomainError),
+    "a null level": (X.assign(sex=X["sex"].where(X["age"] > 30, None)), Y, dg.errors.DomainError),
+    "NaN in a number": (X.assign(age=X["age"].where(X["age"] > 30)), Y, dg.errors.DomainError),
+    "NaN in the target": (X, Y.where(Y > 30), dg.errors.DomainError),
+    "text for a number": (X.assign(age="old"), Y, dg.errors.DomainError),
+    "text for the target": (X, Y.astype(str) + "x", dg.errors.DomainError),
+    "fewer targets": (X, Y.iloc[:5].to_numpy(), dg.errors.DomainError),
+    "a table for a target": (X, X, dg.errors.DomainError),
     "no target": (X, None, ValueError),
 }
 
@@ -202,7 +210,7 @@ def test_fewer_rows_than_features_are_fitted(n):
 
 
 def test_what_lies_outside_the_bounds_counts_as_the_bound():
-    settings = PLAIN | {"noise": dg.SeededNoise(5)}
+    settings = PLAIN | {"noise": dg.testing.SeededNoise(5)}
     far = dg.PrivateLinearRegression(**settings).fit(X.assign(age=X["age"].mask(X["age"] > 50, math.inf)), Y * 10)
     near = dg.PrivateLinearRegression(**settings).fit(
         X.assign(age=X["age"].mask(X["age"] > 50, 60)), (Y * 10).clip(0, 100)
@@ -216,8 +224,8 @@ def sampled(**settings):
 
 def test_sampled_weights_predict_by_their_mean():
     """At epsilon 1000 the truncation binds no more than noise does: near what least squares finds on 800 rows."""
-    mechanism = dg.RegressionSample(1000, draws=7, idealized_numerics=True)
-    made = sampled(mechanism=mechanism, noise=dg.SeededNoise(1)).fit(X, Y)
+    mechanism = dg.papers.RegressionSample(1000, draws=7, idealized_numerics=True)
+    made = sampled(mechanism=mechanism, noise=dg.testing.SeededNoise(1)).fit(X, Y)
     each = made.release_.value.coefficients()
     assert len(made.release_.value.weights) == 7
     assert np.allclose(made.coef_, [each["age"].mean(), each["sex=M"].mean()])
@@ -241,7 +249,7 @@ def test_the_word_sampler_is_one_draw_whose_event_says_idealized():
 def test_sampled_weights_have_no_intervals():
     made = sampled().fit(X, Y)
     for ask in (lambda: made.predict(X, return_std=True), lambda: made.predict_interval(X), made.coef_interval):
-        with pytest.raises(dg.ReleaseError, match="residual variance"):
+        with pytest.raises(dg.errors.ReleaseError, match="residual variance"):
             ask()
 
 
@@ -256,12 +264,12 @@ def test_sampled_weights_are_saved_and_loaded(tmp_path):
     made = sampled().fit(X, Y)
     dg.save(made.model_, tmp_path / "m.json")
     again = dg.load(tmp_path / "m.json")
-    assert isinstance(again, dg.SampledRegressionModel)
+    assert isinstance(again, dg.papers.SampledRegressionModel)
     assert again.provenance == made.release_.provenance
     codes = {"age": X["age"], "sex": X["sex"] == "M"}
     assert np.array_equal(again.predict(codes), made.predict(X))
     for broken in ({"weights": []}, {"kind": "counts"}, {"radius": 0}, {"event": None}):
         plain = json.loads((tmp_path / "m.json").read_text())
         (tmp_path / "b.json").write_text(edited(plain | broken))
-        with pytest.raises(dg.ReleaseError, match=r"^(?!.*digest)"):
+        with pytest.raises(dg.errors.FileError, match=r"^(?!.*digest)"):
             dg.load(tmp_path / "b.json")

@@ -35,7 +35,7 @@ def bayes(budget):
 def test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_call():
     budget = dg.Budget(10)
     bayes(budget).fit(X, Y)
-    with pytest.warns(dg.SplitWarning, match=RIGHT_CALL) as caught:
+    with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL) as caught:
         bayes(budget).fit(X.head(20), Y.head(20))
     assert [warning.filename for warning in caught] == [__file__]
     bayes(budget).fit(X.tail(20), Y.tail(20))
@@ -47,7 +47,7 @@ def test_it_warns_before_anything_is_charged():
     """``filterwarnings = error`` makes it an exception here."""
     budget = dg.Budget(10)
     bayes(budget).fit(X, Y)
-    with pytest.raises(dg.SplitWarning):
+    with pytest.raises(dg.errors.SplitWarning):
         bayes(budget).fit(X.head(20), Y.head(20))
     assert budget.spent == 1
 
@@ -59,12 +59,12 @@ def test_every_estimator_warns():
     markov = dg.PrivateHMM(2, domain, iterations=4, burn_in=2, budget=budget)
     line = dg.PrivateLinearRegression({"f": (0, 1), "g": (0, 1)}, (0, 1), mechanism="sampler", budget=dg.Budget(10))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
         markov.fit(log)
-        with pytest.warns(dg.SplitWarning, match=RIGHT_CALL):
+        with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL):
             markov.fit(log.head(20))
     line.fit(X, Y)
-    with pytest.warns(dg.SplitWarning, match=RIGHT_CALL):
+    with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL):
         line.fit(X.head(20), Y.head(20))
 
 
@@ -104,7 +104,7 @@ def test_equal_content_in_another_object_counts_as_other_rows(rows, others):
     """What it says must not depend on what the rows hold."""
     budget = spent_budget()
     warn_of_other_rows(budget, rows)
-    with pytest.warns(dg.SplitWarning):
+    with pytest.warns(dg.errors.SplitWarning):
         warn_of_other_rows(budget, others)
 
 
@@ -113,7 +113,7 @@ def test_rows_that_are_gone_are_not_mistaken_for_new_ones():
     for position in range(5):
         rows = np.zeros((10, 2))
         if position == 1:
-            with pytest.warns(dg.SplitWarning):
+            with pytest.warns(dg.errors.SplitWarning):
                 warn_of_other_rows(budget, rows)
             return
         warn_of_other_rows(budget, rows)
@@ -135,7 +135,7 @@ def test_no_rows_and_no_budget_are_kept_alive():
 
 def test_a_fit_that_was_refused_paid_for_nothing():
     budget = dg.Budget(1)
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         dg.PrivateNaiveBayes(DOMAIN, epsilon=2, budget=budget).fit(X.head(20), Y.head(20))
     bayes(budget).fit(X, Y)
 
@@ -152,6 +152,6 @@ def test_splitters_of_scikit_learn_are_warned_of():
         lambda budget: GridSearchCV(bayes(budget), {"prior": [1.0, 2.0]}, cv=2).fit(X, Y),
         lambda budget: BaggingClassifier(bayes(budget), n_estimators=3).fit(X.to_numpy(), Y),
     ):
-        with pytest.warns(dg.SplitWarning, match=RIGHT_CALL) as caught:
+        with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL) as caught:
             run(dg.Budget(100))
         assert len(caught) == 1

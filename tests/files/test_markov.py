@@ -30,7 +30,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def fitted(log):
-    model = dg.PrivateHMM(2, dg.Domain.of(DOMAIN), iterations=6, burn_in=4, noise=dg.SeededNoise(1))
+    model = dg.PrivateHMM(2, dg.Domain.of(DOMAIN), iterations=6, burn_in=4, noise=dg.testing.SeededNoise(1))
     return model.fit(log)
 
 
@@ -54,8 +54,8 @@ def test_a_model_round_trips_exactly(fitted, tmp_path):
         ("states", []),
         ("emissions", {}),
         ("emissions", {"kind": [[[[1.0]]]], "grave": [[[[1.0]]]]}),
-        ("chain", "kind"),
-        ("chain", "nowhere"),
+        ("sequence", "kind"),
+        ("sequence", "nowhere"),
         ("inference", "guess"),
         ("acceptance", {"shift": "all"}),
         ("log_joint", "x"),
@@ -67,8 +67,20 @@ def test_a_file_that_was_tampered_with_is_refused(fitted, name, value, tmp_path)
     plain = document(fitted.model_)
     plain[name] = value
     (tmp_path / "m.json").write_text(edited(plain))
-    with pytest.raises((dg.ReleaseError, dg.NetworkError)):
+    with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "m.json")
+
+
+def test_files_that_call_a_sequence_a_chain_are_read(fitted, tmp_path):
+    plain = document(fitted.model_)
+    former = {"chain" if key == "sequence" else key: value for key, value in plain.items()}
+    assert set(former) - set(plain) == {"chain"}
+    (tmp_path / "m.json").write_text(edited(former))
+    assert document(dg.load(tmp_path / "m.json")) == plain
+    for change in ({"chain": "region"}, {"chain": "kind"}, {"sequence": None}):
+        (tmp_path / "m.json").write_text(edited(plain | change))
+        with pytest.raises(dg.errors.FileError, match="not a name"):
+            dg.load(tmp_path / "m.json")
 
 
 @pytest.fixture
@@ -79,7 +91,7 @@ def folder(log, tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(main, ["fit", "hmm", "log.csv", "--domain", "d.toml", *words])
 
 
-BASE = ["--chain", "region", "--time", "month", "--states", "2", "--epsilon", "5", "--out", "m.json"]
+BASE = ["--sequence", "region", "--time", "month", "--states", "2", "--epsilon", "5", "--out", "m.json"]
 SHORT = ["--iterations", "4", "--burn-in", "2"]
 
 
@@ -88,7 +100,7 @@ def test_the_command_fits_and_saves(folder):
     assert done.exit_code == 0, done.output
     assert "epsilon 5" in done.output
     model = dg.load("m.json")
-    assert isinstance(model, dg.HiddenMarkovModel)
+    assert isinstance(model, dg.results.HiddenMarkovModel)
     assert len(model.predict()) == 6
     assert model.provenance.private
     assert model.provenance.unit == dg.PrivacyUnit()
@@ -122,7 +134,7 @@ def test_a_dry_run_reads_nothing(folder):
     ("words", "code"),
     [
         ([*BASE[:4], "--states", "7", *BASE[6:], *SHORT], 1),
-        (["--chain", "county", *BASE[2:]], 1),
+        (["--sequence", "county", *BASE[2:]], 1),
         ([*BASE, "--person", "nobody"], 1),
         ([*BASE, "--person", "who", "--rows-per-person", "2", "--neighbours", "replace"], 1),
         ([*BASE[:-1], "m.bif"], 2),

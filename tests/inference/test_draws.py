@@ -15,7 +15,9 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-COUNTS = dg.NoisyCounts(COIN, {("wet", "rain"): [[60, 4], [9, 27]]}, {("wet", "rain"): DiscreteLaplace(2.0)}, n=100)
+COUNTS = dg.results.NoisyCounts(
+    COIN, {("wet", "rain"): [[60, 4], [9, 27]]}, {("wet", "rain"): DiscreteLaplace(2.0)}, n=100
+)
 TIMES = NoisyMoments(MomentDescription(dg.expfam.Exponential(), (0, 1)), [30 << 20], DiscreteLaplace(2.0**20), 100)
 DESIGN = dg.LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
 SUMS = (np.array([0.0, 0.0, 300.0, 150.0, 100.0]) / np.array(DESIGN.steps)).astype(np.int64)
@@ -103,14 +105,14 @@ def test_a_release_is_remembered_and_a_value_has_none(family):
 def test_probabilities_are_checked(family, probability):
     drawn = made(family, True, draws=5)
     for asked in (drawn.interval, drawn.to_frame):
-        with pytest.raises(dg.ReleaseError, match="must be a probability between 0 and 1"):
+        with pytest.raises(dg.errors.InferenceError, match="must be a probability between 0 and 1"):
             asked(probability)
 
 
 @EVERY
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
 def test_sizes_are_checked(family, size):
-    with pytest.raises(dg.ReleaseError, match="size must be a whole number, at least 1"):
+    with pytest.raises(dg.errors.InferenceError, match="size must be a whole number, at least 1"):
         made(family, True, draws=5).sample(np.random.default_rng(0), size)
 
 
@@ -123,9 +125,13 @@ def test_a_sample_repeats_no_draw_until_all_are_used():
 @EVERY
 def test_short_chains_warn_where_they_were_asked_for(family):
     """Few iterations and no burn-in: fewer than a hundred effective draws."""
-    brief = {"network": dg.Records(burn_in=0), "exponential family": dg.Gibbs(0, 1), "regression": dg.Hamiltonian(0)}
+    brief = {
+        "network": dg.methods.Records(burn_in=0),
+        "exponential family": dg.methods.Gibbs(0, 1),
+        "regression": dg.methods.Hamiltonian(0),
+    }
     noisy, prior, _, _ = FAMILIES[family]
-    with pytest.warns(dg.ConvergenceWarning, match="privacy is not at stake") as caught:
+    with pytest.warns(dg.errors.ConvergenceWarning, match="privacy is not at stake") as caught:
         dg.noise_aware_posterior(noisy, prior=prior, method=brief[family], draws=20, seed=0)
     assert caught[0].filename == __file__
 
@@ -154,4 +160,4 @@ def test_one_pair_of_thresholds_judges_all_chains(r_hat, size, warned):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_if_not_mixed(found)
-    assert [one.category for one in caught] == [dg.ConvergenceWarning] * warned
+    assert [one.category for one in caught] == [dg.errors.ConvergenceWarning] * warned

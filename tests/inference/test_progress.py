@@ -48,7 +48,7 @@ def sums():
     design = dg.LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
     budget = dg.Budget(5)
     return dg.release(
-        dg.regression_moments(rows, design), dg.LaplaceMechanism(5), budget=budget, noise=dg.SeededNoise(0)
+        dg.regression_moments(rows, design), dg.LaplaceMechanism(5), budget=budget, noise=dg.testing.SeededNoise(0)
     )
 
 
@@ -56,13 +56,13 @@ def sums():
 def times():
     moments = dg.sufficient_statistics(np.random.default_rng(0).exponential(0.3, 200), FAMILY, bounds=(0, 2))
     budget = dg.Budget(5, unit=dg.PrivacyUnit("add-remove"))
-    return dg.release(moments, dg.LaplaceMechanism(5), budget=budget, noise=dg.SeededNoise(0))
+    return dg.release(moments, dg.LaplaceMechanism(5), budget=budget, noise=dg.testing.SeededNoise(0))
 
 
 @pytest.mark.parametrize(("draws", "burn_in", "thin", "total"), [(1, 20, 1, 80), (1000, 10, 2, 136)])
 def test_a_bar_of_a_regression_is_full_and_changes_no_draw(sums, draws, burn_in, thin, total, monkeypatch):
     """Sixteen chains of 60 draws at least: 20 + 60, and 10 + 2 * 63 iterations."""
-    settings = {"method": dg.Hamiltonian(burn_in, thin), "draws": draws, "seed": 3}
+    settings = {"method": dg.methods.Hamiltonian(burn_in, thin), "draws": draws, "seed": 3}
     quiet = dg.noise_aware_posterior(sums, **settings)
     monkeypatch.setattr(sys, "stderr", Terminal())
     shown = dg.noise_aware_posterior(sums, **settings, progress=True)
@@ -76,7 +76,7 @@ def test_a_bar_of_a_regression_is_full_and_changes_no_draw(sums, draws, burn_in,
 @pytest.mark.parametrize(("draws", "burn_in", "thin", "total"), [(1, 20, 3, 32), (1000, 10, 2, 136)])
 def test_a_bar_of_a_family_is_full_and_changes_no_draw(times, draws, burn_in, thin, total, monkeypatch):
     """Sixteen chains of 4 draws at least: 20 + 3 * 4, and 10 + 2 * 63 iterations."""
-    settings = {"method": dg.Gibbs(burn_in, thin), "draws": draws, "seed": 3, "prior": FAMILY.prior(2, 1)}
+    settings = {"method": dg.methods.Gibbs(burn_in, thin), "draws": draws, "seed": 3, "prior": FAMILY.prior(2, 1)}
     quiet = dg.noise_aware_posterior(times, **settings)
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert dg.noise_aware_posterior(times, **settings, progress=True) == quiet
@@ -90,16 +90,16 @@ def cells():
     log = pd.DataFrame({name: rng.choice(domain.levels(name), 200) for name in domain.names})
     network = dg.hmm_network(domain, "region", "month")
     mechanism = dg.LaplaceMechanism(2, tables="maximal")
-    return dg.release(dg.count(log, network), mechanism, budget=dg.Budget(2), noise=dg.SeededNoise(0))
+    return dg.release(dg.count(log, network), mechanism, budget=dg.Budget(2), noise=dg.testing.SeededNoise(0))
 
 
 @pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
 def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampler, inference, monkeypatch):
     how = {"sampler": sampler, "inference": inference, "seed": 1, "iterations": 4, "burn_in": 3}
-    quiet = dg.hidden_markov_model(cells, 2, chain="region", time="month", **how)
+    quiet = dg.fit_hmm(cells, 2, sequence="region", time="month", **how)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    shown = dg.hidden_markov_model(cells, 2, chain="region", time="month", progress=True, **how)
+    shown = dg.fit_hmm(cells, 2, sequence="region", time="month", progress=True, **how)
     np.testing.assert_array_equal(shown.log_joint, quiet.log_joint)
     np.testing.assert_array_equal(shown.transition, quiet.transition)
     assert "7/7" in sys.stderr.getvalue()
@@ -108,6 +108,6 @@ def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampl
 @pytest.mark.parametrize("setting", [{"burn_in": "many"}, {"iterations": None}, {"chains": 0}])
 def test_a_bad_number_is_refused_before_any_bar(cells, setting, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with pytest.raises(dg.ReleaseError, match=next(iter(setting))):
-        dg.hidden_markov_model(cells, 2, chain="region", time="month", progress=True, **setting)
+    with pytest.raises(dg.errors.InferenceError, match=next(iter(setting))):
+        dg.fit_hmm(cells, 2, sequence="region", time="month", progress=True, **setting)
     assert sys.stderr.getvalue() == ""

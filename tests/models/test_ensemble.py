@@ -16,7 +16,7 @@ CODES = {"a": np.array([0, 1, 1, 0]), "b": np.array([2, 0, 1, 1])}
 def draws(count):
     counts = counted(NETWORK, {(0, 0, 0): 30, (1, 1, 2): 20, (2, 1, 1): 4})
     mechanism, budget = PosteriorSample(20 * count, draws=count), dg.Budget(20 * count)
-    return dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(1))
+    return dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(1))
 
 
 def test_the_prediction_is_the_normalised_average_of_joint_probabilities():
@@ -54,13 +54,13 @@ def test_one_draw_is_plain_naive_bayes():
 
 @pytest.mark.parametrize("wrong", [(), [], None, 3])
 def test_an_ensemble_needs_draws(wrong):
-    with pytest.raises(dg.NetworkError, match="at least one draw"):
+    with pytest.raises(dg.errors.NetworkError, match="at least one draw"):
         NaiveBayesEnsemble("y", wrong)
 
 
 def test_an_ensemble_needs_a_naive_bayes_network():
     other = dg.Probabilities(dg.Network.of({"y": [0, 1], "a": [0, 1]}, {}), {"y": [0.5, 0.5], "a": [0.5, 0.5]})
-    with pytest.raises(dg.NetworkError, match="not a naive Bayes network"):
+    with pytest.raises(dg.errors.NetworkError, match="not a naive Bayes network"):
         NaiveBayesEnsemble("y", (other,))
 
 
@@ -70,7 +70,7 @@ def test_an_ensemble_is_of_one_network():
         size = len(levels)
         return dg.Probabilities(network, {"y": [0.5, 0.5], "a": np.full((size, 2), 1 / size)})
 
-    with pytest.raises(dg.NetworkError, match="tables of one network"):
+    with pytest.raises(dg.errors.NetworkError, match="tables of one network"):
         NaiveBayesEnsemble("y", (made([0, 1]), made([0, 1, 2])))
 
 

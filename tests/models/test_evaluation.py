@@ -39,7 +39,7 @@ def classified(rng, n, share):
 
 
 def coverage(make, truth, seed, **settings):
-    rng, noise = np.random.default_rng(seed), dg.SeededNoise(seed)
+    rng, noise = np.random.default_rng(seed), dg.testing.SeededNoise(seed)
     scores = [make(rng, noise, **settings) for _ in range(WORLDS)]
     return np.mean([low <= truth <= high for _, low, high, _ in scores])
 
@@ -61,7 +61,7 @@ def test_few_rows_and_much_noise_are_never_over_confident(relation):
         return _accuracy(released(classified(rng, 20, 0.999), "0.1", relation, noise), TASK, 0.9)
 
     assert coverage(make, 0.999, 2) > 0.9 - 4.8 * 0.015
-    noise = dg.SeededNoise(5)
+    noise = dg.testing.SeededNoise(5)
     widths = [score.high - score.low for score in (make(np.random.default_rng(k), noise) for k in range(20))]
     assert np.median(widths) > 0.5
 
@@ -101,7 +101,7 @@ def test_blocks_that_overlap_are_all_used(relation):
     """The right predictions are told of by their own number, the diagonal and the bins; the wrong ones alike."""
     task = Classification(("no", "yes"), edges=(0.7, 0.9))
     truth, said = np.array([0, 1, 1, 0]), np.array([[0.6, 0.4], [0.05, 0.95], [0.8, 0.2], [0.9, 0.1]])
-    noisy = released(classifier_outcomes(task, truth, said), "0.5", relation, dg.SeededNoise(1))
+    noisy = released(classifier_outcomes(task, truth, said), "0.5", relation, dg.testing.SeededNoise(1))
     right, wrong = right_and_wrong(noisy, task)
     table, bins = noisy.block("confusion"), noisy.block("reliability")
     own = noisy.block("right").tolist()

@@ -25,7 +25,7 @@ def rows(number, seed=0):
 def released():
     budget = dg.Budget(2, unit=dg.PrivacyUnit("add-remove"))
     mechanism = dg.LaplaceMechanism(2, tables="maximal")
-    return dg.release(dg.count(rows(200), NETWORK), mechanism, budget=budget, noise=dg.SeededNoise(0))
+    return dg.release(dg.count(rows(200), NETWORK), mechanism, budget=budget, noise=dg.testing.SeededNoise(0))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def model(released):
     held = np.zeros((2, 3), bool)
     held[0, 1] = held[1, 2] = True
     settings = {"iterations": 15, "burn_in": 15, "seed": 1, "held_out": held}
-    return dg.hidden_markov_model(released, 2, chain="region", time="month", **settings)
+    return dg.fit_hmm(released, 2, sequence="region", time="month", **settings)
 
 
 def test_the_families_are_the_fields_by_chain_and_time():
@@ -47,23 +47,23 @@ def test_the_families_are_the_fields_by_chain_and_time():
 
 
 @pytest.mark.parametrize(
-    ("domain", "chain", "time", "message"),
+    ("domain", "sequence", "time", "message"),
     [
-        (DOMAIN, "county", "month", "chain='county'"),
+        (DOMAIN, "county", "month", "sequence='county'"),
         (DOMAIN, "region", None, "time=None"),
         (DOMAIN, "month", "month", "two variables"),
         (DOMAIN.restrict(["region", "month"]), "region", "month", "field"),
     ],
 )
-def test_networks_without_a_chain_a_time_or_a_field_are_refused(domain, chain, time, message):
-    with pytest.raises(dg.NetworkError, match=message):
-        dg.hmm_network(domain, chain, time)
+def test_networks_without_a_sequence_a_time_or_a_field_are_refused(domain, sequence, time, message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
+        dg.hmm_network(domain, sequence, time)
 
 
 def test_the_score_is_the_brute_force_one(model):
     """Cell by cell and draw by draw: sum over states of P(state | neighbours) times the product over entries."""
     log = rows(60, seed=2)
-    codes = dg.encode(log, DOMAIN).columns
+    codes = dg.statistics.encode(log, DOMAIN).columns
     total, many = 0.0, 0
     transition = model.transition.reshape(-1, 2, 2)
     states = model.states.reshape(-1, 2, 3)
@@ -116,28 +116,30 @@ def test_held_out_cells_are_not_learned_from(released):
         changed = table.copy()
         changed[tuple({"region": 0, "month": 1}.get(name, slice(None)) for name in key)] += 1000
         tables[key] = changed
-    other = dg.NoisyCounts(NETWORK, tables, dict(released.value.laws), None)
-    settings = {"chain": "region", "time": "month", "iterations": 5, "burn_in": 5, "held_out": held, "seed": 3}
+    other = dg.results.NoisyCounts(NETWORK, tables, dict(released.value.laws), None)
+    settings = {"sequence": "region", "time": "month", "iterations": 5, "burn_in": 5, "held_out": held, "seed": 3}
     for inference in ("noise-aware", "plug-in"):
-        one = dg.hidden_markov_model(released.value, 2, inference=inference, **settings)
-        two = dg.hidden_markov_model(other, 2, inference=inference, **settings)
+        one = dg.fit_hmm(released.value, 2, inference=inference, **settings)
+        two = dg.fit_hmm(other, 2, inference=inference, **settings)
         np.testing.assert_array_equal(one.states, two.states)
         np.testing.assert_array_equal(one.transition, two.transition)
 
 
 def test_gaussian_releases_are_read_too():
     mechanism = dg.GaussianMechanism(1, "1e-6", tables="maximal")
-    noisy = dg.release(dg.count(rows(200), NETWORK), mechanism, budget=dg.Budget(1, "1e-6"), noise=dg.SeededNoise(1))
-    made = dg.hidden_markov_model(noisy, 2, chain="region", time="month", iterations=5, burn_in=5, seed=0)
+    noisy = dg.release(
+        dg.count(rows(200), NETWORK), mechanism, budget=dg.Budget(1, "1e-6"), noise=dg.testing.SeededNoise(1)
+    )
+    made = dg.fit_hmm(noisy, 2, sequence="region", time="month", iterations=5, burn_in=5, seed=0)
     assert np.isfinite(made.log_joint).all()
     assert made.provenance == noisy.provenance
 
 
 def test_held_out_cells_must_fit(released):
-    with pytest.raises(dg.ReleaseError, match="held_out"):
-        dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.zeros((3, 2), bool))
-    with pytest.raises(dg.ReleaseError, match="n_states"):
-        dg.hidden_markov_model(released, 2, chain="region", time="month", held_out=np.ones((2, 3), bool))
+    with pytest.raises(dg.errors.InferenceError, match="held_out"):
+        dg.fit_hmm(released, 2, sequence="region", time="month", held_out=np.zeros((3, 2), bool))
+    with pytest.raises(dg.errors.InferenceError, match="n_states"):
+        dg.fit_hmm(released, 2, sequence="region", time="month", held_out=np.ones((2, 3), bool))
 
 
 @pytest.mark.parametrize(("apart", "warned"), [(0.0, False), (50.0, True)])
@@ -157,7 +159,7 @@ def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeyp
     monkeypatch.setattr(markov_counts, "draw_markov", drawn)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = dg.hidden_markov_model(released, 2, chain="region", time="month")
-    assert [issubclass(one.category, dg.ConvergenceWarning) for one in caught] == [True] * warned
+        made = dg.fit_hmm(released, 2, sequence="region", time="month")
+    assert [issubclass(one.category, dg.errors.ConvergenceWarning) for one in caught] == [True] * warned
     assert (made.diagnostics["r_hat"] > markov_counts.MOST_R_HAT) == warned
     assert all(f"{made.diagnostics['r_hat']:.3f}" in str(one.message) for one in caught)

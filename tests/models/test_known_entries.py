@@ -18,12 +18,12 @@ KEY = ("kind", "region", "month")
 
 def noisy(n=None):
     tables = FrozenMap({KEY: np.transpose(NOISY, (2, 0, 1))})
-    return dg.NoisyCounts(NETWORK, tables, FrozenMap({KEY: DiscreteLaplace(SCALE)}), n)
+    return dg.results.NoisyCounts(NETWORK, tables, FrozenMap({KEY: DiscreteLaplace(SCALE)}), n)
 
 
 def fit(**settings):
-    how = {"chain": "region", "time": "month", "iterations": 4000, "burn_in": 300, "seed": 1} | settings
-    return dg.hidden_markov_model(noisy(), 1, **how)
+    how = {"sequence": "region", "time": "month", "iterations": 4000, "burn_in": 300, "seed": 1} | settings
+    return dg.fit_hmm(noisy(), 1, **how)
 
 
 def test_the_posterior_is_that_of_the_definition():
@@ -58,10 +58,10 @@ def test_held_out_cells_may_have_a_public_number_too():
 
 @pytest.mark.parametrize("bad", [[[1, 2]], [[1.5, 2.0, 3.0]], [[-1, 2, 3]], [[True, False, True]], "x"])
 def test_what_is_no_table_of_entries_is_refused(bad):
-    with pytest.raises(dg.ReleaseError, match="entries must be whole numbers"):
+    with pytest.raises(dg.errors.InferenceError, match="entries must be whole numbers"):
         fit(entries=bad)
 
 
 def test_plug_in_inference_has_no_use_for_them():
-    with pytest.raises(dg.ReleaseError, match="entries has no meaning"):
+    with pytest.raises(dg.errors.InferenceError, match="entries has no meaning"):
         fit(entries=ENTRIES, inference="plug-in")

@@ -90,5 +90,5 @@ TABLES = {"f": np.zeros((3, 2)), "g": np.zeros((2, 2))}
 )
 def test_codes_that_do_not_fit_are_refused(codes, match):
     """Joint positions would hide them: a level too many of one feature is a level of the next."""
-    with pytest.raises(dg.DomainError, match=match):
+    with pytest.raises(dg.errors.DomainError, match=match):
         label_scores(np.zeros(2), TABLES, codes)

@@ -68,7 +68,7 @@ def test_exact_counts_give_the_predictions_of_categorical_nb(case, prior):
     network, X, y, sizes = case
     tables = padded(exact_tables(X, y), network)
     learned = DirichletPosterior(network, FrozenMap({key[0]: table + prior for key, table in tables.items()}))
-    model, theirs = dg.NaiveBayes("label", learned.mean()), oracle(X, y, sizes, prior)
+    model, theirs = dg.results.NaiveBayes("label", learned.mean()), oracle(X, y, sizes, prior)
     everything = np.array(list(np.ndindex(*sizes)))
     np.testing.assert_allclose(model.predict_proba(codes_of(everything)), theirs.predict_proba(everything), rtol=1e-9)
     mine = model.predict_log_joint(codes_of(everything))
@@ -83,8 +83,8 @@ def test_a_release_whose_noise_is_nothing_gives_them_too(law, counts, case):
     """Integer counts and a law of scale 2^-8, whose draws are 0 but for one in e^256."""
     network, X, y, sizes = case
     tables = padded(exact_tables(X, y), network)
-    noisy = dg.NoisyCounts(network, tables, dict.fromkeys(tables, law(2.0**-8)), len(y))
-    model = dg.NaiveBayes("label", dg.posterior(noisy, prior=1.0, counts=counts).mean())
+    noisy = dg.results.NoisyCounts(network, tables, dict.fromkeys(tables, law(2.0**-8)), len(y))
+    model = dg.results.NaiveBayes("label", dg.posterior(noisy, prior=1.0, counts=counts).mean())
     expected = oracle(X, y, sizes, 1.0).predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(codes_of(X)), expected, rtol=1e-6)
 
@@ -95,7 +95,7 @@ NETWORK = dg.naive_bayes_network({"f": [0, 1, 2], "t": ["no", "yes", "maybe"], "
 @settings(deadline=None)
 @given(st.booleans().flatmap(lambda zeros: probabilities(NETWORK, zeros)))
 def test_probabilities_are_bayes_rule_on_the_joint(learned):
-    model, table = dg.NaiveBayes("t", learned), joint(learned)
+    model, table = dg.results.NaiveBayes("t", learned), joint(learned)
     for f, g in np.ndindex(3, 2):
         answer = model.predict_proba({"f": np.array([f]), "g": np.array([g])})
         weights = table[f, :, g]
@@ -107,14 +107,14 @@ def test_hundreds_of_unlikely_features_do_not_underflow():
     names = [f"f{i}" for i in range(400)]
     network = dg.naive_bayes_network({"t": [0, 1], **dict.fromkeys(names, (0, 1))}, "t")
     tables = {"t": [0.5, 0.5]} | dict.fromkeys(names, ((1e-3, 2e-3), (1 - 1e-3, 1 - 2e-3)))
-    model = dg.NaiveBayes("t", dg.Probabilities(network, tables))
+    model = dg.results.NaiveBayes("t", dg.Probabilities(network, tables))
     answer = model.predict_proba({name: np.zeros(1, np.uint8) for name in names})
     assert answer[0, 0] == pytest.approx(2.0**-400, rel=1e-6)
     assert answer.sum() == pytest.approx(1)
 
 
 def test_a_model_names_its_features_in_the_domains_order():
-    model = dg.NaiveBayes(
+    model = dg.results.NaiveBayes(
         "t", dg.Probabilities(NETWORK, {"f": np.full((3, 3), 1 / 3), "t": [0.2, 0.3, 0.5], "g": np.full((2, 3), 0.5)})
     )
     assert model.features == ("f", "g")
@@ -124,7 +124,7 @@ def test_a_model_names_its_features_in_the_domains_order():
 
 def test_without_features_the_labels_alone_decide():
     network = dg.naive_bayes_network({"t": [0, 1]}, "t")
-    model = dg.NaiveBayes("t", dg.Probabilities(network, {"t": [0.2, 0.8]}))
+    model = dg.results.NaiveBayes("t", dg.Probabilities(network, {"t": [0.2, 0.8]}))
     assert model.features == ()
     assert model.predict_log_joint({}).shape == (0, 2)
 
@@ -136,12 +136,12 @@ def test_without_features_the_labels_alone_decide():
 def test_another_network_is_refused(parents, target):
     network = dg.Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]}, parents)
     tables = {name: np.full(network.shape(network.family(name)), 0.5) for name in "abc"}
-    with pytest.raises(dg.NetworkError, match=r"not a naive Bayes network|no variable 'z'"):
-        dg.NaiveBayes(target, dg.Probabilities(network, tables))
+    with pytest.raises(dg.errors.NetworkError, match=r"not a naive Bayes network|no variable 'z'"):
+        dg.results.NaiveBayes(target, dg.Probabilities(network, tables))
 
 
 def test_the_log_of_a_probability_is_natural():
     network = dg.naive_bayes_network({"t": [0, 1], "f": [0, 1]}, "t")
-    model = dg.NaiveBayes("t", dg.Probabilities(network, {"t": [0.25, 0.75], "f": [[0.5, 0.1], [0.5, 0.9]]}))
+    model = dg.results.NaiveBayes("t", dg.Probabilities(network, {"t": [0.25, 0.75], "f": [[0.5, 0.1], [0.5, 0.9]]}))
     expected = [[math.log(0.25 * 0.5), math.log(0.75 * 0.9)]]
     np.testing.assert_allclose(model.predict_log_joint({"f": np.array([1])}), expected)

@@ -13,7 +13,7 @@ def model(draws=300, seed=0, deviation=0.1):
     rng = np.random.default_rng(seed)
     weights = np.array([0.1, 0.3, -0.1, 0.2]) + 0.1 * rng.standard_normal((draws, 4))
     variance = (deviation * rng.uniform(0.5, 2, draws)) ** 2
-    return dg.LinearRegressionModel(dg.RegressionDraws(DESIGN, weights, variance, "plug-in"))
+    return dg.results.LinearRegressionModel(dg.results.RegressionDraws(DESIGN, weights, variance, "plug-in"))
 
 
 def values(rows=40, seed=1):
@@ -42,7 +42,9 @@ def test_predictions_and_intervals_stay_within_the_bounds():
     low, high = wide.interval(values()).T
     assert (low == 0).all()
     assert (high == 200).all()
-    far = dg.LinearRegressionModel(dg.RegressionDraws(DESIGN, np.full((3, 4), 9.0), np.ones(3), "plug-in"))
+    far = dg.results.LinearRegressionModel(
+        dg.results.RegressionDraws(DESIGN, np.full((3, 4), 9.0), np.ones(3), "plug-in")
+    )
     assert set(far.predict(values())) <= {0.0, 200.0}
 
 
@@ -60,5 +62,5 @@ def test_a_frame_of_all_of_it():
 
 def test_what_counts_as_missing():
     design = LinearDesign({"x": dg.Bounded(0, 10, missing=5)}, "y", (0, 1))
-    made = dg.RegressionDraws(design, np.ones((3, 2)), np.ones(3), "plug-in")
+    made = dg.results.RegressionDraws(design, np.ones((3, 2)), np.ones(3), "plug-in")
     assert np.allclose(made.predict({"x": [np.nan, 10.0]}), made.predict({"x": [5.0, 12.0]}))

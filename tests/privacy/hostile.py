@@ -58,7 +58,7 @@ def objects():
         error = RAISED[at % len(RAISED)]
         methods = {f"__{name}__": raising(error)} | ({"__hash__": object.__hash__} if name == "eq" else {})
         yield f"an object whose {name} raises {error.__name__}", type("Cell", (), methods)()
-    for error in (*RAISED, dg.DomainError):
+    for error in (*RAISED, dg.errors.DomainError):
         yield (
             f"an object that raises {error.__name__}",
             type("Cell", (), {f"__{m}__": raising(error) for m in METHODS})(),
@@ -181,7 +181,7 @@ def reader_that_fails():
 def other_tables():
     yield "a stream that raises", Stream
     yield "a reader that raises", reader_that_fails
-    for error in (CanaryError, Named, dg.DomainError, MemoryError):
+    for error in (CanaryError, Named, dg.errors.DomainError, MemoryError):
         yield f"an iterator that raises {error.__name__}", lambda error=error: failing(good(), error=error)
     yield "an iterator of what is no table", lambda: iter([good(), CANARY])
     yield "polars structs", lambda: pl.from_arrow(typed()).with_columns(age=pl.struct(pl.lit(CANARY).alias(CANARY)))

@@ -18,6 +18,7 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.statistics.rows.persons import cap_rows
+from tests.names import public_names
 from tests.privacy import hostile
 from tests.privacy.hostile import CANARY, Heard, N, repeated
 
@@ -112,8 +113,8 @@ def quiet(answer):
 
 #: Functions of a table, a path or a stream of tables; what is fitted is at hand.
 TABLES = {
-    "encode": lambda rows, fitted: dg.encode(rows, DOMAIN),
-    "encode, strict": lambda rows, fitted: dg.encode(rows, STRICT),
+    "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
+    "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
     "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),
@@ -213,7 +214,7 @@ COMMANDS = {
     "--neighbours add-remove --out out.json",
     "fit regression": "fit regression {rows} --domain pay.toml --target pay --epsilon 1 --inference plug-in --draws 5 "
     "--neighbours add-remove --out out.json",
-    "fit hmm": "fit hmm {rows} --domain log.toml --chain region --time month --states 2 --epsilon 1 --person who "
+    "fit hmm": "fit hmm {rows} --domain log.toml --sequence region --time month --states 2 --epsilon 1 --person who "
     "--rows-per-person 2 --inference plug-in --iterations 1 --burn-in 1 --out out.json",
     "evaluate": "evaluate nb.json {rows} --epsilon 1 --neighbours add-remove --out out.json",
     "evaluate, regression": "evaluate regression.json {rows} --epsilon 1 --neighbours add-remove --out out.json",
@@ -234,11 +235,12 @@ NO_ROWS = {
     "infer_domain": "its rows are public, and it warns of that; what it says of them is what it is for",
     "write_codes": "takes Codes, which encode made",
     "release": "takes statistics that are counted already",
-    "hidden_markov_model": "held_out names cells, which are public",
+    "fit_hmm": "held_out names cells, which are public",
     "GibbsSample": "held_out names cells, which are public",
     "HiddenMarkovModel.predict_fields": "cells are flags, which are public",
     "Bounded.scaled": "arithmetic on an array",
     "Bounded.on_grid": "arithmetic on an array",
+    "count_error_bound": "cells is how many there are",
     "LinearDesign.matrix": "takes released values",
     "LaplaceMechanism.prepared": "called by release alone",
     "GaussianMechanism.prepared": "called by release alone",
@@ -249,18 +251,17 @@ NAMES = {"rows", "x", "X", "y", "log", "public_rows", "cells", "held_out", "code
 
 
 def ensemble(fitted):
-    return dg.NaiveBayesEnsemble("sex", (fitted["nb"].model_.probabilities,) * 2)
+    return dg.results.NaiveBayesEnsemble("sex", (fitted["nb"].model_.probabilities,) * 2)
 
 
 def sampled():
     design = dg.LinearDesign({"age": (0, 100)}, "pay", (0, 10))
-    return dg.SampledRegressionModel(dg.SampledWeights(design, np.zeros((1, 2)), 1.0, 1.0))
+    return dg.papers.SampledRegressionModel(dg.papers.SampledWeights(design, np.zeros((1, 2)), 1.0, 1.0))
 
 
 def public_functions():
-    """Every public function and method, by name."""
-    for name in dg.__all__:
-        value = getattr(dg, name)
+    """Every public function and method, in ``dg`` and its namespaces, by name; what extensions use gets no rows."""
+    for name, value in public_names(without="extension").items():
         if inspect.isclass(value):
             yield from ((f"{name}.{m}", f) for m, f in inspect.getmembers(value, callable) if not m.startswith("_"))
         if callable(value):
@@ -306,7 +307,7 @@ def check(heard, function, label, budget=BUDGET):
     refusal, words = heard.call(function)
     assert not repeated(words), f"{label}: {words:.600}"
     if refusal is not None:
-        assert isinstance(refusal, dg.DomainError | dg.ReleaseError), f"{label}: {refusal!r}"
+        assert isinstance(refusal, dg.errors.DomainError | dg.errors.ReleaseError), f"{label}: {refusal!r}"
         assert refusal.__cause__ is refusal.__context__ is None, label
         assert budget.spent == spent, label
     return refusal
@@ -426,13 +427,13 @@ def test_the_search_finds_what_is_said():
         try:
             raise ValueError(CANARY)
         except ValueError:
-            raise dg.DomainError("public") from None  # it is there all the same, for whoever looks
+            raise dg.errors.DomainError("public") from None  # it is there all the same, for whoever looks
 
-    with pytest.raises(dg.DomainError, match="public") as caught:
+    with pytest.raises(dg.errors.DomainError, match="public") as caught:
         silenced()
     assert repeated(hostile.said(caught.value)) == [CANARY]
-    noted = dg.DomainError("public")
+    noted = dg.errors.DomainError("public")
     noted.add_note(f"{N:,}")
     assert repeated(hostile.said(noted)) == [f"{N:,}"]
     assert repeated(hostile.said(hostile.Named())) == [CANARY]
-    assert not repeated(hostile.said(dg.DomainError("column 'age' holds nulls")))
+    assert not repeated(hostile.said(dg.errors.DomainError("column 'age' holds nulls")))

@@ -178,7 +178,7 @@ def test_the_rho_of_laplace_tables_is_rounded_up(epsilon, rows, neighbours):
 @pytest.mark.parametrize("sweeps", [3, 40, 700])
 def test_the_rho_of_gibbs_updates_is_rounded_up(epsilon, sweeps):
     network = dg.Network.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]}, {"kind": ["region", "month"]})
-    event = dg.GibbsSample(epsilon, 2, sweeps, delta="1e-6").event(network, PrivacyUnit())
+    event = dg.papers.GibbsSample(epsilon, 2, sweeps, delta="1e-6").event(network, PrivacyUnit())
     (chosen,) = event.selections
     true = chosen.draws * chosen.epsilon**2 / 8
     assert true <= event.rho <= true * (1 + Fraction(1, 10**11))

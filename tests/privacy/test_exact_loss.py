@@ -190,7 +190,7 @@ def test_the_worst_past_is_reported():
     """An adaptive sampler's states cost nothing where the scripted emissions are same_value."""
     log = dg.hmm_network(dg.Domain.of({"region": ["N"], "month": [1], "kind": [0, 1]}), "region", "month")
     one, other = counted(log, {(0, 0, 0): 1}), counted(log, {(0, 0, 1): 1})
-    sampler = dg.GibbsSample(1, 2, 1, grid=2)
+    sampler = dg.papers.GibbsSample(1, 2, 1, grid=2)
     apart = [privacy_loss(sampler, one, other, scripts=scripts).epsilon for scripts in (1, 6)]
     assert apart[0] <= apart[1] <= 1
 

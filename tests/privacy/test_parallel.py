@@ -35,7 +35,7 @@ def pairs(unit):
 
 def tables(rows):
     """The exact table of each group, by the package's own counting of the group's rows."""
-    codes = dg.encode(pd.DataFrame(rows, columns=["region", "a"]).astype({"a": int}), DOMAIN)
+    codes = dg.statistics.encode(pd.DataFrame(rows, columns=["region", "a"]).astype({"a": int}), DOMAIN)
     return {
         level: dg.count(codes, NETWORK, where={"region": level}).sensitive_margin(("a",))
         for level in ("north", "south")
@@ -81,14 +81,14 @@ def test_the_budgets_of_the_groups():
 def test_each_group_spends_its_own_and_the_whole_is_charged_once():
     budget = dg.Budget(1)
     groups = budget.parallel(DOMAIN, "region", epsilon="0.6")
-    codes = dg.encode(FRAME, DOMAIN)
+    codes = dg.statistics.encode(FRAME, DOMAIN)
     for level, own in groups.items():
         counts = dg.count(codes, NETWORK, where={"region": level})
         for _ in range(3):
             released = dg.release(counts, dg.LaplaceMechanism("0.1"), budget=own)
             assert released.value.n is None
             assert released.unit.neighbours == "add-remove"
-        with pytest.raises(dg.BudgetExceededError):
+        with pytest.raises(dg.errors.BudgetExceededError):
             dg.release(counts, dg.LaplaceMechanism("0.1"), budget=own)
     assert budget.spent == Fraction(3, 5)
     assert [event.mechanism for event in budget.events] == ["parallel over region"]
@@ -96,29 +96,29 @@ def test_each_group_spends_its_own_and_the_whole_is_charged_once():
 
 def test_a_budget_too_small_gives_no_groups():
     budget = dg.Budget("0.5")
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         budget.parallel(DOMAIN, "region", epsilon=1)
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         budget.parallel(DOMAIN, "region", epsilon="0.1", delta="1e-9")
-    with pytest.raises(dg.DomainError):
+    with pytest.raises(dg.errors.DomainError):
         budget.parallel(DOMAIN, "country", epsilon="0.1")
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         budget.parallel(DOMAIN, "region", epsilon=0)
     assert budget.events == ()
 
 
 def test_counts_of_other_rows_are_refused_uncharged():
     own = dg.Budget(1).parallel(DOMAIN, "region", epsilon=1)["north"]
-    codes = dg.encode(FRAME, DOMAIN)
+    codes = dg.statistics.encode(FRAME, DOMAIN)
     elsewhere = dg.Domain.of({"region": dg.Categories(["north", "south"], other="north"), "a": [0, 1]})
     wrong = [
         dg.count(codes, NETWORK),
         dg.count(codes, NETWORK, where={"region": "south"}),
         dg.count(codes, NETWORK, where={"a": 0}),
-        dg.count(dg.encode(FRAME, elsewhere), NETWORK, where={"region": "north"}),
+        dg.count(dg.statistics.encode(FRAME, elsewhere), NETWORK, where={"region": "north"}),
     ]
     for counts in wrong:
-        with pytest.raises(dg.ReleaseError, match="this budget is for the rows with region = 'north'"):
+        with pytest.raises(dg.errors.ReleaseError, match="this budget is for the rows with region = 'north'"):
             dg.release(counts, dg.LaplaceMechanism("0.1"), budget=own)
     assert own.events == ()
     dg.release(dg.count(codes, NETWORK, where={"region": "north"}), dg.LaplaceMechanism("0.1"), budget=own)
@@ -127,9 +127,9 @@ def test_counts_of_other_rows_are_refused_uncharged():
 
 @pytest.mark.parametrize("mechanism", [dg.LaplaceMechanism("0.1"), GaussianMechanism("0.1", "1e-6")], ids=repr)
 def test_a_group_is_refused_where_its_number_of_rows_would_be_shown(mechanism):
-    counts = dg.count(dg.encode(FRAME, DOMAIN), NETWORK, where={"region": "north"})
+    counts = dg.count(dg.statistics.encode(FRAME, DOMAIN), NETWORK, where={"region": "north"})
     budget = dg.Budget(1, "1e-6")
-    with pytest.raises(dg.ReleaseError, match="add-remove budget"):
+    with pytest.raises(dg.errors.ReleaseError, match="add-remove budget"):
         dg.release(counts, mechanism, budget=budget)
     assert budget.events == ()
     private = dg.Budget(1, "1e-6", unit=dg.PrivacyUnit("add-remove"))
@@ -137,12 +137,12 @@ def test_a_group_is_refused_where_its_number_of_rows_would_be_shown(mechanism):
 
 
 def test_groups_partition_the_counts_and_do_not_add():
-    codes = dg.encode(FRAME, DOMAIN)
+    codes = dg.statistics.encode(FRAME, DOMAIN)
     parts = [dg.count(codes, NETWORK, where={"region": level}) for level in ("north", "south")]
     whole = dg.count(codes, NETWORK).sensitive_margin(("a",))
     assert (sum(part.sensitive_margin(("a",)) for part in parts) == whole).all()
     assert parts[0].sensitive_margin(("a",)).tolist() == [8, 0]
-    with pytest.raises(dg.ReleaseError, match="groups"):
+    with pytest.raises(dg.errors.ReleaseError, match="groups"):
         parts[0] + parts[1]
     assert ((parts[0] + parts[0]).group, (parts[0] + parts[0]).sensitive_rows) == (parts[0].group, 16)
 
@@ -170,9 +170,9 @@ def test_the_variable_may_be_in_the_network_and_rows_may_be_a_frame():
     ],
 )
 def test_a_group_is_declared_variables_at_declared_levels(where, message):
-    with pytest.raises(dg.DomainError, match=message):
-        dg.count(dg.encode(FRAME, DOMAIN), NETWORK, where=where)
-    with pytest.raises(dg.DomainError, match="not declared"):
+    with pytest.raises(dg.errors.DomainError, match=message):
+        dg.count(dg.statistics.encode(FRAME, DOMAIN), NETWORK, where=where)
+    with pytest.raises(dg.errors.DomainError, match="not declared"):
         dg.count(FRAME, NETWORK, where={"region": "north"})
 
 
@@ -191,7 +191,7 @@ def test_replay_where_two_data_sets_release_the_same_integers():
 
     def seen(frame):
         noise, out = Replayed(), []
-        codes = dg.encode(frame, DOMAIN)
+        codes = dg.statistics.encode(frame, DOMAIN)
         for level, own in dg.Budget(1, "1e-6").parallel(DOMAIN, "region", epsilon=1, delta="1e-6").items():
             counts = dg.count(codes, NETWORK, where={"region": level})
             released = dg.release(counts, GaussianMechanism("0.2", "1e-9"), budget=own, noise=noise)
@@ -208,7 +208,7 @@ NESTED = dg.Domain.of({"region": REGIONS, "sex": ["F", "M"], "a": [0, 1]})
 def test_twenty_regions_each_split_by_sex_lose_what_was_charged_and_no_more():
     """Of the 400 pairs of a budget and a group, as many releases are accepted as there are groups; a group by sex alone
     would take all twenty of its regions' budgets, 20 spent of 1 on the same rows."""
-    codes = dg.encode(pd.DataFrame({"region": REGIONS, "sex": "F", "a": 0}), NESTED)
+    codes = dg.statistics.encode(pd.DataFrame({"region": REGIONS, "sex": "F", "a": 0}), NESTED)
     top = dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
     regions = top.parallel(NESTED, "region", epsilon=1)
     women = {region: own.parallel(NESTED, "sex", epsilon=1)["F"] for region, own in regions.items()}
@@ -216,11 +216,11 @@ def test_twenty_regions_each_split_by_sex_lose_what_was_charged_and_no_more():
     groups = {region: dg.count(codes, NETWORK, where={"sex": "F", "region": region}) for region in REGIONS}
     mechanism, accepted = dg.LaplaceMechanism(1), []
     for region, own in women.items():
-        with pytest.raises(dg.ReleaseError, match=r"this budget is for the rows with region = .* and sex = 'F'"):
+        with pytest.raises(dg.errors.ReleaseError, match=r"this budget is for the rows with region = .* and sex = 'F'"):
             dg.release(everywhere, mechanism, budget=own)
         for counted, counts in groups.items():
             if counted != region:
-                with pytest.raises(dg.ReleaseError, match="this budget is for"):
+                with pytest.raises(dg.errors.ReleaseError, match="this budget is for"):
                     dg.release(counts, mechanism, budget=own)
         assert own.spent == 0
         dg.release(groups[region], mechanism, budget=own)
@@ -244,7 +244,7 @@ def test_a_group_is_not_split_by_its_own_variable_however_declared(declared):
     first = north.parallel(DOMAIN, "a", epsilon="1/4")[0]
     for own, epsilon in ((north, "1/4"), (first, "1/8")):
         spent = own.spent
-        with pytest.raises(dg.ReleaseError, match="the rows are those with region = 'north' already"):
+        with pytest.raises(dg.errors.ReleaseError, match="the rows are those with region = 'north' already"):
             own.parallel(dg.Domain.of({"region": declared}), "region", epsilon=epsilon)
         assert own.spent == spent
 
@@ -268,7 +268,7 @@ def test_groups_within_groups_lose_what_was_charged_over_all_neighbours(unit):
     counted = {}
     for n in range(unit.rows_per_person + 2):
         for rows in itertools.combinations_with_replacement(kinds, n):
-            codes = dg.encode(pd.DataFrame(rows, columns=domain.names).astype({"a": int}), domain)
+            codes = dg.statistics.encode(pd.DataFrame(rows, columns=domain.names).astype({"a": int}), domain)
             counted[rows] = {
                 leaf: dg.count(codes, NETWORK, where=dict(zip(("region", "sex"), leaf, strict=True))).sensitive_margin(
                     ("a",)
@@ -288,12 +288,12 @@ def test_groups_within_groups_lose_what_was_charged_over_all_neighbours(unit):
 
 def test_a_narrower_group_may_use_the_budget_of_a_wider_one():
     north = dg.Budget(1).parallel(DOMAIN, "region", epsilon=1)["north"]
-    codes = dg.encode(FRAME, DOMAIN)
+    codes = dg.statistics.encode(FRAME, DOMAIN)
     counts = dg.count(codes, NETWORK, where={"a": 1, "region": "north"})
     dg.release(counts, dg.LaplaceMechanism("0.1"), budget=north)
     assert north.spent == Fraction(1, 10)
     inner = north.parallel(DOMAIN, "a", epsilon="0.4")[1]
-    with pytest.raises(dg.ReleaseError, match=r"count with where=\{'a': 1, 'region': 'north'\}"):
+    with pytest.raises(dg.errors.ReleaseError, match=r"count with where=\{'a': 1, 'region': 'north'\}"):
         dg.release(dg.count(codes, NETWORK, where={"region": "north"}), dg.LaplaceMechanism("0.1"), budget=inner)
     assert inner.spent == 0
 
@@ -301,7 +301,7 @@ def test_a_narrower_group_may_use_the_budget_of_a_wider_one():
 def test_the_order_of_conditions_does_not_matter():
     by_region = dg.Budget(1).parallel(DOMAIN, "region", epsilon=1)["north"].parallel(DOMAIN, "a", epsilon="1/2")[1]
     by_a = dg.Budget(1).parallel(DOMAIN, "a", epsilon=1)[1].parallel(DOMAIN, "region", epsilon="1/2")["north"]
-    codes = dg.encode(FRAME, DOMAIN)
+    codes = dg.statistics.encode(FRAME, DOMAIN)
     one, other = (
         dg.count(codes, NETWORK, where=where) for where in ({"region": "north", "a": 1}, {"a": 1, "region": "north"})
     )
@@ -329,9 +329,9 @@ def test_the_numbers_0_and_1_are_not_the_groups_of_false_and_true(tmp_path):
     truths = dg.Domain.of({"flag": dg.Categories([False, True], other=False), "a": [0, 1]})
     own = dg.Budget(1, unit=dg.PrivacyUnit("add-remove")).parallel(numbers, "flag", epsilon=1)
     (tmp_path / "rows.csv").write_text("flag,a\n1,0\n")
-    number, truth = (dg.encode(tmp_path / "rows.csv", domain) for domain in (numbers, truths))
+    number, truth = (dg.statistics.encode(tmp_path / "rows.csv", domain) for domain in (numbers, truths))
     counted = dg.count(number, NETWORK, where={"flag": 1}), dg.count(truth, NETWORK, where={"flag": False})
     assert [counts.sensitive_rows for counts in counted] == [1, 1]
     dg.release(counted[0], dg.LaplaceMechanism(1), budget=own[1])
-    with pytest.raises(dg.ReleaseError, match="this budget is for"):
+    with pytest.raises(dg.errors.ReleaseError, match="this budget is for"):
         dg.release(counted[1], dg.LaplaceMechanism(1), budget=own[0])

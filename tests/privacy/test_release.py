@@ -64,7 +64,7 @@ def test_a_budget_too_small_charges_and_draws_nothing(counts):
             pytest.fail("drew noise for a refused release")
 
     budget = dg.Budget("0.5")
-    with pytest.raises(dg.BudgetExceededError, match="nothing was charged"):
+    with pytest.raises(dg.errors.BudgetExceededError, match="nothing was charged"):
         dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=Forbidden())
     assert budget.spent == 0
     assert budget.events == ()
@@ -82,13 +82,13 @@ def test_a_budget_too_small_charges_and_draws_nothing(counts):
 def test_what_does_not_fit_is_refused_uncharged(counts, statistics, mechanism, message):
     budget = dg.Budget(1)
     subject = {"counts": counts, "rows": frame(2)}.get(statistics)
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.release(subject, mechanism, budget=budget)
     assert budget.spent == 0
 
 
 def test_a_release_needs_a_budget(counts):
-    with pytest.raises(dg.ReleaseError, match="Budget"):
+    with pytest.raises(dg.errors.ReleaseError, match="Budget"):
         dg.release(counts, dg.LaplaceMechanism(1), budget=1.0)
     with pytest.raises(TypeError):
         dg.release(counts, dg.LaplaceMechanism(1))
@@ -103,7 +103,7 @@ def test_no_seed_can_enter_the_release_path(counts):
 
 
 def test_seeded_noise_marks_the_release(counts):
-    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
     assert release.private is False
     assert document(release)["private"] is False
     assert "NOT PRIVATE" in str(dg.posterior(release).mean().provenance)
@@ -117,9 +117,9 @@ def test_n_shows_under_replace_only():
     counts = dg.count(rows, NETWORK)
     unit = dg.PrivacyUnit("add-remove")
     budget = dg.Budget(1, unit=unit)
-    release = dg.release(counts, dg.LaplaceMechanism("0.01"), budget=budget, noise=dg.SeededNoise(1))
+    release = dg.release(counts, dg.LaplaceMechanism("0.01"), budget=budget, noise=dg.testing.SeededNoise(1))
     learned = dg.posterior(release)
-    seen = [release, release.value, budget, counts, learned, learned.mean(), dg.consistent(release), unit]
+    seen = [release, release.value, budget, counts, learned, learned.mean(), dg.reconcile(release), unit]
     texts = [repr(value) for value in seen] + [json.dumps(document(value)) for value in (release, learned)]
     assert release.value.n is None
     assert not any("77001" in text or "77_001" in text for text in texts)
@@ -255,7 +255,7 @@ def test_the_door_uses_the_secure_source_by_default(counts, monkeypatch):
 
 def test_what_is_no_noise_source_is_refused_uncharged(counts):
     budget = dg.Budget(1)
-    with pytest.raises(dg.ReleaseError, match="noise must be a source"):
+    with pytest.raises(dg.errors.ReleaseError, match="noise must be a source"):
         dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=3)
     assert budget.spent == 0
 
@@ -265,8 +265,8 @@ def test_what_is_released_already_is_no_statistic(counts, subject):
     budget = dg.Budget(1)
     release = dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget)
     value = {"released": release.value, "probabilities": dg.posterior(release).mean()}[subject]
-    with pytest.raises(dg.ReleaseError, match="takes statistics"):
+    with pytest.raises(dg.errors.ReleaseError, match="takes statistics"):
         dg.release(value, dg.LaplaceMechanism("0.5"), budget=budget)
-    with pytest.raises(dg.ReleaseError, match="noise must be a source"):
-        dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.SeededNoise)
+    with pytest.raises(dg.errors.ReleaseError, match="noise must be a source"):
+        dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.testing.SeededNoise)
     assert budget.spent == Fraction(1, 2)

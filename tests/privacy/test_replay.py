@@ -51,7 +51,7 @@ def downstream(rows_, unit, design):
         warnings.simplefilter("always")
         counts = dg.count(rows_, NETWORK)
         release = dg.release(counts, dg.LaplaceMechanism(1, tables=design), budget=budget, noise=noise)
-        seen = [repr(counts), repr(release), repr(budget), repr(dg.consistent(release)), repr(release.provenance)]
+        seen = [repr(counts), repr(release), repr(budget), repr(dg.reconcile(release)), repr(release.provenance)]
         for plug_in in ("nearest", "expected", "clipped"):
             learned = dg.posterior(release, counts=plug_in)
             probabilities = learned.mean()
@@ -65,7 +65,7 @@ def downstream(rows_, unit, design):
         seen += [repr(model.release_), repr(model.predict_proba(rows(99, 30)[["b", "c"]]).tolist())]
         try:
             dg.release(counts, dg.LaplaceMechanism(9), budget=budget, noise=noise)
-        except dg.BudgetExceededError as error:
+        except dg.errors.BudgetExceededError as error:
             seen.append(str(error))
     return seen + [str(warning.message) for warning in caught] + [repr(noise.calls), repr(model.noise.calls)]
 

@@ -37,7 +37,7 @@ def models():
     linear = dg.PrivateLinearRegression(bounds, (0, 10), epsilon=5, inference="plug-in", draws=20)
     table = pd.DataFrame({"region": ["N", "S"] * 50, "month": [1, 1, 2, 2] * 25, "kind": ["a", "b"] * 50})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.ConvergenceWarning)  # ten sweeps are no study
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # ten sweeps are no study
         markov = dg.PrivateHMM(2, LOG, epsilon=20, iterations=10, burn_in=10).fit(table)
     linear.fit(rows(0, 400)[["b", "c"]], np.arange(400) % 10)
     return {"classifier": fitted, "regression": linear, "log": markov}
@@ -62,7 +62,7 @@ def seen(model, held, unit):
             found += [judged.confusion.to_csv(), judged.reliability.to_csv()]
         try:
             dg.evaluate(model, *held, epsilon=9, budget=budget, noise=noise)
-        except dg.BudgetExceededError as error:
+        except dg.errors.BudgetExceededError as error:
             found.append(str(error))
     return found + [str(warning.message) for warning in caught] + [repr(noise.calls)]
 

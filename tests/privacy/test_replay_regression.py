@@ -36,7 +36,7 @@ def seen(table, unit, mechanism, on_missing):
         value = noisy.value
         seen = [repr(moments), repr(noisy), repr(budget), repr(noisy.provenance), json.dumps(document(noisy))]
         seen += [repr(design.matrix(value.values, 1.0 if value.n is None else value.n).tolist()), repr(value.scales)]
-        with pytest.raises(dg.BudgetExceededError) as refused:
+        with pytest.raises(dg.errors.BudgetExceededError) as refused:
             dg.release(moments, dg.LaplaceMechanism(9), budget=budget, noise=noise)
     return [*seen, str(refused.value), repr(noise.calls), *(str(warning.message) for warning in caught)]
 

@@ -76,7 +76,7 @@ def downstream(rows_, unit, mechanism):
         seen.append(repr(NaiveBayesEnsemble("y", value).predict_proba(codes).tolist()))
         try:
             dg.release(dg.count(rows_, NETWORK), MapEstimate(9), budget=budget, noise=noise)
-        except dg.BudgetExceededError as error:
+        except dg.errors.BudgetExceededError as error:
             seen.append(str(error))
     return seen + [str(warning.message) for warning in caught]
 

@@ -31,7 +31,7 @@ def test_a_group_is_within_another_if_it_meets_all_its_conditions():
 
 def test_a_variable_is_fixed_once_and_a_group_has_a_condition():
     for level in ("north", "south"):
-        with pytest.raises(dg.ReleaseError, match="the rows are those with region = 'north' already"):
+        with pytest.raises(dg.errors.ReleaseError, match="the rows are those with region = 'north' already"):
             group_with(RowGroup((*CONDITIONS[:2],)), Condition("region", level, DOMAIN["region"]))
-    with pytest.raises(dg.ReleaseError, match="at least one condition"):
+    with pytest.raises(dg.errors.ReleaseError, match="at least one condition"):
         RowGroup(())

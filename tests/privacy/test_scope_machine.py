@@ -61,7 +61,9 @@ class Broken:
 @cache
 def codes_of(kinds, domain):
     """Rows of these kinds, encoded by one of the declarations."""
-    return dg.encode(pd.DataFrame(list(kinds), columns=["region", "sex", "a"]).astype({"a": int}), DOMAINS[domain])
+    return dg.statistics.encode(
+        pd.DataFrame(list(kinds), columns=["region", "sex", "a"]).astype({"a": int}), DOMAINS[domain]
+    )
 
 
 @cache
@@ -160,7 +162,7 @@ class Budgets(RuleBasedStateMachine):
             dg.release(counts, dg.LaplaceMechanism(price), budget=budget, noise=Broken())
         except MemoryError:
             assert budget.spent == spent + price
-        except dg.ReleaseError:
+        except dg.errors.ReleaseError:
             assert budget.spent == spent
 
     @rule(place=PLACES, duplicate=st.sampled_from([copy.copy, copy.deepcopy, clone]))
@@ -186,7 +188,7 @@ class Budgets(RuleBasedStateMachine):
         spent, price, delta = budget.cost(), (budget.remaining or 1) * share, budget.delta - budget.cost().delta
         try:
             groups = budget.parallel(DOMAINS[domain], by, epsilon=price, delta=delta * min(share, 1))
-        except dg.ReleaseError:
+        except dg.errors.ReleaseError:
             assert budget.cost() == spent
         else:
             assert budget.spent == spent.epsilon + price
@@ -202,7 +204,7 @@ class Budgets(RuleBasedStateMachine):
             mechanism = gaussian or dg.LaplaceMechanism(price)
             counts = total(self.kinds, network, parts)
             dg.release(counts, mechanism, budget=budget, noise=recorder)
-        except dg.ReleaseError:
+        except dg.errors.ReleaseError:
             assert budget.cost() == spent
             assert not recorder.calls
         else:

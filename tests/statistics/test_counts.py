@@ -64,7 +64,7 @@ def test_every_engine_gives_the_same_counts(engine):
 
 
 def test_encoded_rows_give_the_same_counts():
-    assert_counts(dg.count(dg.encode(ROWS, DOMAIN), NETWORK), NETWORK, ROWS)
+    assert_counts(dg.count(dg.statistics.encode(ROWS, DOMAIN), NETWORK), NETWORK, ROWS)
     assert_counts(dg.count(codes(ROWS, DOMAIN), NETWORK), NETWORK, ROWS)
 
 
@@ -173,29 +173,33 @@ def test_one_bad_value_refuses_the_whole_table(engine, bad):
     """A row with one value that nothing admits is counted in no family, and so is no other row."""
     rows = ROWS.copy()
     rows.loc[3, "real"] = 77.5 if bad == 3 else None
-    with pytest.raises(dg.DomainError, match="column 'real' holds"):
+    with pytest.raises(dg.errors.DomainError, match="column 'real' holds"):
         dg.count(ENGINES[engine](rows), NETWORK)
 
 
 def test_counts_of_different_networks_do_not_add():
     other = dg.Network.of(DOMAIN, {"text": ["flag"]})
-    with pytest.raises(dg.ReleaseError, match="different networks"):
+    with pytest.raises(dg.errors.ReleaseError, match="different networks"):
         Counts.zero(NETWORK) + Counts.zero(other)
     backwards = dg.Network.of(DOMAIN.restrict(DOMAIN.names[::-1]), NETWORK.parents)
-    with pytest.raises(dg.ReleaseError, match="different networks"):
+    with pytest.raises(dg.errors.ReleaseError, match="different networks"):
         Counts.zero(NETWORK) + Counts.zero(backwards)
     with pytest.raises(TypeError):
         Counts.zero(NETWORK) + 1
 
 
-@pytest.mark.parametrize("make", [lambda rows: dg.count(rows, NETWORK), lambda rows: dg.encode(rows, DOMAIN)])
+@pytest.mark.parametrize(
+    "make", [lambda rows: dg.count(rows, NETWORK), lambda rows: dg.statistics.encode(rows, DOMAIN)]
+)
 def test_sensitive_values_show_no_numbers(make):
     one, other = make(ROWS), make(ROWS.head(0))
     assert repr(one) == repr(other) == str(one) == f"{one}"
     assert "sensitive" in repr(one)
 
 
-@pytest.mark.parametrize("make", [lambda rows: dg.count(rows, NETWORK), lambda rows: dg.encode(rows, DOMAIN)])
+@pytest.mark.parametrize(
+    "make", [lambda rows: dg.count(rows, NETWORK), lambda rows: dg.statistics.encode(rows, DOMAIN)]
+)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_sensitive_values_are_not_pickled(make, protocol):
     with pytest.raises(TypeError, match="not pickled"):

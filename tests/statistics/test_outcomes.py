@@ -88,7 +88,7 @@ def test_outcomes_of_different_classes_bounds_or_groups_do_not_add():
         classifier_outcomes(Classification((0, 1, 2), largest_loss=2.0), truth, said),
         classifier_outcomes(TASK, truth, said, RowGroup((Condition("r", "n", None),))),
     ):
-        with pytest.raises(dg.ReleaseError, match="do not add"):
+        with pytest.raises(dg.errors.ReleaseError, match="do not add"):
             one + other
 
 
@@ -106,16 +106,16 @@ def test_outcomes_show_no_number_and_are_not_pickled():
 def test_probabilities_that_are_none_are_refused(bad):
     truth, said = rows(3)
     said[1, 1] = bad
-    with pytest.raises(dg.DomainError, match="probabilities"):
+    with pytest.raises(dg.errors.DomainError, match="probabilities"):
         classifier_outcomes(TASK, truth, said)
-    with pytest.raises(dg.DomainError, match="probabilities"):
+    with pytest.raises(dg.errors.DomainError, match="probabilities"):
         classifier_outcomes(TASK, truth, said[:, :2])
 
 
 def test_missing_numbers_are_refused():
-    with pytest.raises(dg.DomainError, match="none missing"):
+    with pytest.raises(dg.errors.DomainError, match="none missing"):
         regression_outcomes(Regression(0.0, 1.0), np.array([np.nan]), np.array([0.0]))
-    with pytest.raises(dg.DomainError, match="a number"):
+    with pytest.raises(dg.errors.DomainError, match="a number"):
         entry_outcomes(Entries(3), np.array([np.nan]))
 
 

@@ -108,7 +108,7 @@ def test_clean_rows_have_their_levels_in_every_kind_of_table(tmp_path):
         pl.from_arrow(typed),
     ]
     for rows in (*kinds, iter([frame]), tmp_path / "rows.csv", tmp_path / "rows.parquet"):
-        codes = dg.encode(rows, STRICT)
+        codes = dg.statistics.encode(rows, STRICT)
         assert {name: codes.columns[name].tolist() for name in EXPECTED} == EXPECTED
 
 
@@ -116,7 +116,7 @@ def test_clean_rows_have_their_levels_in_every_kind_of_table(tmp_path):
 @given(st.sampled_from(list(VARIABLES)), cells)
 def test_no_object_in_a_cell_refuses_a_table_or_moves_another_row(column, cell):
     values = with_one(column, cell)
-    check_others(dg.encode(objects(CLEAN | {column: values}), STRICT), column)
+    check_others(dg.statistics.encode(objects(CLEAN | {column: values}), STRICT), column)
     network = dg.Network.of(STRICT, {})
     assert dg.count(objects(CLEAN | {column: values}), network).sensitive_rows == 3
 
@@ -128,7 +128,7 @@ def test_no_category_refuses_a_table(column, cell):
         frame = objects(CLEAN | {column: with_one(column, cell)}).astype({column: "category"})
     except Exception:  # pandas itself does not make a category of an object that cannot be hashed
         return
-    codes = dg.encode(frame, STRICT)
+    codes = dg.statistics.encode(frame, STRICT)
     assert codes.sensitive_rows == 3
     if frame[column].cat.categories.dtype == object:  # else the cells became numbers or text by pandas' own rules
         check_others(codes, column)
@@ -160,7 +160,7 @@ def test_no_line_refuses_a_csv_file(column, line, tmp_path):
     fields[list(VARIABLES).index(column)] = line if line != b'"' else b'"quoted ""x"""'
     path = tmp_path / "rows.csv"
     path.write_bytes(b",".join(VARIABLES_HEADER) + b"\n" + b"\n".join([lines[0], b",".join(fields), lines[2]]) + b"\n")
-    codes = dg.encode(path, STRICT)
+    codes = dg.statistics.encode(path, STRICT)
     assert codes.sensitive_rows == 3
     for name, expected in EXPECTED.items():
         found = codes.columns[name].tolist()
@@ -178,7 +178,7 @@ def test_no_word_refuses_a_csv_file(column, word):
     frame[column] = with_one(column, word)
     path = folder_of_its_own() / "rows.csv"
     frame.to_csv(path, index=False)
-    check_others(dg.encode(path, STRICT), column)
+    check_others(dg.statistics.encode(path, STRICT), column)
 
 
 @settings(max_examples=100, deadline=None)
@@ -190,24 +190,24 @@ def test_text_in_a_column_of_numbers_is_read_as_words(column, word):
     table = pa.table({name: pa.array(said if name == column else values) for name, values in CLEAN.items()})
     encoded = table.set_column(table.schema.get_field_index(column), column, table[column].dictionary_encode())
     for rows in (table, encoded, table.to_pandas()):
-        check_others(dg.encode(rows, STRICT), column)
+        check_others(dg.statistics.encode(rows, STRICT), column)
 
 
 def test_text_that_is_no_unicode_is_another_value():
     column = pa.array([b"a", b"\xff", b"b"]).view(pa.string())
     for text in (column, column.dictionary_encode()):
         table = pa.table({"text": text, **{name: pa.array(CLEAN[name]) for name in ("number", "flag", "bins")}})
-        assert dg.encode(table, STRICT).columns["text"].tolist() == [0, 2, 1]
+        assert dg.statistics.encode(table, STRICT).columns["text"].tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize("index", [-5, 3, 100])
 def test_a_row_of_a_damaged_dictionary_counts_as_missing(index):
     damaged = pa.DictionaryArray.from_arrays(pa.array([0, index, 1], pa.int32()), pa.array(["a", "b"]), safe=False)
     table = pa.table({"text": damaged, **{name: pa.array(CLEAN[name]) for name in ("number", "flag", "bins")}})
-    assert dg.encode(table, STRICT).columns["text"].tolist() == [0, 1, 1]
+    assert dg.statistics.encode(table, STRICT).columns["text"].tolist() == [0, 1, 1]
     loose = dg.Domain.of(VARIABLES)
-    with pytest.raises(dg.DomainError, match="damaged"):
-        dg.encode(table, loose)
+    with pytest.raises(dg.errors.DomainError, match="damaged"):
+        dg.statistics.encode(table, loose)
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_a_type_that_fits_no_declaration_is_refused_whatever_the_values(column):
         for values in (column, pa.nulls(3, column.type)):
             table = pa.table({other: pa.array(CLEAN[other]) for other in VARIABLES if other != name} | {name: values})
             if values.null_count:  # a column of nulls has no value that its type excludes
-                assert dg.encode(table, STRICT).sensitive_rows == 3
+                assert dg.statistics.encode(table, STRICT).sensitive_rows == 3
             else:
-                with pytest.raises(dg.DomainError, match="is of type"):
-                    dg.encode(table, STRICT)
+                with pytest.raises(dg.errors.DomainError, match="is of type"):
+                    dg.statistics.encode(table, STRICT)
 
 
 # --- regression -------------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_no_word_refuses_a_regression(column, word, tmp_path):
 
 def test_a_list_of_rows_is_refused_whatever_is_in_it():
     for rows in ([[1.0, "a", 1.0]] * 2, [[1.0, "a", 1.0], [2.0]]):
-        with pytest.raises(dg.DomainError, match="a list of rows may be no rectangle"):
+        with pytest.raises(dg.errors.DomainError, match="a list of rows may be no rectangle"):
             dg.regression_moments((rows, [0.1, 0.2]), DESIGN)
 
 
@@ -310,19 +310,19 @@ def test_persons_are_compared_as_text_whatever_table_they_come_from():
 
 
 def test_a_persons_type_is_schema():
-    with pytest.raises(dg.DomainError, match="must hold text, numbers or dates"):
+    with pytest.raises(dg.errors.DomainError, match="must hold text, numbers or dates"):
         cap_rows(pa.table({"who": [{"k": 1}], "text": ["a"]}), ONE, "who", 1)
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_the_log_of_persons_needs_a_private_number_of_rows():
     domain = STRICT.restrict(["text", "number", "flag"])
-    settings = {"chain": "text", "time": "number", "person": "who"}
+    settings = {"sequence": "text", "time": "number", "person": "who"}
     settings |= {"iterations": 2, "burn_in": 1, "chains": 1, "inference": "plug-in"}
     rows = objects({"who": ["p", None, {}], **CLEAN}).drop(columns="bins")
     model = dg.PrivateHMM(1, domain, 1, **settings)
     assert not model.fit(rows).release_.unit.n_is_public
-    with pytest.raises(dg.ReleaseError, match="names no person is dropped"):
+    with pytest.raises(dg.errors.ReleaseError, match="names no person is dropped"):
         dg.PrivateHMM(1, domain, 1, unit=dg.PrivacyUnit("replace"), **settings).fit(rows)
 
 
@@ -344,7 +344,7 @@ def test_no_record_refuses_the_others(cell):
 
 @pytest.mark.parametrize("family", [dg.expfam.Binomial(3), dg.expfam.Multinomial([0, 1])], ids=repr)
 def test_a_family_without_bounds_has_nowhere_to_put_a_record(family):
-    with pytest.raises(dg.DomainError, match="strict=True cannot be kept"):
+    with pytest.raises(dg.errors.DomainError, match="strict=True cannot be kept"):
         dg.sufficient_statistics([0, 1], family, strict=True)
 
 
@@ -370,7 +370,7 @@ def test_no_cell_refuses_a_fit(cell, at):
 
 MAILS = STRICT.restrict(["number", "bins", "text"])
 FITTED = {
-    "nb": dg.PrivateNaiveBayes(MAILS, 1, inference="plug-in", noise=dg.SeededNoise(0)),
+    "nb": dg.PrivateNaiveBayes(MAILS, 1, inference="plug-in", noise=dg.testing.SeededNoise(0)),
     "regression": dg.PrivateLinearRegression(
         {"number": dg.Bounded(0, 10, missing=5), "bins": VARIABLES["bins"]},
         dg.Bounded(0, 1, missing=0),
@@ -378,7 +378,7 @@ FITTED = {
         inference="plug-in",
         draws=5,
         strict=True,
-        noise=dg.SeededNoise(0),
+        noise=dg.testing.SeededNoise(0),
     ),
 }
 LOG = dg.Domain.of({"chain": dg.Categories(["N", "S"], other="S", missing="N"), **VARIABLES}, strict=True)
@@ -391,10 +391,10 @@ def models():
     X, y = pd.DataFrame({"number": [2.5, 1.0, 9.0], "bins": [3.0, 12.0, 4.0]}), ["a", "b", "?"]
     found = {"nb": FITTED["nb"].fit(X, y), "regression": FITTED["regression"].fit(X, [0.1, 0.5, 0.9])}
     log = pd.DataFrame({"chain": ["N", "S"], "number": [1.0, 9.0], "text": ["a", "b"]})
-    settings = {"chain": "chain", "time": "number", "iterations": 2, "burn_in": 1, "chains": 1}
+    settings = {"sequence": "chain", "time": "number", "iterations": 2, "burn_in": 1, "chains": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        hmm = dg.PrivateHMM(1, ENTRIES, 1, inference="plug-in", noise=dg.SeededNoise(0), **settings)
+        hmm = dg.PrivateHMM(1, ENTRIES, 1, inference="plug-in", noise=dg.testing.SeededNoise(0), **settings)
         return found | {"hmm": hmm.fit(log)}
 
 
@@ -437,12 +437,14 @@ def test_no_cell_of_a_log_refuses_its_evaluation(cell, column):
 @given(cells, st.sampled_from(list(ROWS)))
 def test_no_cell_refuses_an_evaluation_that_drops_rows(cell, column):
     """Under add-remove a row with a null is left out of the scores, as of the fit; under replace none may be."""
-    model = dg.SampledRegressionModel(dg.SampledWeights(DROPPING, np.zeros((1, len(DROPPING.columns) - 1)), 1.0, 1.0))
+    model = dg.papers.SampledRegressionModel(
+        dg.papers.SampledWeights(DROPPING, np.zeros((1, len(DROPPING.columns) - 1)), 1.0, 1.0)
+    )
     rows = objects(ROWS | {column: [ROWS[column][0], cell, ROWS[column][2]]})
     kept = dg.regression_moments(rows, DROPPING).sensitive_rows
     assert check_judged(model, (rows,), (rows.iloc[[0, 2]],), (rows.iloc[[1]],)) == kept
     for some in (rows, rows.iloc[[0, 2]]):
-        with pytest.raises(dg.DomainError, match="judge it under add-remove"):
+        with pytest.raises(dg.errors.DomainError, match="judge it under add-remove"):
             dg.evaluate(model, some, epsilon=1, budget=dg.Budget(1))
 
 
@@ -464,25 +466,25 @@ def test_no_cell_refuses_a_cross_validation(cell, at, name):
 
 def test_a_cross_validation_takes_no_list_of_rows():
     for X in ([[1.0, 1.0]] * 2, [[1.0, 1.0], [1.0]]):
-        with pytest.raises(dg.DomainError, match="a list of rows may be no rectangle"):
+        with pytest.raises(dg.errors.DomainError, match="a list of rows may be no rectangle"):
             dg.cross_validate(FITTED["nb"], X, ["a", "b"], folds=2, epsilon=4, budget=dg.Budget(4))
 
 
 def test_a_fit_takes_no_list_of_rows():
     domain = STRICT.restrict(["number", "text"])
     for X in ([[1.0]] * 2, [[1.0], [1.0, 2.0]]):
-        with pytest.raises(dg.DomainError, match="a list of rows may be no rectangle"):
+        with pytest.raises(dg.errors.DomainError, match="a list of rows may be no rectangle"):
             dg.PrivateNaiveBayes(domain, 1).fit(X, ["a", "b"])
 
 
 def test_a_strict_domain_is_read_off_public_rows():
     public = pd.DataFrame({"text": ["x", "other"], "few": [1, 2], "many": [1.5, None]})
-    with pytest.warns(dg.DomainWarning):
+    with pytest.warns(dg.errors.DomainWarning):
         domain = dg.infer_domain(public, strict=True)
     assert domain.strict
     assert domain["text"] == dg.Categories(["other", "x", "missing"], other="other", missing="missing")
     assert domain["few"] == dg.Bins([1.0, 2.0, 3.0], missing=True)
     hostile_rows = objects({"text": [{}, 1], "few": ["?", None], "many": [[], 2.0]})
-    assert dg.encode(hostile_rows, domain).sensitive_rows == 2
-    with pytest.warns(dg.DomainWarning), pytest.raises(dg.DomainError, match="holds booleans"):
+    assert dg.statistics.encode(hostile_rows, domain).sensitive_rows == 2
+    with pytest.warns(dg.errors.DomainWarning), pytest.raises(dg.errors.DomainError, match="holds booleans"):
         dg.infer_domain(pd.DataFrame({"flag": [True, False]}), strict=True)

@@ -114,7 +114,7 @@ def test_blocks_leave_out_variables_of_one_level():
 def test_a_family_with_too_many_subsets_is_refused():
     parents = [f"p{i}" for i in range(20)]
     network = dg.Network.of({name: [0, 1] for name in ["x", *parents]}, {"x": parents})
-    with pytest.raises(dg.NetworkError, match="subsets"):
+    with pytest.raises(dg.errors.NetworkError, match="subsets"):
         coefficient_blocks(network)
 
 

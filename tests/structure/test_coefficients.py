@@ -81,7 +81,7 @@ def test_what_is_not_whole_is_refused(change, message):
     settings = {"blocks": dict(good.blocks), "laws": dict(good.laws), "grid": 1, "step": 1, "pseudo_records": 0}
     for name, function in change.items():
         settings[name] = function(settings[name])
-    with pytest.raises(dg.NetworkError, match=message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
         NoisyCoefficients(NETWORK, n=None, **settings)
 
 

@@ -20,11 +20,13 @@ def raising(error):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError(CANARY), MemoryError(CANARY), CanaryError(CANARY), Named(), dg.DomainError(CANARY)], ids=repr
+    "error",
+    [ValueError(CANARY), MemoryError(CANARY), CanaryError(CANARY), Named(), dg.errors.DomainError(CANARY)],
+    ids=repr,
 )
 def test_a_failure_is_refused_in_public_words(error):
     error.add_note(CANARY)
-    with pytest.raises(dg.DomainError, match="column 'age' must hold numbers") as refusal:
+    with pytest.raises(dg.errors.DomainError, match="column 'age' must hold numbers") as refusal:
         converted(raising(error), "column 'age' must hold numbers")
     assert not repeated(said(refusal.value))
     assert refusal.value.__cause__ is refusal.value.__context__ is None
@@ -35,9 +37,9 @@ def test_what_dpgraph_itself_says_passes_without_context():
         try:
             raise ValueError(CANARY)
         except ValueError:
-            raise dg.DomainError("public") from None
+            raise dg.errors.DomainError("public") from None
 
-    with pytest.raises(dg.DomainError, match=r"^public$") as refusal:
+    with pytest.raises(dg.errors.DomainError, match=r"^public$") as refusal:
         converted(inner, "other words", passing=OURS)
     assert not repeated(said(refusal.value))
 
@@ -75,7 +77,7 @@ def test_each_item_is_made_behind_it():
 
     found = converted_each(items(), "no more items")
     assert list(itertools.islice(found, 2)) == [1, 2]
-    with pytest.raises(dg.DomainError, match="no more items") as refusal:
+    with pytest.raises(dg.errors.DomainError, match="no more items") as refusal:
         next(found)
     assert not repeated(said(refusal.value))
     assert list(converted_each(iter([None, 3]), "a problem")) == [None, 3]
@@ -93,6 +95,6 @@ def test_ragged_rows_do_not_say_how_many_they_are():
         lambda: dg.PrivateNaiveBayes(dg.Domain.of({"x": [0, 1], "y": [0, 1]})).fit(ragged, ragged),
         lambda: dg.PrivateLinearRegression({"x": (0, 1)}, (0, 1)).fit(np.ones((12347, 1)), ragged),
     ):
-        with pytest.raises(dg.DomainError) as refusal:
+        with pytest.raises(dg.errors.DomainError) as refusal:
             refuse()
         assert not repeated(said(refusal.value))

@@ -349,7 +349,7 @@ def test_what_is_released_beside_the_products():
 def test_rows_may_be_dropped_only_where_their_number_is_private():
     dropping = made(1, on_missing="drop")
     assert dropping.sensitivity(ADD) == made(1).sensitivity(ADD)
-    with pytest.raises(dg.ReleaseError, match='on_missing="drop"'):
+    with pytest.raises(dg.errors.ReleaseError, match='on_missing="drop"'):
         dropping.sensitivity(REPLACE)
 
 
@@ -423,7 +423,7 @@ def test_a_design_is_a_value():
 def test_a_strict_design_declares_what_becomes_of_every_row(features, target, drop, wanted):
     settings = {"on_missing": "drop" if drop else "error"}
     assert not dg.LinearDesign(features, "y", target, **settings).strict
-    with pytest.raises(dg.NetworkError, match=wanted):
+    with pytest.raises(dg.errors.NetworkError, match=wanted):
         dg.LinearDesign(features, "y", target, strict=True, **settings)
 
 
@@ -432,5 +432,5 @@ def test_a_strict_design_stays_strict():
     assert made.strict
     assert made.with_mean_weight(8).strict
     assert made != dg.LinearDesign({"x": (0, 1)}, "y", (0, 1), on_missing="drop")
-    with pytest.raises(dg.NetworkError, match="strict must be true or false"):
+    with pytest.raises(dg.errors.NetworkError, match="strict must be true or false"):
         dg.LinearDesign({"x": (0, 1)}, "y", (0, 1), strict="yes")

@@ -47,9 +47,9 @@ def test_a_domain_keeps_names_sizes_and_levels_in_order():
     ids=repr,
 )
 def test_a_bad_level_list_is_refused(levels, message):
-    with pytest.raises(dg.NetworkError, match=message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
         dg.Categories(levels)
-    with pytest.raises(dg.NetworkError, match=f"variable 'v': .*{message}"):
+    with pytest.raises(dg.errors.NetworkError, match=f"variable 'v': .*{message}"):
         dg.Domain.of({"v": levels})
 
 
@@ -58,7 +58,7 @@ def test_a_bad_level_list_is_refused(levels, message):
     ("levels", "level"), [(["a", "b"], "c"), ([0, 1], 2), ([0, 1], "0"), ([0, 1], True), ([True], 1), (["a"], "")]
 )
 def test_an_action_must_be_a_declared_level(action, levels, level):
-    with pytest.raises(dg.NetworkError, match=f"{action}=.* is not one of the declared levels"):
+    with pytest.raises(dg.errors.NetworkError, match=f"{action}=.* is not one of the declared levels"):
         dg.Categories(levels, **{action: level})
 
 
@@ -80,13 +80,13 @@ def test_an_action_must_be_a_declared_level(action, levels, level):
     ids=repr,
 )
 def test_bad_edges_are_refused(edges, message):
-    with pytest.raises(dg.NetworkError, match=message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
         dg.Bins(edges)
 
 
 @pytest.mark.parametrize("missing", ["missing", 1, None])
 def test_missing_is_true_or_false_for_bins(missing):
-    with pytest.raises(dg.NetworkError, match="missing must be true or false"):
+    with pytest.raises(dg.errors.NetworkError, match="missing must be true or false"):
         dg.Bins([0, 1], missing=missing)
 
 
@@ -104,19 +104,21 @@ def test_missing_is_true_or_false_for_bins(missing):
     ids=repr,
 )
 def test_a_bad_domain_is_refused(declared, message):
-    with pytest.raises(dg.NetworkError, match=message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
         dg.Domain.of(declared)
 
 
 def test_an_unknown_variable_is_named_with_those_there_are():
     domain = dg.Domain.of({"a": [0, 1], "b": [0]})
-    with pytest.raises(dg.NetworkError, match="no variable 'z' in the domain; it has a, b"):
+    with pytest.raises(dg.errors.NetworkError, match="no variable 'z' in the domain; it has a, b"):
         domain.levels("z")
 
 
 def test_a_value_that_is_no_level_is_named_with_the_levels():
     domain = dg.Domain.of({"a": list(range(30))})
-    with pytest.raises(dg.DomainError, match=r"99 is not a level of 'a'; declared: 0, 1, .*, 11, \.\.\. \(30 levels\)"):
+    with pytest.raises(
+        dg.errors.DomainError, match=r"99 is not a level of 'a'; declared: 0, 1, .*, 11, \.\.\. \(30 levels\)"
+    ):
         domain.code("a", 99)
 
 
@@ -186,8 +188,8 @@ def test_nothing_of_it_can_be_changed(value, field):
 
 
 def test_a_network_error_is_a_domain_error_is_a_value_error():
-    assert issubclass(dg.NetworkError, dg.DomainError)
-    assert issubclass(dg.DomainError, ValueError)
+    assert issubclass(dg.errors.NetworkError, dg.errors.DomainError)
+    assert issubclass(dg.errors.DomainError, ValueError)
 
 
 TEXT = dg.Categories(["a", "b"], other="b", missing="b")
@@ -206,7 +208,7 @@ BINNED = dg.Bins([0, 1], missing=True)
     ids=repr,
 )
 def test_a_strict_domain_declares_what_becomes_of_every_value(variable, wanted):
-    with pytest.raises(dg.NetworkError) as refusal:
+    with pytest.raises(dg.errors.NetworkError) as refusal:
         dg.Domain.of({"fine": BINNED, "v": variable}, strict=True)
     assert str(refusal.value) == f"variable 'v' could refuse a row, and the domain is strict: {wanted}"
     assert not dg.Domain.of({"fine": BINNED, "v": variable}).strict
@@ -221,12 +223,12 @@ def test_strictness_stays():
     assert domain.restrict(["n"]).strict
     assert dg.Domain.of(domain) is domain
     assert dg.Domain.of(dg.Domain.of(dict(domain.variables)), strict=True) == domain
-    with pytest.raises(dg.NetworkError, match="'v' could refuse a row"):
+    with pytest.raises(dg.errors.NetworkError, match="'v' could refuse a row"):
         dg.Domain.of(dg.Domain.of({"v": ["a"]}), strict=True)
     assert repr(domain) == "Domain(t: 2, n: 2, strict)"
     assert dg.Network.of(domain, {"n": ["t"]}).domain.strict
     assert dg.naive_bayes_network(domain, "t").domain.strict
     assert dg.Network.of(domain, {}) != dg.Network.of(dg.Domain.of(dict(domain.variables)), {})
     for bad in (1, "yes", None):
-        with pytest.raises(dg.NetworkError, match="strict must be true or false"):
+        with pytest.raises(dg.errors.NetworkError, match="strict must be true or false"):
             dg.Domain.of({"t": TEXT}, strict=bad)

@@ -12,7 +12,7 @@ DOMAIN = dg.Domain.of({"month": [1, 2, 3], "kind": ["a", "b"], "region": ["N", "
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")
 PARTS = {
     "network": NETWORK,
-    "chain": "region",
+    "sequence": "region",
     "time": "month",
     "transition": np.full((4, 2, 2), 0.5),
     "emissions": {"kind": np.full((4, 2, 2), 0.5)},
@@ -33,7 +33,7 @@ def test_transitions_are_counted_within_each_chain_of_each_copy():
 
 def test_sweeps_are_frozen_copies_in_the_networks_order():
     transition = PARTS["transition"].copy()
-    sweeps = dg.MarkovSweeps(**PARTS | {"transition": transition})
+    sweeps = dg.papers.MarkovSweeps(**PARTS | {"transition": transition})
     transition[:] = 0.1
     assert (sweeps.transition == 0.5).all()
     assert (sweeps.sweeps, sweeps.n_states, sweeps.states.shape) == (4, 2, (4, 2, 3))
@@ -45,8 +45,8 @@ def test_sweeps_are_frozen_copies_in_the_networks_order():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("chain", "month"),
-        ("chain", "kind"),
+        ("sequence", "month"),
+        ("sequence", "kind"),
         ("time", "nowhere"),
         ("network", dg.naive_bayes_network(DOMAIN, "region")),
         ("network", dg.Network.of(DOMAIN.restrict(["region", "month"]), {})),
@@ -64,8 +64,8 @@ def test_sweeps_are_frozen_copies_in_the_networks_order():
     ],
 )
 def test_parts_that_do_not_fit_are_refused(name, value):
-    with pytest.raises(dg.NetworkError):
-        dg.MarkovSweeps(**PARTS | {name: value})
+    with pytest.raises(dg.errors.NetworkError):
+        dg.papers.MarkovSweeps(**PARTS | {name: value})
 
 
 def test_the_fields_of_a_markov_network_are_all_but_chain_and_time():

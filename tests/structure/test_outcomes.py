@@ -125,13 +125,13 @@ def test_the_number_of_right_predictions_moves_by_one_under_both_relations():
     ids=repr,
 )
 def test_settings_of_a_classification_that_are_none(settings, message):
-    with pytest.raises(dg.DomainError, match=message):
+    with pytest.raises(dg.errors.DomainError, match=message):
         Classification(**({"classes": ("no", "yes")} | settings))
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, float("inf")), (0.0, 1.0, 0.0), (0.0, 1.0, -1)])
 def test_bounds_of_a_regression_that_are_none(bounds):
-    with pytest.raises(dg.DomainError):
+    with pytest.raises(dg.errors.DomainError):
         Regression(*bounds)
 
 
@@ -146,5 +146,5 @@ def test_defaults_are_what_is_documented():
 
 def test_a_release_of_another_shape_is_none():
     law = dg.release(kinds(BINARY)[0], dg.LaplaceMechanism(1), budget=dg.Budget(1)).value.law
-    with pytest.raises(dg.ReleaseError, match="shape"):
+    with pytest.raises(dg.errors.ReleaseError, match="shape"):
         NoisyOutcomes(OutcomeDescription(BINARY), np.zeros(3, np.int64), law, 5)

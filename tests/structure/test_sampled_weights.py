@@ -93,7 +93,7 @@ def test_draws_are_copied_and_cannot_be_changed():
     ],
 )
 def test_draws_that_do_not_fit_are_refused(weights, radius, precision, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         SampledWeights(LINE, weights, radius, precision)
 
 

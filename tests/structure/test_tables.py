@@ -34,7 +34,7 @@ def test_the_smallest_table_that_holds_them_is_chosen():
     tables = [("c", "b", "a"), ("b", "a"), ("a", "b")]
     assert smallest_holder(NETWORK, tables, ("a",)) == ("b", "a")
     assert smallest_holder(NETWORK, tables, ("c",)) == ("c", "b", "a")
-    with pytest.raises(dg.NetworkError, match="no table holds c, a together"):
+    with pytest.raises(dg.errors.NetworkError, match="no table holds c, a together"):
         smallest_holder(NETWORK, [("c", "b"), ("b", "a")], ("c", "a"))
 
 
@@ -50,22 +50,26 @@ def test_tables_give_margins_and_families():
 def test_a_table_of_another_shape_is_refused(table):
     for build in (
         lambda: Tables(NETWORK, {("a",): table}, 3),
-        lambda: dg.NoisyCounts(NETWORK, {("a",): table}, {("a",): LAW}, 3),
+        lambda: dg.results.NoisyCounts(NETWORK, {("a",): table}, {("a",): LAW}, 3),
     ):
-        with pytest.raises(dg.NetworkError, match=r"the table of a has shape \(.*\), not \(2,\)"):
+        with pytest.raises(dg.errors.NetworkError, match=r"the table of a has shape \(.*\), not \(2,\)"):
             build()
 
 
 def test_every_noisy_table_has_its_law():
-    with pytest.raises(dg.NetworkError, match="its noise law"):
-        dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, {}, 3)
-    with pytest.raises(dg.NetworkError, match="its noise law"):
-        dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, {("a",): LAW, ("b",): LAW}, 3)
+    with pytest.raises(dg.errors.NetworkError, match="its noise law"):
+        dg.results.NoisyCounts(NETWORK, {("a",): [1, 2]}, {}, 3)
+    with pytest.raises(dg.errors.NetworkError, match="its noise law"):
+        dg.results.NoisyCounts(NETWORK, {("a",): [1, 2]}, {("a",): LAW, ("b",): LAW}, 3)
 
 
 def test_noisy_counts_are_a_value():
-    noisy = dg.NoisyCounts(NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("b",): LAW, ("a",): SumZeroLaplace(1.0)}, 3)
-    other = dg.NoisyCounts(NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("a",): SumZeroLaplace(1.0), ("b",): LAW}, 3)
+    noisy = dg.results.NoisyCounts(
+        NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("b",): LAW, ("a",): SumZeroLaplace(1.0)}, 3
+    )
+    other = dg.results.NoisyCounts(
+        NETWORK, {("a",): [5, -2], ("b",): [0, 0, 1]}, {("a",): SumZeroLaplace(1.0), ("b",): LAW}, 3
+    )
     assert noisy == other == pickle.loads(pickle.dumps(noisy))
     assert noisy != dataclasses.replace(noisy, n=4, tables={("a",): [6, -2], ("b",): [0, 0, 1]})
     assert noisy != dataclasses.replace(noisy, tables={("a",): [4, -1], ("b",): [0, 0, 1]})
@@ -77,31 +81,31 @@ def test_noisy_counts_are_a_value():
 def test_counts_and_n_are_whole_numbers(bad):
     """numpy would read true as 1 and cut 2.5 to 2."""
     laws = {("a",): LAW}
-    with pytest.raises(dg.ReleaseError, match="table of a must be whole numbers"):
-        dg.NoisyCounts(NETWORK, {("a",): np.array(bad)}, laws, 3)
+    with pytest.raises(dg.errors.ReleaseError, match="table of a must be whole numbers"):
+        dg.results.NoisyCounts(NETWORK, {("a",): np.array(bad)}, laws, 3)
     for n in (True, 3.0, -1, "3", 2**62, np.True_):
-        with pytest.raises(dg.ReleaseError, match="n must be a whole number"):
-            dg.NoisyCounts(NETWORK, {("a",): [1, 2]}, laws, n)
+        with pytest.raises(dg.errors.ReleaseError, match="n must be a whole number"):
+            dg.results.NoisyCounts(NETWORK, {("a",): [1, 2]}, laws, n)
     one = dg.Network.of({"a": [0, 1]}, {})
-    with pytest.raises(dg.ReleaseError, match="block of a must be whole numbers"):
+    with pytest.raises(dg.errors.ReleaseError, match="block of a must be whole numbers"):
         NoisyCoefficients(one, {("a",): np.array(bad[:1])}, laws, 3)
 
 
 def test_noise_that_sums_to_zero_leaves_the_total_at_n():
     laws = {("a",): SumZeroLaplace(2.0)}
-    assert dg.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, 3).n == 3
+    assert dg.results.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, 3).n == 3
     for n in (4, 0, None):
-        with pytest.raises(dg.ReleaseError, match="sums to zero, so its total is n"):
-            dg.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, n)
+        with pytest.raises(dg.errors.ReleaseError, match="sums to zero, so its total is n"):
+            dg.results.NoisyCounts(NETWORK, {("a",): [-4, 7]}, laws, n)
 
 
 def test_clipping_cuts_to_the_possible_counts():
     tables = {("a",): [-5, 40], ("b",): [3, 12, -1]}
-    public = dg.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), 10).clipped()
+    public = dg.results.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), 10).clipped()
     assert public.tables["a",].tolist() == [0, 10]
     assert public.tables["b",].tolist() == [3, 10, 0]
     assert public.n == 10
-    private = dg.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), None).clipped()
+    private = dg.results.NoisyCounts(NETWORK, tables, dict.fromkeys(tables, LAW), None).clipped()
     assert private.tables["a",].tolist() == [0, 40]
     assert private.n == ((-5 + 40) + (3 + 12 - 1)) / 2
 
@@ -135,17 +139,17 @@ GOOD = {"a": [0.5, 0.5], "b": np.full((3, 2), 1 / 3), "c": np.full((2, 3, 2), 1 
 )
 def test_bad_probabilities_are_refused(change, message):
     assert dg.Probabilities(NETWORK, GOOD).table("a").tolist() == [0.5, 0.5]
-    with pytest.raises(dg.NetworkError, match=message):
+    with pytest.raises(dg.errors.NetworkError, match=message):
         dg.Probabilities(NETWORK, GOOD | change)
 
 
 def test_every_variable_needs_its_table():
-    with pytest.raises(dg.NetworkError, match="every variable needs"):
+    with pytest.raises(dg.errors.NetworkError, match="every variable needs"):
         dg.Probabilities(NETWORK, {name: GOOD[name] for name in "ab"})
 
 
 def test_an_unknown_table_is_a_network_error():
-    with pytest.raises(dg.NetworkError, match="no variable 'z'"):
+    with pytest.raises(dg.errors.NetworkError, match="no variable 'z'"):
         dg.Probabilities(NETWORK, GOOD).table("z")
 
 

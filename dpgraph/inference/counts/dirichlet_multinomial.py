@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import Mass, draw_given_sum, partial_sums, tilt_to, tilted_law
-from dpgraph.privacy.records import NoiseLaw, ReleaseError
+from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
 LogPrior = Callable[[Integers], Reals]
@@ -50,7 +50,7 @@ def sample_counts(
         Shape (size, K): non-negative, each row summing to n where it is known.
 
     Raises:
-        ReleaseError: If shapes disagree, a concentration is not positive and finite, n is negative, or sum-zero noise
+        InferenceError: If shapes disagree, a concentration is not positive and finite, n is negative, or sum-zero noise
             comes without n.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -61,7 +61,7 @@ def sample_counts(
     """
     y = np.asarray(noisy, np.int64)
     if n is None and law.sums_to_zero:
-        raise ReleaseError("noise that sums to zero shows n; give it")
+        raise InferenceError("noise that sums to zero shows n; give it")
     return sample_latent_counts([(y, CellNoise(law))], concentration, n, rng, size, log_prior_n=log_prior_n)
 
 
@@ -85,7 +85,7 @@ def sample_latent_counts(
         log_prior_n: As for ``sample_counts``.
 
     Raises:
-        ReleaseError: As for ``sample_counts``.
+        InferenceError: As for ``sample_counts``.
     """
     alpha = np.asarray(concentration, float)
     for y, _ in measured:
@@ -101,11 +101,11 @@ def sample_latent_counts(
 def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
     """Checks shapes, concentrations and n."""
     if noisy.ndim != 1 or noisy.size == 0 or concentration.shape != noisy.shape:
-        raise ReleaseError(f"concentration must have the shape of noisy, one axis; got {concentration.shape}")
+        raise InferenceError(f"concentration must have the shape of noisy, one axis; got {concentration.shape}")
     if not (np.isfinite(concentration).all() and (concentration > 0).all()):
-        raise ReleaseError("every concentration must be a finite number above 0")
+        raise InferenceError("every concentration must be a finite number above 0")
     if n is not None and n < 0:
-        raise ReleaseError(f"n must be at least 0; got {n}")
+        raise InferenceError(f"n must be at least 0; got {n}")
 
 
 def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> list[tuple[int, Reals]]:

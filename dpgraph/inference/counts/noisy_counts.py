@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import betaincinv, gammaln
@@ -120,7 +120,7 @@ def _log_likelihood(evidence: Sequence[Evidence], count: Reals) -> Reals:
     return np.sum([e.log_likelihood(count) for e in evidence], axis=0) + np.zeros_like(count)
 
 
-@cache
+@lru_cache(maxsize=64)
 def lattice(dimensions: int) -> Reals:
     """Evenly spread points of the unit cube, shape (1024, dimensions): Sobol's, not scrambled, in mid-cell."""
     from scipy.stats.qmc import Sobol
@@ -137,6 +137,6 @@ def checked_interval(value: object) -> float:
     """The probability of an interval, between 0 and 1.
 
     Raises:
-        ReleaseError: If it is not.
+        InferenceError: If it is not.
     """
     return check_probability("interval", value)

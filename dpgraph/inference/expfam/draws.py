@@ -54,7 +54,7 @@ class ParameterDraws:
         """The central interval of each parameter that holds this probability.
 
         Raises:
-            ReleaseError: If the probability is not between 0 and 1.
+            InferenceError: If the probability is not between 0 and 1.
         """
         ends = {name: np.quantile(values, tails(probability)) for name, values in self.parameters.items()}
         return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
@@ -67,7 +67,7 @@ class ParameterDraws:
             size: How many, at least 1.
 
         Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
+            InferenceError: If the size is not a whole number, at least 1.
         """
         picked = random_indices(len(self), rng, size)
         return tuple({name: float(values[i]) for name, values in self.parameters.items()} for i in picked)

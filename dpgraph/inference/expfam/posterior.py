@@ -23,7 +23,7 @@ from dpgraph.inference.expfam.noisy_sums import Problems
 from dpgraph.inference.expfam.quadrature import quadrature_draws
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
 from dpgraph.inference.progress import progress_bar
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
@@ -71,11 +71,11 @@ def moments_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        ReleaseError: If the prior is another family's or is needed, or the method does not exist for the family.
+        InferenceError: If the prior is another family's or is needed, or the method does not exist for the family.
 
     >>> import dpgraph as dg
     >>> moments = dg.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
-    >>> noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.SeededNoise(0)).value
+    >>> noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0)).value
     >>> posterior = moments_posterior(noisy.description, noisy, rng=np.random.default_rng(0))
     >>> posterior.method, 0.5 < posterior.mean()["p"] < 0.9
     ('exact', True)
@@ -101,7 +101,7 @@ def _checked_prior(description: MomentDescription, prior: Prior | None) -> Prior
     family = description.family
     if prior is None:
         if not isinstance(family, Binomial | Multinomial):
-            raise ReleaseError(f"{type(family).__name__} has no default prior; give prior=family.prior(...)")
+            raise InferenceError(f"{type(family).__name__} has no default prior; give prior=family.prior(...)")
         prior = family.prior()
     check_prior(family, prior)
     return prior
@@ -110,19 +110,21 @@ def _checked_prior(description: MomentDescription, prior: Prior | None) -> Prior
 def _check(value: object, method: Method) -> None:
     """Refuses values of another kind, and methods that the family does not have."""
     if not isinstance(value, NoisyMoments):
-        raise ReleaseError(f"this posterior takes noisy moments; got {type(value).__name__}")
+        raise InferenceError(f"this posterior takes noisy moments; got {type(value).__name__}")
     family, counted = value.of_family.family, isinstance(value.of_family.family, Binomial | Multinomial)
     if value.law.gaussian and not counted:
-        raise ReleaseError("this posterior of an exponential family takes moments with Laplace noise")
+        raise InferenceError("this posterior of an exponential family takes moments with Laplace noise")
     match method:
         case Exact() if not counted:
-            raise ReleaseError(f'method="exact" needs a Binomial or Multinomial family; got {type(family).__name__}')
+            raise InferenceError(f'method="exact" needs a Binomial or Multinomial family; got {type(family).__name__}')
         case Quadrature() if not _has_quadrature(value):
-            raise ReleaseError('method="quadrature" needs one parameter, a conjugate family and a public n')
+            raise InferenceError('method="quadrature" needs one parameter, a conjugate family and a public n')
         case Gibbs() if counted and value.n is None:
-            raise ReleaseError('where n is private a Binomial or Multinomial takes method="exact"')
+            raise InferenceError('where n is private a Binomial or Multinomial takes method="exact"')
         case PlugIn() if isinstance(family, Natural):
-            raise ReleaseError("a Natural family has no plug-in posterior: its conjugate law cannot be drawn directly")
+            raise InferenceError(
+                "a Natural family has no plug-in posterior: its conjugate law cannot be drawn directly"
+            )
         case _:
             return
 

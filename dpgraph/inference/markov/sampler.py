@@ -24,7 +24,7 @@ from dpgraph.inference.markov.starts import (
     rounded_to_total,
     shrunken,
 )
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 
@@ -49,7 +49,7 @@ class MarkovPrior:
     def __post_init__(self) -> None:
         for value in (self.transition, self.emission, *self.entries):
             if not (isinstance(value, int | float) and np.isfinite(value) and value > 0):
-                raise ReleaseError(f"every concentration must be a finite number above 0; got {value!r}")
+                raise InferenceError(f"every concentration must be a finite number above 0; got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def draw_markov(
         progress: Called with the number of each sweep.
 
     Raises:
-        ReleaseError: If a setting is out of range.
+        InferenceError: If a setting is out of range.
     """
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
@@ -232,21 +232,21 @@ def _check(given: LogEvidence, states: int, sampler: str, inference: str, number
     """Refuses settings out of range."""
     check_settings(states, sampler, inference, numbers)
     if states > given.observed.sum():
-        raise ReleaseError(f"n_states must be at most the {given.observed.sum()} observed cells; got {states}")
+        raise InferenceError(f"n_states must be at most the {given.observed.sum()} observed cells; got {states}")
     if len(given.values) not in (1, numbers["chains"]):
-        raise ReleaseError(f"{len(given.values)} copies of the cells do not fit {numbers['chains']} sampler chains")
+        raise InferenceError(f"{len(given.values)} copies of the cells do not fit {numbers['chains']} sampler chains")
 
 
 def check_settings(states: int, sampler: str, inference: str, numbers: dict[str, int]) -> None:
     """Refuses settings that no log allows.
 
     Raises:
-        ReleaseError: Naming the setting.
+        InferenceError: Naming the setting.
     """
     for name, value, choices in (("sampler", sampler, Sampler), ("inference", inference, Inference)):
         if value not in get_args(choices):
-            raise ReleaseError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
+            raise InferenceError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
     lowest = {"burn_in": 0}
     for name, value in {"n_states": states, **numbers}.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest.get(name, 1):
-            raise ReleaseError(f"{name} must be a whole number, at least {lowest.get(name, 1)}; got {value!r}")
+            raise InferenceError(f"{name} must be a whole number, at least {lowest.get(name, 1)}; got {value!r}")

@@ -21,7 +21,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence
 from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
 from dpgraph.inference.network.record_chains import Plan, Run, run_all
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Reals
@@ -64,7 +64,7 @@ def draw_by_records(
         the accepted shares after burn-in.
 
     Raises:
-        ReleaseError: If a number is out of range, or a concentration has the wrong shape or an entry not above 0.
+        InferenceError: If a number is out of range, or a concentration has the wrong shape or an entry not above 0.
 
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -103,4 +103,4 @@ def _check(network: Network, concentration: Mapping[str, Reals], plan: Plan, cha
     for name in network.domain.names:
         table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
         if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):
-            raise ReleaseError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")
+            raise InferenceError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")

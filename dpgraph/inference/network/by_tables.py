@@ -21,7 +21,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
@@ -39,7 +39,7 @@ def draw_by_tables(
         draws: How many.
 
     Raises:
-        ReleaseError: If the release is of coefficients.
+        InferenceError: If the release is of coefficients.
 
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -52,7 +52,7 @@ def draw_by_tables(
     (1, 1000, 2)
     """
     if any(table.weights is not None for table in given.tables):
-        raise ReleaseError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
+        raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     network, totals = given.network, _Totals(given)
     found: dict[str, Reals] = {}
     means: dict[str, Reals] = {}

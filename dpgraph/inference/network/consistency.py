@@ -30,7 +30,7 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tabl
 ROUNDS = 30
 
 
-def consistent(
+def reconcile(
     noisy: NoisyCounts | NoisyCoefficients | Release, *, nonnegative: bool = False, shrink: bool = False
 ) -> Tables:
     """Projects noisy tables to consistency: any margin is the same whichever table it is read from.
@@ -88,7 +88,7 @@ def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: f
 
 
 def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_public: bool) -> dict[Family, float]:
-    """The noise variance of one cell of each family table after ``consistent``, from public values alone.
+    """The noise variance of one cell of each family table after ``reconcile``, from public values alone.
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """

@@ -12,7 +12,7 @@ import numpy as np
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import diagnostics_of, random_indices
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
@@ -101,7 +101,7 @@ class PosteriorDraws:
             size: How many, at least 1.
 
         Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
+            InferenceError: If the size is not a whole number, at least 1.
         """
         return tuple(self[int(index)] for index in random_indices(len(self), rng, size))
 
@@ -109,7 +109,7 @@ class PosteriorDraws:
         """Equal-tailed credible intervals of every entry: axes (low and high, variable, *parents).
 
         Raises:
-            ReleaseError: If the probability is not strictly between 0 and 1.
+            InferenceError: If the probability is not strictly between 0 and 1.
         """
         ends = tails(probability)
         return {name: np.quantile(self.flat(name), ends, axis=0) for name in self.tables}
@@ -161,7 +161,7 @@ class PosteriorDraws:
         the release alone, so it costs nothing; it is one plausible data set, not an estimate of the true one.
 
         Raises:
-            ReleaseError: If the method has no latent rows; ``method="records"`` has.
+            InferenceError: If the method has no latent rows; ``method="records"`` has.
         """
         from dpgraph.inference.network.evidence import contingency_table
 
@@ -183,7 +183,7 @@ class PosteriorDraws:
 
     def _latent(self) -> dict[str, Integers]:
         if self.records is None:
-            raise ReleaseError(f'method {self.method!r} has no latent rows; use method="records"')
+            raise InferenceError(f'method {self.method!r} has no latent rows; use method="records"')
         return dict(self.records)
 
     def __repr__(self) -> str:

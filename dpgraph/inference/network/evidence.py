@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import NoiseLaw, ReleaseError
+from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, smallest_holder
@@ -82,7 +82,7 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
     """The evidence of released counts or coefficients.
 
     Raises:
-        ReleaseError: If the value is neither.
+        InferenceError: If the value is neither.
         NetworkError: If no table holds some family.
     """
     if isinstance(noisy, NoisyCounts):
@@ -93,7 +93,7 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
         )
         return Evidence(noisy.network, tables, noisy.n)
     if not isinstance(noisy, NoisyCoefficients):
-        raise ReleaseError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+        raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
     network = noisy.network
     tables = tuple(
         MeasuredTable(

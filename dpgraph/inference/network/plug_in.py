@@ -14,8 +14,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
-from dpgraph.inference.network.consistency import consistent, consistent_variance
-from dpgraph.privacy.records import Provenance, Release, ReleaseError, released_value
+from dpgraph.inference.network.consistency import consistent_variance, reconcile
+from dpgraph.privacy.records import InferenceError, Provenance, Release, released_value
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
@@ -100,7 +100,7 @@ def posterior(
             table cut to [0, n] by itself, as in Zhang et al. 2016.
 
     Raises:
-        ReleaseError: If the prior is not a finite number above 0, or the value is not of noisy counts.
+        InferenceError: If the prior is not a finite number above 0, or the value is not of noisy counts.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
@@ -111,14 +111,14 @@ def posterior(
     value, provenance = released_value(noisy)
     check_prior(prior)
     if counts not in get_args(PlugIn):
-        raise ReleaseError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
+        raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if isinstance(value, NoisyCounts | NoisyCoefficients):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance
     else:
-        raise ReleaseError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
+        raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
 
@@ -127,13 +127,13 @@ def check_prior(prior: float) -> None:
     """Refuses what is no prior; whoever spends before calling ``posterior`` asks this first.
 
     Raises:
-        ReleaseError: If the prior is not a finite number above 0.
+        InferenceError: If the prior is not a finite number above 0.
     """
     check_above_zero("prior", prior)
 
 
 def _nearest(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
-    tables = consistent(noisy, nonnegative=True)
+    tables = reconcile(noisy, nonnegative=True)
     return {name: np.maximum(tables.family(name), 0.0) for name in noisy.network.domain.names}
 
 
@@ -154,7 +154,7 @@ def _expected(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
     """
     from scipy.special import erfcx
 
-    tables = consistent(noisy, shrink=True)
+    tables = reconcile(noisy, shrink=True)
     if isinstance(noisy, NoisyCounts):
         variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
     else:

@@ -60,7 +60,7 @@ def network_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        ReleaseError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+        InferenceError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
     """
     prior = DEFAULT_PRIOR if prior is None else prior
     asked = chosen_method(method, METHODS)

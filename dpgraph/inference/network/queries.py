@@ -56,7 +56,7 @@ def sample_rows(
         variable holds the names of its bins.
 
     Raises:
-        ReleaseError: If n is not a whole number, at least 0.
+        InferenceError: If n is not a whole number, at least 0.
     """
     import pandas as pd
 

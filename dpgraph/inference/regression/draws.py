@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import diagnostics_of, random_indices
-from dpgraph.privacy.records import Provenance, ReleaseError
+from dpgraph.privacy.errors import DomainError, InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -35,7 +36,7 @@ class RegressionDraws:
         provenance: The release behind it.
 
     Raises:
-        ReleaseError: If shapes do not fit the design, or a draw is not finite.
+        InferenceError: If shapes do not fit the design, or a draw is not finite.
     """
 
     design: LinearDesign
@@ -51,9 +52,9 @@ class RegressionDraws:
         object.__setattr__(self, "mixing", FrozenMap(self.mixing.items()))
         draws, d = len(self.variance), len(self.design.columns) - 1
         if self.weights.shape != (draws, d) or self.variance.shape != (draws,) or draws < 1:
-            raise ReleaseError(f"weights must have shape (draws, {d}) and variances (draws,)")
+            raise InferenceError(f"weights must have shape (draws, {d}) and variances (draws,)")
         if not (np.isfinite(self.weights).all() and np.isfinite(self.variance).all() and (self.variance > 0).all()):
-            raise ReleaseError("draws must be finite numbers, and variances above 0")
+            raise InferenceError("draws must be finite numbers, and variances above 0")
 
     def __len__(self) -> int:
         return len(self.variance)
@@ -103,7 +104,7 @@ class RegressionDraws:
         """The central interval of the intercept and of each coefficient, in the units of the rows.
 
         Raises:
-            ReleaseError: If the probability is not between 0 and 1.
+            InferenceError: If the probability is not between 0 and 1.
         """
         low, high = np.quantile(self.in_units, tails(probability), axis=0).tolist()
         return dict(zip(self.names, zip(low, high, strict=True), strict=True))
@@ -116,7 +117,7 @@ class RegressionDraws:
             size: How many, at least 1.
 
         Raises:
-            ReleaseError: If the size is not a whole number, at least 1.
+            InferenceError: If the size is not a whole number, at least 1.
         """
         picked = self.in_units[random_indices(len(self), rng, size)].tolist()
         return tuple(dict(zip(self.names, values, strict=True)) for values in picked)
@@ -137,7 +138,7 @@ class RegressionDraws:
         """A row for the intercept and each coefficient, in the units of the rows: mean, std and a credible interval.
 
         Raises:
-            ReleaseError: If the probability is not between 0 and 1.
+            InferenceError: If the probability is not between 0 and 1.
         """
         import pandas as pd
 
@@ -169,15 +170,15 @@ def scaled_columns(design: LinearDesign, values: Mapping[str, npt.ArrayLike]) ->
         values: For each feature an array of numbers, or of the codes of its levels.
 
     Raises:
-        ReleaseError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
+        DomainError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
     """
     absent = [name for name in design.features if name not in values]
     if absent:
-        raise ReleaseError(f"no values of the features {', '.join(map(repr, absent))}")
+        raise DomainError(f"no values of the features {', '.join(map(repr, absent))}")
     arrays = {name: _values(design, name, values[name]) for name in design.features}
     rows = len(next(iter(arrays.values())))
     if any(len(array) != rows for array in arrays.values()):
-        raise ReleaseError("the features must be columns of one length")
+        raise DomainError("the features must be columns of one length")
     made = np.ones((rows, len(design.columns) - 1))
     for i, column in enumerate(design.columns[:-1]):
         if column.kind == "intercept":
@@ -198,7 +199,7 @@ def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArr
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
     array = array_of(values, problem) if coded else converted(lambda: np.asarray(values).astype(np.float64), problem)
     if array.ndim != 1 or array.dtype.kind not in ("biuf" if coded else "iuf"):
-        raise ReleaseError(problem)
+        raise DomainError(problem)
     return array
 
 
@@ -206,5 +207,5 @@ def _present(name: str, feature: Bounded, array: Reals) -> Reals:
     """Numbers with what is declared in the place of NaN."""
     gone = np.isnan(array)
     if gone.any() and feature.missing is None:
-        raise ReleaseError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
+        raise DomainError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
     return np.where(gone, feature.missing or 0.0, array)

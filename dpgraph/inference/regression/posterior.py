@@ -19,7 +19,7 @@ from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.plug_in import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.inference.regression.start import as_model, starting_points
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import NoisyMoments
@@ -56,7 +56,7 @@ def regression_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        ReleaseError: If the prior or the method is refused, or the value is not of noisy moments.
+        InferenceError: If the prior or the method is refused, or the value is not of noisy moments.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> design = LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
@@ -88,9 +88,9 @@ def regression_posterior(
 def _check(value: object, prior: object) -> None:
     """Refuses values and priors of another kind."""
     if not isinstance(value, NoisyMoments):
-        raise ReleaseError(f"this posterior takes noisy moments; got {type(value).__name__}")
+        raise InferenceError(f"this posterior takes noisy moments; got {type(value).__name__}")
     if not isinstance(prior, RegressionPrior):
-        raise ReleaseError(f"prior must be a RegressionPrior; got {prior!r}")
+        raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
 
 
 def _mixing(weights: Reals, variance: Reals) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import Bounded, Column, LinearDesign
 from dpgraph.structure.tables import Reals
 
@@ -38,7 +38,7 @@ class RegressionPrior:
         features: Exponents (a, b) of the prior of S = X'X / n: |S|^a times the product of (1 - S_jj)^b over numbers.
 
     Raises:
-        ReleaseError: If a number is out of range.
+        InferenceError: If a number is out of range.
 
     >>> RegressionPrior(half_cauchy=0.5).half_cauchy
     0.5
@@ -60,24 +60,24 @@ class RegressionPrior:
                 continue
             check_above_zero(f"{name} of the prior", value, infinite=name == "degrees")
         if self.typical is not None and not _finite(self.typical):
-            raise ReleaseError(f"typical of the prior must be finite; got {self.typical!r}")
+            raise InferenceError(f"typical of the prior must be finite; got {self.typical!r}")
         pair = self.features
         if not isinstance(pair, tuple) or len(pair) != 2 or not all(_finite(one) and one >= 0 for one in pair):
-            raise ReleaseError(f"features of the prior must be two numbers, at least 0; got {pair!r}")
+            raise InferenceError(f"features of the prior must be two numbers, at least 0; got {pair!r}")
 
     def centre(self, design: LinearDesign) -> Reals:
         """The mean of the weights, shape (columns - 1,).
 
         Raises:
-            ReleaseError: If ``typical`` is outside the target's bounds, or the design has no intercept to hold it.
+            InferenceError: If ``typical`` is outside the target's bounds, or the design has no intercept to hold it.
         """
         mean = np.zeros(len(design.columns) - 1)
         if self.typical is not None:
             if not design.intercept:
-                raise ReleaseError("typical is the prior mean of the intercept; this design has none")
+                raise InferenceError("typical is the prior mean of the intercept; this design has none")
             if not design.bounds.low <= self.typical <= design.bounds.high:
                 ends = f"{design.bounds.low:g} and {design.bounds.high:g}"
-                raise ReleaseError(f"typical must lie within the target's bounds, {ends}; got {self.typical!r}")
+                raise InferenceError(f"typical must lie within the target's bounds, {ends}; got {self.typical!r}")
             mean[0] = (self.typical - design.bounds.middle) / design.bounds.half
         return mean
 

@@ -47,7 +47,7 @@ class GaussianMechanism:
     rho_m sum to rho, and its noise has scale^2 at least sensitivity / (2 rho_m), so the release is rho-zCDP (Canonne,
     Kamath and Steinke 2020, Theorem 4 and composition), and (epsilon, delta)-DP by OpenDP's conversion.
 
-    The noise of cells is independent, so where n is public the noisy tables do not sum to it; ``consistent`` uses it.
+    The noise of cells is independent, so where n is public the noisy tables do not sum to it; ``reconcile`` uses it.
     Merging tables never helps here: two tables not inside each other have a union of at least twice the cells of
     either (levels >= 2), so sqrt(W_1) + sqrt(W_2) <= sqrt(W_merged) always; measure the maximal ones.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -186,7 +186,7 @@ def _distances(shape: tuple[int, ...], grid: int) -> Integers:
     return distances
 
 
-@cache
+@lru_cache(maxsize=64)
 def _odd(size: int) -> Integers:
     """1 where an odd number of so many variables differ."""
     parity = np.zeros((), np.int64)

@@ -84,7 +84,7 @@ class GibbsSample:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
         states: The number of hidden states.
         sweeps: How many; two updates each. Few are best at small epsilons, since more sweeps need a higher temperature.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         delta: 0, or the delta at which zCDP is converted.
         prior: The Dirichlet concentration of every emission.
@@ -92,7 +92,7 @@ class GibbsSample:
         floor: The smallest probability of any level of a field; below 1 / V_f for every field.
         grid: How many values a probability may take; by default 1001 for two levels; at most 201 for more.
         temperature: ``"adaptive"`` or ``"fixed"``.
-        held_out: Cells not to learn from, (chain, time) pairs of levels; public.
+        held_out: Cells not to learn from, (sequence, time) pairs of levels; public.
 
     Raises:
         ReleaseError: If a setting is out of its range.
@@ -108,7 +108,7 @@ class GibbsSample:
     epsilon: Number
     states: int
     sweeps: int = 3
-    chain: str = "region"
+    sequence: str = "region"
     time: str = "month"
     _: KW_ONLY
     delta: Number = 0
@@ -131,16 +131,16 @@ class GibbsSample:
         if self.temperature not in get_args(Temperature):
             raise ReleaseError(f"temperature must be 'adaptive' or 'fixed'; got {self.temperature!r}")
         try:
-            object.__setattr__(self, "held_out", tuple((chain, time) for chain, time in self.held_out))
+            object.__setattr__(self, "held_out", tuple((sequence, time) for sequence, time in self.held_out))
             hash(self.held_out)
         except (TypeError, ValueError):
-            raise ReleaseError(f"held_out must be (chain, time) pairs of levels; got {self.held_out!r}") from None
+            raise ReleaseError(f"held_out must be (sequence, time) pairs of levels; got {self.held_out!r}") from None
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """What a release would do: two selections a sweep.
 
         Raises:
-            NetworkError: If the network is not ``hmm_network`` of the chain and the time.
+            NetworkError: If the network is not ``hmm_network`` of the sequence and the time.
             DomainError: If a held-out cell is not declared.
             ReleaseError: If the floor leaves a field no room, or epsilon is too small to be useful.
         """
@@ -161,7 +161,7 @@ class GibbsSample:
         """Runs the sweeps; ``release`` calls this after the charge."""
         network = statistics.network
         plan = _plan(self, network, unit)
-        shape = network.shape((self.chain, self.time))
+        shape = network.shape((self.sequence, self.time))
         counts = {name: self._field_counts(statistics, name, shape) for name in plan.ranges}
         nothing = {name: np.zeros((self.states, c.shape[2]), np.int64) for name, c in counts.items()}
         emissions = self._emissions(nothing, plan, noise)
@@ -177,7 +177,7 @@ class GibbsSample:
         transitions, laws, paths = zip(*done, strict=True)
         return MarkovSweeps(
             network,
-            self.chain,
+            self.sequence,
             self.time,
             np.stack(transitions),
             FrozenMap((name, np.stack([law[name] for law in laws])) for name in counts),
@@ -186,8 +186,8 @@ class GibbsSample:
         )
 
     def _field_counts(self, statistics: Counts, name: str, shape: tuple[int, ...]) -> Integers:
-        """The counts of one field, held-out cells emptied, shape (chains, steps, levels)."""
-        counts = statistics.sensitive_margin((self.chain, self.time, name)).copy()
+        """The counts of one field, held-out cells emptied, shape (sequences, steps, levels)."""
+        counts = statistics.sensitive_margin((self.sequence, self.time, name)).copy()
         counts[_held_out_flags(self, statistics.network, shape)] = 0
         return counts
 
@@ -209,14 +209,14 @@ class GibbsSample:
         plan: _Plan,
         noise: Noise,
     ) -> Integers:
-        """All states given emissions and transitions: together one update, shape (chains, steps)."""
+        """All states given emissions and transitions: together one update, shape (sequences, steps)."""
         logs = {name: plan.whole_logs(name, law) for name, law in emissions.items()}
         scale = plan.scale
         if self.temperature == "adaptive":
             scale = selection_scale(entry_range(logs.values()) * plan.moves, plan.update)
         start = np.full(self.states, 1 / self.states)
         scores = state_scores(counts, logs)
-        return np.stack([noise.choose_path(chain, scale, start, transition) for chain in scores])
+        return np.stack([noise.choose_path(sequence, scale, start, transition) for sequence in scores])
 
     def _transition(self, followed: Integers, noise: Noise) -> Reals:
         """Transitions given states, which are public: any law would do for privacy."""
@@ -244,8 +244,8 @@ class _Plan(NamedTuple):
 @lru_cache(maxsize=64)
 def _plan(mechanism: GibbsSample, network: Network, unit: PrivacyUnit) -> _Plan:
     """The plan of a release, from public values alone."""
-    fields = check_markov_network(network, mechanism.chain, mechanism.time)
-    _held_out_flags(mechanism, network, network.shape((mechanism.chain, mechanism.time)))
+    fields = check_markov_network(network, mechanism.sequence, mechanism.time)
+    _held_out_flags(mechanism, network, network.shape((mechanism.sequence, mechanism.time)))
     check_floor(Network.of(network.domain.restrict(fields), {}), mechanism.floor)
     ranges: dict[str, tuple[int, int]] = {}
     for name in fields:
@@ -273,8 +273,8 @@ def _update_epsilon(mechanism: GibbsSample) -> Fraction:
 
 
 def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, ...]) -> Flags:
-    """The held-out cells, shape (chains, steps)."""
+    """The held-out cells, shape (sequences, steps)."""
     flags = np.zeros(shape, bool)
-    for chain, time in mechanism.held_out:
-        flags[network.domain.code(mechanism.chain, chain), network.domain.code(mechanism.time, time)] = True
+    for sequence, time in mechanism.held_out:
+        flags[network.domain.code(mechanism.sequence, sequence), network.domain.code(mechanism.time, time)] = True
     return flags

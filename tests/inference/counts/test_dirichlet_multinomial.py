@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from dpgraph.inference.counts import integer_sums
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
 
 LAWS = [DiscreteLaplace(3.0), SumZeroLaplace(2.0), DiscreteGaussian(2.5)]
 
@@ -230,5 +230,5 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
 )
 def test_what_has_no_posterior_is_refused(arguments, message):
     noisy, law, concentration, n = arguments
-    with pytest.raises(ReleaseError, match=message):
+    with pytest.raises(InferenceError, match=message):
         sample_counts(np.array(noisy), law, np.array(concentration), n, np.random.default_rng(0), 2)

@@ -155,7 +155,7 @@ FAMILIES = {
 def ranks(name, n, epsilon, unit, trials, *, seed=0, plug_in=False):
     """Uniform ranks of each parameter; where n is private it varies, so that a flat prior of it is fair."""
     family, prior, bounds = FAMILIES[name]
-    rng, noise = np.random.default_rng(seed), dg.SeededNoise(seed)
+    rng, noise = np.random.default_rng(seed), dg.testing.SeededNoise(seed)
     budget = epsilon
     truth = draw_conjugate(family, prior, np.zeros((trials, len(family.statistics))), np.zeros(trials), rng)
     sizes = np.full(trials, n) if unit.n_is_public else rng.integers(n // 2, 2 * n, trials)

@@ -33,7 +33,7 @@ def test_samplers_agree_within_monte_carlo_error(inference):
     domain = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
     counts = dg.count(event_log.simulate(seed=3).rows, dg.hmm_network(domain, "region", "month"))
     mechanism = dg.LaplaceMechanism(1, tables="maximal")
-    noisy = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.SeededNoise(1))
+    noisy = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
     given = log_evidence(noisy.value, "region", "month")
     means, errors = [], []
     for seed, sampler in enumerate(("blocked", "collapsed")):

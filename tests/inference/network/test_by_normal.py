@@ -49,7 +49,7 @@ def released(network, mechanism, neighbours, n=30_000):
     rows = pd.DataFrame({v: np.array(network.domain.levels(v), object)[rng.integers(0, size, n)]
                          for v, size in network.domain.sizes.items()})  # fmt: skip
     budget = dg.Budget(1, 1e-6, unit=dg.PrivacyUnit(neighbours))
-    return dg.release(dg.count(rows, network), mechanism, budget=budget, noise=dg.SeededNoise(6)).value
+    return dg.release(dg.count(rows, network), mechanism, budget=budget, noise=dg.testing.SeededNoise(6)).value
 
 
 def all_rows(network):
@@ -292,7 +292,7 @@ def sampled(network, noisy, **settings):
     return draw_by_normal(noisy, prior, rng=np.random.default_rng(0), draws=DRAWS, **settings)
 
 
-@pytest.mark.parametrize("method", ["tables", "records", "normal", dg.Normal(shrink=True)], ids=str)
+@pytest.mark.parametrize("method", ["tables", "records", "normal", dg.methods.Normal(shrink=True)], ids=str)
 def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(method):
     """Released [700, -600] at Laplace scale 200, n = 100. Mean and ends of the 90 % interval within .01 of the sum over
     the count; counts with a flat prior that are cut at zero give .998 and [.995, 1]."""
@@ -329,7 +329,7 @@ def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
         "gaussian residual": dg.GaussianMechanism(1, 1e-6, basis="residual"),
     }
     budget = dg.Budget(1, 1e-6, unit=dg.PrivacyUnit(neighbours))
-    noisy = dg.release(dg.count(rows, network), noise[kind], budget=budget, noise=dg.SeededNoise(4)).value
+    noisy = dg.release(dg.count(rows, network), noise[kind], budget=budget, noise=dg.testing.SeededNoise(4)).value
     made = sampled(network, noisy)
     exact = dg.noise_aware_posterior(noisy, method="records", draws=4000, seed=0)
     np.testing.assert_allclose(made.mean().table("a"), exact.mean().table("a"), atol=0.04)

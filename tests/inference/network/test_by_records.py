@@ -19,7 +19,7 @@ from dpgraph.inference.network.evidence import (
     evidence,
 )
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
@@ -51,7 +51,7 @@ def fourier_evidence(network, epsilon, neighbours, basis, records):
     counts = dg.count(Codes(network.domain, FrozenMap(records)), network)
     budget = dg.Budget(1000, unit=dg.PrivacyUnit(neighbours))
     mechanism = dg.FourierMechanism(epsilon, basis=basis)
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(5)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(5)).value)
 
 
 def multisets(cells, n):
@@ -191,7 +191,7 @@ def asia_evidence(mechanism, neighbours, n=40):
     records = sample_codes(truth, n, np.random.default_rng(3))
     counts = dg.count(Codes(truth.network.domain, FrozenMap(records)), truth.network)
     budget = dg.Budget(1000, delta=0.1, unit=dg.PrivacyUnit(neighbours))
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(2)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(2)).value)
 
 
 SMALL = [
@@ -268,16 +268,16 @@ def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
     ],
 )
 def test_what_cannot_be_run_is_refused(setting, message):
-    with pytest.raises(ReleaseError, match=message):
+    with pytest.raises(InferenceError, match=message):
         draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), **setting)
 
 
 @pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
 def test_a_concentration_that_is_none_is_refused(entry):
     bad = uneven(CHAIN) | {"b": np.full((3, 2), entry)}
-    with pytest.raises(ReleaseError, match="the concentration of 'b' must be finite, above 0"):
+    with pytest.raises(InferenceError, match="the concentration of 'b' must be finite, above 0"):
         draw_by_records(LAPLACE, bad, rng=np.random.default_rng(1))
-    with pytest.raises(ReleaseError, match=r"of shape \(3, 2\)"):
+    with pytest.raises(InferenceError, match=r"of shape \(3, 2\)"):
         draw_by_records(LAPLACE, bad | {"b": np.ones((2, 3))}, rng=np.random.default_rng(1))
 
 

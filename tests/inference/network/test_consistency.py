@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dpgraph as dg
-from dpgraph.inference.network.consistency import _simplex_projection, consistent, consistent_variance
+from dpgraph.inference.network.consistency import _simplex_projection, consistent_variance, reconcile
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import contrast_blocks, residual_transform
@@ -87,14 +87,14 @@ LAWS = {
 )
 def test_the_closed_form_is_dense_weighted_least_squares(kind, n):
     counts = noisy(NETWORK, LAWS[kind], n)
-    ours, reference = consistent(counts), dense(counts)
+    ours, reference = reconcile(counts), dense(counts)
     for key, table in reference.items():
         np.testing.assert_allclose(ours.tables[key], table, atol=1e-5 if n else 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["unequal", "families", "wide"])
 def test_all_tables_tell_one_story(kind):
-    ours = consistent(noisy(NETWORK, LAWS[kind], None))
+    ours = reconcile(noisy(NETWORK, LAWS[kind], None))
     for one, other in itertools.combinations(ours.tables, 2):
         shared = tuple(name for name in one if name in other)
         np.testing.assert_allclose(
@@ -112,7 +112,7 @@ def test_the_variances_are_those_of_the_linear_map(kind, n):
     """
     laws = LAWS[kind]
     base = noisy(NETWORK, laws, n)
-    zero = consistent(base)
+    zero = reconcile(base)
     variance = dict.fromkeys(NETWORK.families, 0.0)
     for key, law in laws.items():
         cells = NETWORK.cells(key)
@@ -121,7 +121,7 @@ def test_the_variances_are_those_of_the_linear_map(kind, n):
             tables = {k: np.array(t) for k, t in base.tables.items()}
             tables[key] -= 1000 if isinstance(law, SumZeroLaplace) else 0
             tables[key].flat[cell] += 1000 * cells
-            moved = consistent(NoisyCounts(NETWORK, tables, laws, n))
+            moved = reconcile(NoisyCounts(NETWORK, tables, laws, n))
             size = 1000 * cells
             pushed.append([(moved.family(f[0]) - zero.family(f[0])).ravel() / size for f in NETWORK.families])
         covariance = law.variance(cells) * np.eye(cells)
@@ -176,7 +176,7 @@ def test_simplex_projection_is_the_nearest_point(values, total):
 def test_the_non_negative_tables_are_nearly_the_nearest():
     """Against a constrained optimiser over the joint table, in the metric of the noise."""
     counts = noisy(NETWORK, LAWS["unequal"], 100, seed=3)
-    ours = consistent(counts, nonnegative=True)
+    ours = reconcile(counts, nonnegative=True)
     keys = list(counts.tables)
     blocks = design(NETWORK, keys)
     spread = {key: counts.variance(key) for key in keys}
@@ -208,7 +208,7 @@ def test_the_non_negative_tables_are_nearly_the_nearest():
 def test_all_negative_counts_become_the_empty_table():
     network = dg.Network.of({"a": [0, 1]}, {})
     counts = NoisyCounts(network, {("a",): [-7, -2]}, {("a",): DiscreteLaplace(5.0)}, None)
-    assert consistent(counts, nonnegative=True).tables[("a",)].tolist() == [0, 0]
+    assert reconcile(counts, nonnegative=True).tables[("a",)].tolist() == [0, 0]
     assert dg.posterior(counts).mean().table("a").tolist() == [0.5, 0.5]
     assert dg.posterior(counts, counts="expected").mean().table("a").tolist() == [0.5, 0.5]
 
@@ -223,9 +223,9 @@ def test_noise_shrinks_as_declared():
         total = 0.0
         for seed in range(400):
             release = dg.release(
-                counts, dg.LaplaceMechanism(1), budget=dg.Budget(1, unit=unit), noise=dg.SeededNoise(seed)
+                counts, dg.LaplaceMechanism(1), budget=dg.Budget(1, unit=unit), noise=dg.testing.SeededNoise(seed)
             )
-            ours = consistent(release)
+            ours = reconcile(release)
             total += sum(((ours.family(f[0]) - counts.sensitive_margin(f)) ** 2).sum() for f in network.families)
         report = dg.privacy_cost(network, epsilon=1, unit=unit)
         declared = report.mechanisms.set_index("mechanism")["rmse"]["Laplace, merged tables (default)"]
@@ -241,11 +241,11 @@ def test_shrinking_is_james_stein_on_interactions_alone():
     margins = table.sum(axis=1, keepdims=True) / 3 + table.sum(axis=0, keepdims=True) / 3 - table.sum() / 9
     interaction = table - margins
     factor = 1 - 2 * law.variance(9) / (interaction**2).sum()
-    shrunk = consistent(counts, shrink=True).tables["b", "a"]
+    shrunk = reconcile(counts, shrink=True).tables["b", "a"]
     assert 0 < factor < 1
     np.testing.assert_allclose(shrunk, margins + factor * interaction)
     loud = NoisyCounts(network, counts.tables, {("b", "a"): DiscreteLaplace(400.0)}, None)
-    np.testing.assert_allclose(consistent(loud, shrink=True).tables["b", "a"], margins)
+    np.testing.assert_allclose(reconcile(loud, shrink=True).tables["b", "a"], margins)
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])
@@ -256,10 +256,12 @@ def test_shrinking_never_raises_the_mean_squared_error(epsilon):
     counts = dg.count(dg.sample_rows(dg.load("example:sachs"), 2000, np.random.default_rng(0)), network)
     gaps = []
     for seed in range(300):
-        release = dg.release(counts, dg.LaplaceMechanism(epsilon), budget=dg.Budget(1), noise=dg.SeededNoise(seed))
+        release = dg.release(
+            counts, dg.LaplaceMechanism(epsilon), budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)
+        )
         errors = [
             sum(((ours.family(f[0]) - counts.sensitive_margin(f)) ** 2).sum() for f in network.families)
-            for ours in (consistent(release), consistent(release, shrink=True))
+            for ours in (reconcile(release), reconcile(release, shrink=True))
         ]
         gaps.append(math.log(errors[0] / errors[1]))
     z = np.mean(gaps) / (np.std(gaps) / math.sqrt(len(gaps)))
@@ -276,14 +278,14 @@ def coefficients(scale, n=None, seed=0, **settings):
     if n is not None:
         del blocks[()]
     law = DiscreteLaplace(scale)
-    noise = dg.SeededNoise(seed)
+    noise = dg.testing.SeededNoise(seed)
     drawn = {block: noise.add(values.ravel(), law).reshape(values.shape) for block, values in blocks.items()}
     return exact, NoisyCoefficients(NETWORK, drawn, dict.fromkeys(drawn, law), n, **settings)
 
 
 def test_noisy_coefficients_are_rebuilt_as_they_are():
     exact, noisy_blocks = coefficients(2.0**-8)
-    ours = consistent(noisy_blocks)
+    ours = reconcile(noisy_blocks)
     for family in NETWORK.families:
         np.testing.assert_allclose(ours.family(family[0]), exact[family], atol=1e-9)
 
@@ -292,7 +294,7 @@ def test_noisy_coefficients_are_rebuilt_as_they_are():
 @pytest.mark.parametrize("n", [None, 200])
 def test_the_non_negative_tables_of_coefficients_are_near_and_agree(n, added):
     _, noisy_blocks = coefficients(60.0, n, seed=1, pseudo_records=added)
-    plain, ours = consistent(noisy_blocks), consistent(noisy_blocks, nonnegative=True)
+    plain, ours = reconcile(noisy_blocks), reconcile(noisy_blocks, nonnegative=True)
     assert min(table.min() for table in plain.tables.values()) < 0
     assert min(table.min() for table in ours.tables.values()) >= 0
     for table in ours.tables.values():
@@ -306,7 +308,7 @@ def test_the_non_negative_tables_of_coefficients_are_near_and_agree(n, added):
 
 def test_non_negative_coefficients_stay_where_they_are():
     _, noisy_blocks = coefficients(5.0, pseudo_records=2000)
-    plain, ours = consistent(noisy_blocks), consistent(noisy_blocks, nonnegative=True)
+    plain, ours = reconcile(noisy_blocks), reconcile(noisy_blocks, nonnegative=True)
     for key, table in plain.tables.items():
         np.testing.assert_allclose(ours.tables[key], table, atol=1e-6)
 
@@ -318,13 +320,13 @@ def test_shrinking_coefficients_is_james_stein_on_interactions_alone():
     norms = np.sqrt(np.multiply.outer([2, 6], [2, 6]))
     spread = DiscreteLaplace(3.0).variance(1) * (1 / norms**2).mean()
     factor = max(0.0, 1 - 2 * spread / ((held / norms) ** 2).sum())
-    ours = residual_transform(np.array(consistent(noisy_blocks, shrink=True).margin("b", "d")), forward=True)
+    ours = residual_transform(np.array(reconcile(noisy_blocks, shrink=True).margin("b", "d")), forward=True)
     assert 0 < factor < 1
     np.testing.assert_allclose(ours[1:, 1:], factor * held / norms, atol=1e-9)
     np.testing.assert_allclose(ours[1:, 0], noisy_blocks.blocks["b",] / np.sqrt([2, 6]), atol=1e-9)
     # Nothing but noise of scale 1e6 in two residuals or fewer cannot be shrunk; four of them nearly vanish on average.
-    loud = [consistent(coefficients(1e6, seed=seed)[1], shrink=True).margin("b", "d") for seed in range(20)]
-    plain = [consistent(coefficients(1e6, seed=seed)[1]).margin("b", "d") for seed in range(20)]
+    loud = [reconcile(coefficients(1e6, seed=seed)[1], shrink=True).margin("b", "d") for seed in range(20)]
+    plain = [reconcile(coefficients(1e6, seed=seed)[1]).margin("b", "d") for seed in range(20)]
     sizes = [
         [(residual_transform(np.array(table), forward=True)[1:, 1:] ** 2).sum() for table in tables]
         for tables in (loud, plain)
@@ -337,6 +339,6 @@ def test_a_release_of_coefficients_keeps_its_provenance():
         dg.sample_rows(dg.load("example:asia"), 50, np.random.default_rng(0)), dg.read_network("example:asia")
     )
     release = dg.release(counts, FourierMechanism(1), budget=dg.Budget(1))
-    assert dg.consistent(release).provenance == release.provenance
-    assert dg.consistent(release.value).provenance is None
+    assert dg.reconcile(release).provenance == release.provenance
+    assert dg.reconcile(release.value).provenance is None
     assert dg.posterior(release).mean().provenance == release.provenance

@@ -46,7 +46,7 @@ class Recorder:
 
     private: bool = False
     drawn: list = field(default_factory=list)
-    source: object = field(default_factory=lambda: dg.SeededNoise(3))
+    source: object = field(default_factory=lambda: dg.testing.SeededNoise(3))
 
     def add(self, values, law):
         answer = self.source.add(values, law)
@@ -206,7 +206,7 @@ def test_the_prior_is_the_same_in_every_cell():
     "value", [3, None, "rows", np.zeros(3), dg.load("example:asia")], ids=lambda v: type(v).__name__
 )
 def test_another_kind_of_value_is_refused(value):
-    with pytest.raises(dg.ReleaseError, match=rf"noisy counts or coefficients; got {type(value).__name__}"):
+    with pytest.raises(dg.errors.InferenceError, match=rf"noisy counts or coefficients; got {type(value).__name__}"):
         evidence(value)
 
 

@@ -40,7 +40,7 @@ def test_gains_are_those_of_the_evidence(mechanism, neighbours):
     columns = {name: rng.integers(size, size=9).astype(np.uint8) for name, size in NETWORK.domain.sizes.items()}
     counts = dg.count(Codes(NETWORK.domain, FrozenMap(columns)), NETWORK)
     budget = dg.Budget(1, delta=0.1, unit=dg.PrivacyUnit(neighbours))
-    given = evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(3)).value)
+    given = evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(3)).value)
     layout = kernel_layout(given, concentration_tables(NETWORK, 1.0))
     records = np.stack([columns[name] for name in NETWORK.order], axis=1)
     residual = np.concatenate([table.values for table in given.tables])
@@ -81,4 +81,4 @@ def evidence_of(mechanism):
     columns = sample_codes(dg.Probabilities(NETWORK, FrozenMap(uniform)), 20, np.random.default_rng(2))
     counts = dg.count(Codes(NETWORK.domain, FrozenMap(columns)), NETWORK)
     budget = dg.Budget(mechanism.epsilon, unit=dg.PrivacyUnit("replace"))
-    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(3)).value)
+    return evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(3)).value)

@@ -29,7 +29,7 @@ def test_with_little_noise_a_start_has_the_frequencies_of_the_rows(mechanism, ne
     rows = sample_codes(TRUTH, n, np.random.default_rng(0))
     counts = dg.count(Codes(NETWORK.domain, FrozenMap(rows)), NETWORK)
     budget = dg.Budget(50, unit=dg.PrivacyUnit(neighbours))
-    given = evidence(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(1)).value)
+    given = evidence(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(1)).value)
     start = starting_records(given, concentration_tables(NETWORK, 1.0), np.random.default_rng(1))
     found = contingency_table(start, ("c", "b", "a"), (2, 2, 3))
     assert abs(found.sum() - n) <= (0 if neighbours == "replace" else 10)
@@ -40,7 +40,9 @@ def test_starts_differ_by_about_the_noise():
     rows = sample_codes(TRUTH, 300, np.random.default_rng(0))
     counts = dg.count(Codes(NETWORK.domain, FrozenMap(rows)), NETWORK)
     budget = dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
-    given = evidence(dg.release(counts, dg.LaplaceMechanism("0.05"), budget=budget, noise=dg.SeededNoise(1)).value)
+    given = evidence(
+        dg.release(counts, dg.LaplaceMechanism("0.05"), budget=budget, noise=dg.testing.SeededNoise(1)).value
+    )
     prior = concentration_tables(NETWORK, 1.0)
     sizes = [len(starting_records(given, prior, np.random.default_rng(seed))["a"]) for seed in range(200)]
     sd = np.sqrt(sum(table.law.variance(12) * table.values.size for table in given.tables))

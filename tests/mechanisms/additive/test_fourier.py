@@ -184,7 +184,7 @@ def test_the_rms_errors_of_known_networks(name, mechanism, unit, rms):
     counts, squared = dg.count(rows, network), 0.0
     for seed in range(200):
         budget = dg.Budget(1, unit=unit)
-        tables = dg.consistent(dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(seed)))
+        tables = dg.reconcile(dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(seed)))
         squared += sum(((tables.family(f[0]) - counts.sensitive_margin(f)) ** 2).sum() for f in network.families)
     assert math.sqrt(squared / 200 / network.cell_count) == pytest.approx(declared, rel=0.05)
 
@@ -196,7 +196,7 @@ def test_the_released_tables_agree(unit, network, seed):
     """By construction: every margin that two tables share is the same, and so is the total."""
     rng = np.random.default_rng(seed)
     rows = [{name: rng.integers(size) for name, size in network.domain.sizes.items()} for _ in range(9)]
-    tables = released(network, FourierMechanism("0.1"), unit, rows, dg.SeededNoise(seed)).value.tables()
+    tables = released(network, FourierMechanism("0.1"), unit, rows, dg.testing.SeededNoise(seed)).value.tables()
     assert set(tables.tables) == set(network.maximal_families)
     for one, other in itertools.combinations(tables.tables, 2):
         shared = tuple(name for name in one if name in other)
@@ -288,7 +288,7 @@ def test_the_same_released_integers_give_the_same_bytes(network, mechanism, unit
             warnings.simplefilter("always")
             release = released(network, mechanism, unit, rows, noise)
             learned = [dg.posterior(release, counts=plug_in) for plug_in in ("nearest", "expected", "clipped")]
-            values = [release, document(release), learned, dg.consistent(release), noise.calls]
+            values = [release, document(release), learned, dg.reconcile(release), noise.calls]
             seen.append([repr(value) for value in [*values, [posterior.mean() for posterior in learned], caught]])
     assert seen[0] == seen[1]
 
@@ -297,7 +297,7 @@ def test_n_is_never_in_an_add_remove_release():
     """promise.md S5: 77 001 rows; the number is in no output. Seeded noise: some secure draw would have the digits."""
     for network in (BINARY["arc"], LEVELS["arc"]):
         counts = dg.count(pd.DataFrame({"a": [0] * 77_001, "b": [1] * 77_001}), network)
-        budget, noise = dg.Budget(1, unit=ADD_REMOVE), dg.SeededNoise(1)
+        budget, noise = dg.Budget(1, unit=ADD_REMOVE), dg.testing.SeededNoise(1)
         release = dg.release(counts, FourierMechanism("0.01"), budget=budget, noise=noise)
         assert release.value.n is None
         assert "77001" not in repr(release) + repr(document(release)) + repr(dg.posterior(release))
@@ -306,11 +306,13 @@ def test_n_is_never_in_an_add_remove_release():
 
 def test_a_public_n_is_never_noised():
     for network in (BINARY["arc"], LEVELS["arc"]):
-        release = released(network, FourierMechanism("0.01"), REPLACE, [all_rows(network)[0]] * 7, dg.SeededNoise(0))
+        release = released(
+            network, FourierMechanism("0.01"), REPLACE, [all_rows(network)[0]] * 7, dg.testing.SeededNoise(0)
+        )
         assert () not in release.value.blocks
         assert release.value.variance(()) == 0
         assert release.value.tables().n == 7
-    paper = released(BINARY["arc"], FourierMechanism("0.01", "paper"), REPLACE, [], dg.SeededNoise(0)).value
+    paper = released(BINARY["arc"], FourierMechanism("0.01", "paper"), REPLACE, [], dg.testing.SeededNoise(0)).value
     assert paper.blocks[()] != 0
     assert paper.n == 0
 
@@ -320,7 +322,7 @@ def test_shapes_keys_and_order_do_not_depend_on_the_rows():
         skeletons = []
         for n in (0, 1, 50):
             value = released(
-                network, FourierMechanism(1), REPLACE, [all_rows(network)[-1]] * n, dg.SeededNoise(n)
+                network, FourierMechanism(1), REPLACE, [all_rows(network)[-1]] * n, dg.testing.SeededNoise(n)
             ).value
             skeletons.append([(key, block.shape, block.dtype, value.laws[key]) for key, block in value.blocks.items()])
         assert skeletons[0] == skeletons[1] == skeletons[2]
@@ -338,7 +340,7 @@ def test_shapes_keys_and_order_do_not_depend_on_the_rows():
 )
 def test_what_does_not_fit_the_network_is_refused_uncharged(mechanism, message):
     budget, counts = dg.Budget(5), counts_of(LEVELS["arc"], all_rows(LEVELS["arc"]))
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.release(counts, mechanism, budget=budget)
     assert budget.spent == 0
 
@@ -346,13 +348,13 @@ def test_what_does_not_fit_the_network_is_refused_uncharged(mechanism, message):
 def test_an_increment_beyond_64_bits_is_refused_uncharged():
     features = [f"x{i}" for i in range(2000)]
     network = dg.Network.of({name: [0, 1] for name in ["c", *features]}, {name: ["c"] for name in features})
-    with pytest.raises(dg.ReleaseError, match="pseudo-records"):
+    with pytest.raises(dg.errors.ReleaseError, match="pseudo-records"):
         FourierMechanism("1e-8", "paper", t=1000).event(network, REPLACE)
 
 
 def test_the_papers_increment_is_refused_in_the_residual_basis():
     budget, counts = dg.Budget(5), counts_of(BINARY["arc"], all_rows(BINARY["arc"]))
-    with pytest.raises(dg.ReleaseError, match="use nonnegative"):
+    with pytest.raises(dg.errors.ReleaseError, match="use nonnegative"):
         dg.release(counts, FourierMechanism(1, t=2, basis="residual"), budget=budget)
     assert budget.spent == 0
 
@@ -371,7 +373,7 @@ def test_the_papers_increment_is_refused_in_the_residual_basis():
     ids=str,
 )
 def test_bad_settings_are_refused(setting):
-    with pytest.raises(dg.ReleaseError, match=next(iter(setting))):
+    with pytest.raises(dg.errors.ReleaseError, match=next(iter(setting))):
         FourierMechanism(**({"epsilon": 1} | setting))
 
 
@@ -397,17 +399,17 @@ def test_a_negative_table_is_not_drawn_again():
     assert budget.spent == Fraction(1, 2)
     dg.release(counts, mechanism, budget=budget, noise=noise)
     assert budget.remaining == 0
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         dg.release(counts, mechanism, budget=budget, noise=noise)
     assert len(noise.calls) == 2
 
 
 def test_a_network_of_one_level_variables_has_nothing_to_noise():
     network = dg.Network.of({"a": [0], "b": [0]}, {"b": ["a"]})
-    value = released(network, FourierMechanism(1), REPLACE, [{"a": 0, "b": 0}] * 4, dg.SeededNoise(0)).value
+    value = released(network, FourierMechanism(1), REPLACE, [{"a": 0, "b": 0}] * 4, dg.testing.SeededNoise(0)).value
     assert len(value.blocks) == 0
     assert value.tables().tables["b", "a"].tolist() == [[4]]
-    hidden = released(network, FourierMechanism(1), ADD_REMOVE, [], dg.SeededNoise(0)).value
+    hidden = released(network, FourierMechanism(1), ADD_REMOVE, [], dg.testing.SeededNoise(0)).value
     assert hidden.laws[()].scale == 1
 
 
@@ -422,7 +424,7 @@ def test_theorem_3_holds():
     failures = 0
     for seed in range(1000):
         mechanism = FourierMechanism(1, "paper", t=t)
-        tables = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.SeededNoise(seed)).value.tables()
+        tables = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)).value.tables()
         failures += any(
             np.abs(tables.family(f[0]) - counts.sensitive_margin(f)).sum() > bound[f[0]] for f in network.families
         )
@@ -435,7 +437,9 @@ def test_the_noise_part_of_theorem_3_holds():
     bound = theorem_3_bound(network, 1, 0.1, 0)
     counts, failures = counts_of(network, []), 0
     for seed in range(1000):
-        release = dg.release(counts, FourierMechanism(1, "paper"), budget=dg.Budget(1), noise=dg.SeededNoise(seed))
+        release = dg.release(
+            counts, FourierMechanism(1, "paper"), budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)
+        )
         tables = release.value.tables()
         failures += any(np.abs(tables.family(f[0])).sum() > bound[f[0]] for f in network.families)
     assert failures <= 100
@@ -443,9 +447,9 @@ def test_the_noise_part_of_theorem_3_holds():
 
 @pytest.mark.parametrize("setting", [{"delta": 0}, {"delta": 1}, {"t": -1}, {"t": math.nan}, {"epsilon": 0}], ids=str)
 def test_theorem_3_refuses_bad_parameters(setting):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         theorem_3_bound(BINARY["arc"], **({"epsilon": 1, "delta": 0.1, "t": 1} | setting))
-    with pytest.raises(dg.ReleaseError, match="two levels"):
+    with pytest.raises(dg.errors.ReleaseError, match="two levels"):
         theorem_3_bound(LEVELS["arc"], 1, 0.1, 1)
 
 

@@ -149,20 +149,20 @@ def test_the_closed_form_shares_are_the_minimum(name):
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, True, "x"])
 def test_a_mechanism_needs_an_epsilon(epsilon):
-    with pytest.raises(dg.ReleaseError, match="epsilon"):
+    with pytest.raises(dg.errors.ReleaseError, match="epsilon"):
         dg.LaplaceMechanism(epsilon)
 
 
 @pytest.mark.parametrize("setting", [{"tables": "all"}, {"allocation": "best"}, {"noise": "float"}, {"tables": None}])
 def test_unknown_settings_are_refused(setting):
-    with pytest.raises(dg.ReleaseError, match="must be one of"):
+    with pytest.raises(dg.errors.ReleaseError, match="must be one of"):
         dg.LaplaceMechanism(1, **setting)
 
 
 def test_sum_zero_noise_is_refused_where_n_is_private():
     counts = dg.count(pd.DataFrame({"a": [0], "b": [1]}), TINY)
     budget = dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
-    with pytest.raises(dg.ReleaseError, match="sum-zero"):
+    with pytest.raises(dg.errors.ReleaseError, match="sum-zero"):
         dg.release(counts, dg.LaplaceMechanism(1, noise="sum-zero"), budget=budget)
     assert budget.spent == 0
 

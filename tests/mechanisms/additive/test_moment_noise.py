@@ -83,7 +83,7 @@ def test_every_sum_gets_its_own_draw(monkeypatch):
     moments = dg.sufficient_statistics(np.linspace(-3, 3, 50), E.Normal(), bounds=(-3, 3))
     description = type(moments.description)
     monkeypatch.setattr(description, "sensitivity", cache(description.sensitivity))  # a search, two in every release
-    source = dg.SeededNoise(1)
+    source = dg.testing.SeededNoise(1)
     draws = np.array([released(moments, noise=source).value.sums for _ in range(4000)]) - moments.sensitive_sums
     r, p = stats.pearsonr(*draws.T)
     assert p > 1e-6

@@ -36,7 +36,7 @@ def test_no_cell_is_negative_with_the_probability_asked_for(network, mechanism, 
     good = 0
     for seed in range(2000):
         budget = dg.Budget(1, unit=unit)
-        value = dg.release(counts, mechanism, budget=budget, noise=dg.SeededNoise(seed)).value
+        value = dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(seed)).value
         good += all(table.min() >= -1e-9 for table in value.tables().tables.values())
     assert stats.binomtest(good, 2000, 0.9, alternative="less").pvalue > 1e-6
     assert stats.binomtest(good, 2000, 0.875, alternative="greater").pvalue < 1e-3
@@ -59,7 +59,7 @@ def test_pseudo_records_are_uniform_and_recorded():
     counts = dg.count(dg.sample_rows(dg.load("example:asia"), 100, np.random.default_rng(0)), ASIA)
 
     def released(mechanism):
-        return dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.SeededNoise(3)).value
+        return dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(3)).value
 
     plain, lifted = released(FourierMechanism(1)), released(FourierMechanism(1, nonnegative=0.9))
     added = FourierMechanism(1, nonnegative=0.9).pseudo_records(ASIA, REPLACE)
@@ -105,7 +105,7 @@ def test_the_order_statistic_is_an_upper_confidence_bound(probability, monkeypat
 
 
 def test_a_quantile_out_of_reach_is_refused():
-    with pytest.raises(dg.ReleaseError, match="out of reach"):
+    with pytest.raises(dg.errors.ReleaseError, match="out of reach"):
         nonnegativity.pseudo_records(ASIA, {("tub",): 1.0}, 1, 1, 0.9999)
 
 

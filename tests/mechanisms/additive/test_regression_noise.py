@@ -105,11 +105,11 @@ def test_values_are_in_products_of_columns_at_their_bounds():
 def test_noise_is_half_as_large_on_products_with_a_target_that_counts_twice():
     design = dg.LinearDesign({f"x{i}": (0, 1) for i in range(5)}, "y", (0, 1), mean_weight=2)
     moments = dg.regression_moments((np.full((9, 5), 0.75), np.ones(9)), design)
-    noisy = released(moments, noise=dg.SeededNoise(0)).value
+    noisy = released(moments, noise=dg.testing.SeededNoise(0)).value
     last = len(design.columns) - 1
     shares = [3 if i == last else 2 if j == last else 1 for i, j in design.pairs]
     assert noisy.scales * shares == pytest.approx(design.sensitivity(UNITS[0]) / RESOLUTION**2 / 0.8)
-    draws = [released(moments, noise=dg.SeededNoise(seed)).value.values for seed in range(200)]
+    draws = [released(moments, noise=dg.testing.SeededNoise(seed)).value.values for seed in range(200)]
     exact = {0: 9.0, 1: 4.5, 2: 2.25}
     at = {"intercept": 0, "y": 0} | {f"x{i}": 1 for i in range(5)}
     truth = np.array([exact[sum(at[name] for name in both.split("*"))] for both in design.names])
@@ -142,7 +142,7 @@ def test_noise_is_added_to_64_bit_integers():
 
         def add(self, values, law):
             assert values.dtype == np.int64
-            return dg.SeededNoise(0).add(values, law)
+            return dg.testing.SeededNoise(0).add(values, law)
 
     for unit in UNITS:
         for mechanism in (LAPLACE, GAUSSIAN):

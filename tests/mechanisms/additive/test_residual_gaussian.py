@@ -80,7 +80,7 @@ def test_the_scales_are_those_of_residual_planner(name):
         assert m.law.scale / GRID == pytest.approx(math.sqrt(design.variances[m.table]), rel=1e-3)
 
 
-@pytest.mark.parametrize("source", [None, dg.SeededNoise(4)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("source", [None, dg.testing.SeededNoise(4)], ids=["secure", "seeded"])
 def test_a_release_draws_the_law_it_records(source):
     """10 000 coordinates of 200 blocks in 41 bins: accepted by the recorded law, and scales wrong by a seventh are
     rejected, each but for 1e-6."""
@@ -107,7 +107,7 @@ def test_the_error_of_releases_is_the_one_stated(name):
     19 % off."""
     network = dg.read_network(f"example:{name}")
     counts = dg.count(pd.DataFrame({v: list(network.domain.levels(v))[:2] * 50 for v in network.domain.names}), network)
-    noise, budget, squared = dg.SeededNoise(2), dg.Budget(10_000, "0.01", unit=ADD), 0.0
+    noise, budget, squared = dg.testing.SeededNoise(2), dg.Budget(10_000, "0.01", unit=ADD), 0.0
     for _ in range(300):
         tables = dg.release(counts, MECHANISM, budget=budget, noise=noise).value.tables()
         squared += sum(
@@ -120,13 +120,13 @@ def test_the_error_of_releases_is_the_one_stated(name):
 
 
 def test_it_is_for_private_n_and_has_no_tables_to_choose():
-    with pytest.raises(dg.ReleaseError, match="add-remove"):
+    with pytest.raises(dg.errors.ReleaseError, match="add-remove"):
         MECHANISM.event(TINY, dg.PrivacyUnit("replace"))
     for setting in ({"tables": "merged"}, {"allocation": "uniform"}, {"basis": "walsh"}):
-        with pytest.raises(dg.ReleaseError, match=next(iter(setting)) + "|leave them out"):
+        with pytest.raises(dg.errors.ReleaseError, match=next(iter(setting)) + "|leave them out"):
             dg.GaussianMechanism(1, "1e-6", **{"basis": "residual"} | setting)
     budget = dg.Budget(1, "1e-6")
     counts = dg.count(pd.DataFrame({"a": [0, 1], "b": [1, 2]}), TINY)
-    with pytest.raises(dg.ReleaseError, match="add-remove"):
+    with pytest.raises(dg.errors.ReleaseError, match="add-remove"):
         dg.release(counts, dg.GaussianMechanism(1, "1e-6", basis="residual"), budget=budget)
     assert budget.spent == 0

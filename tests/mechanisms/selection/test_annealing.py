@@ -102,7 +102,7 @@ def test_the_weights_average_to_the_probability_of_the_rows():
     log = np.array([log_prior(i) for i in range(5)])
     prior = np.exp(log - np.logaddexp.reduce(log))
     wanted = prior @ np.exp([log_likelihood(i) for i in range(5)])
-    noise, rng = dg.SeededNoise(3), np.random.default_rng(3)
+    noise, rng = dg.testing.SeededNoise(3), np.random.default_rng(3)
     how = {"log_prior": log_prior, "log_likelihood": log_likelihood, "propose": neighbour}
     paths = [annealed_path(noise, int(i), POWERS, **how) for i in rng.choice(5, 6_000, p=prior)]
     weights = np.exp([path.log_weight for path in paths])
@@ -150,22 +150,22 @@ def test_steps_at_one_power_repeat():
     """
     flat = {"log_prior": lambda i: 0.0, "log_likelihood": lambda i: 0.0, "propose": neighbour}
     test = law_test(np.log(np.full(5, 0.2)), [np.log([0.35, 0.25, 0.2, 0.15, 0.05])], draws=600)
-    noise = dg.SeededNoise(4)
+    noise = dg.testing.SeededNoise(4)
     ends = [annealed_path(noise, 0, (0.0, 0.5, 1.0), steps=60, **flat).states[-1] for _ in range(test.draws)]
     test.check(ends)
 
 
 @pytest.mark.parametrize("powers", [(0.0,), (0.1, 1.0), (0.0, 0.9), (0.0, 0.5, 0.5, 1.0), ()])
 def test_powers_that_make_no_path_are_refused(powers):
-    with pytest.raises(dg.ReleaseError, match="powers must increase"):
+    with pytest.raises(dg.errors.ReleaseError, match="powers must increase"):
         annealed_path(
-            dg.SeededNoise(1), 0, powers, log_prior=log_prior, log_likelihood=log_likelihood, propose=neighbour
+            dg.testing.SeededNoise(1), 0, powers, log_prior=log_prior, log_likelihood=log_likelihood, propose=neighbour
         )
 
 
 def test_steps_and_starts_are_checked():
     how = {"log_prior": log_prior, "log_likelihood": log_likelihood, "propose": neighbour}
-    with pytest.raises(dg.ReleaseError, match="steps must be"):
-        annealed_path(dg.SeededNoise(1), 0, POWERS, steps=0, **how)
-    with pytest.raises(dg.ReleaseError, match="density is above 0"):
-        barker_step(dg.SeededNoise(1), 0, lambda i: -np.inf, neighbour)
+    with pytest.raises(dg.errors.ReleaseError, match="steps must be"):
+        annealed_path(dg.testing.SeededNoise(1), 0, POWERS, steps=0, **how)
+    with pytest.raises(dg.errors.ReleaseError, match="density is above 0"):
+        barker_step(dg.testing.SeededNoise(1), 0, lambda i: -np.inf, neighbour)

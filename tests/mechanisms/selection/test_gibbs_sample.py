@@ -213,7 +213,7 @@ def test_many_sweeps_have_the_tempered_posterior_as_their_law():
     counts = np.array([[[6, 0], [1, 3]], [[0, 4], [3, 2]]])
     rows = {(c, t, v): int(counts[c, t, v]) for c, t, v in KINDS}
     drawn = dg.release(
-        counted(NETWORK, rows), mechanism, budget=dg.Budget(10**6, unit=UNITS[0]), noise=dg.SeededNoise(4)
+        counted(NETWORK, rows), mechanism, budget=dg.Budget(10**6, unit=UNITS[0]), noise=dg.testing.SeededNoise(4)
     ).value
     grid, log, values = np.linspace(0.1, 0.9, 5), [], []
     for z in itertools.product(range(2), repeat=4):
@@ -269,7 +269,7 @@ def test_held_out_cells_teach_nothing():
     def sweeps(rows, how):
         unit = dg.PrivacyUnit("add-remove")
         return dg.release(
-            counted(NETWORK, rows), how, budget=dg.Budget(50, unit=unit), noise=dg.SeededNoise(3)
+            counted(NETWORK, rows), how, budget=dg.Budget(50, unit=unit), noise=dg.testing.SeededNoise(3)
         ).value.states.tolist()
 
     assert sweeps(data, mechanism) == sweeps(data | {(0, 1, 0): 900}, mechanism)
@@ -300,7 +300,7 @@ def test_much_data_and_a_large_epsilon_give_the_truth():
     truth = np.array([[0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1]])
     laws = np.array([[1600, 300, 100], [100, 500, 1400]])
     rows = {(c, t, v): int(laws[truth[c, t], v]) for c in range(2) for t in range(6) for v in range(3)}
-    counts, noise = counted(network, rows), dg.SeededNoise(1)
+    counts, noise = counted(network, rows), dg.testing.SeededNoise(1)
     value = dg.release(counts, GibbsSample(2000, 2), budget=dg.Budget(2000), noise=noise).value
     states = value.states[-1]
     agreement = (states == truth).mean()
@@ -330,19 +330,24 @@ def test_much_data_and_a_large_epsilon_give_the_truth():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         GibbsSample(**({"epsilon": 1, "states": 2} | changes))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "network", "error", "message"),
     [
-        (GibbsSample(1, 2, chain="kind"), NETWORK, dg.NetworkError, "hidden Markov network of 'kind'"),
-        (GibbsSample(1, 2, chain="month"), NETWORK, dg.NetworkError, "hidden Markov network of 'month' and 'month'"),
-        (GibbsSample(1, 2), dg.naive_bayes_network(DOMAIN, "kind"), dg.NetworkError, "hmm_network"),
-        (GibbsSample(1, 2, held_out=[("N", 9)]), NETWORK, dg.DomainError, "month"),
-        (GibbsSample("1e-14", 2), NETWORK, dg.ReleaseError, "nothing could be learned"),
-        (GibbsSample(2, 2), NETWORK, dg.ReleaseError, "costs epsilon 2"),
+        (GibbsSample(1, 2, sequence="kind"), NETWORK, dg.errors.NetworkError, "hidden Markov network of 'kind'"),
+        (
+            GibbsSample(1, 2, sequence="month"),
+            NETWORK,
+            dg.errors.NetworkError,
+            "hidden Markov network of 'month' and 'month'",
+        ),
+        (GibbsSample(1, 2), dg.naive_bayes_network(DOMAIN, "kind"), dg.errors.NetworkError, "hmm_network"),
+        (GibbsSample(1, 2, held_out=[("N", 9)]), NETWORK, dg.errors.DomainError, "month"),
+        (GibbsSample("1e-14", 2), NETWORK, dg.errors.ReleaseError, "nothing could be learned"),
+        (GibbsSample(2, 2), NETWORK, dg.errors.ReleaseError, "costs epsilon 2"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_charged(mechanism, network, error, message):
@@ -358,7 +363,7 @@ def test_a_floor_is_checked_for_fields_and_not_for_chains():
     GibbsSample(1, 2, floor=0.3).event(
         dg.hmm_network(domain.restrict(["region", "month", "kind"]), "region", "month"), UNITS[0]
     )
-    with pytest.raises(dg.ReleaseError, match="'many' has 4 levels"):
+    with pytest.raises(dg.errors.ReleaseError, match="'many' has 4 levels"):
         GibbsSample(1, 2, floor=0.3).event(dg.hmm_network(domain, "region", "month"), UNITS[0])
 
 
@@ -426,7 +431,7 @@ def test_the_same_choices_give_the_same_bytes(unit, recwarn):
     def downstream(rows):
         budget = dg.Budget(1, unit=unit)
         release = dg.release(counted(NETWORK, rows), GibbsSample(1, states=2), budget=budget, noise=Replayed())
-        model = dg.sampled_markov_model(release)
+        model = dg.papers.sampled_markov_model(release)
         seen = [repr(release), repr(budget), json.dumps(document(release)), json.dumps(document(model))]
         return [*seen, model.predict().to_csv(), repr(model.diagnostics)]
 

@@ -29,12 +29,12 @@ def test_the_constant_is_the_largest_log_ratio_over_rows_and_corners(floor):
 
 @pytest.mark.parametrize("floor", [0, -0.1, 1, math.nan])
 def test_a_floor_out_of_range(floor):
-    with pytest.raises(dg.ReleaseError, match="floor"):
+    with pytest.raises(dg.errors.ReleaseError, match="floor"):
         lipschitz_constant(dg.Network.of({"a": [0, 1]}, {}), floor)
 
 
 def test_a_floor_that_leaves_no_room():
-    with pytest.raises(dg.ReleaseError, match="'a' has 4 levels"):
+    with pytest.raises(dg.errors.ReleaseError, match="'a' has 4 levels"):
         lipschitz_constant(dg.Network.of({"a": [0, 1, 2, 3]}, {}), 0.25)
 
 
@@ -64,9 +64,9 @@ def test_the_split_of_the_paper_and_the_better_one():
 
 @pytest.mark.parametrize("wrong", [{"rates": []}, {"rates": [0.0]}, {"rates": [1.0], "offsets": [1.0, 2.0]}])
 def test_rates_that_make_no_sense(wrong):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         lipschitz_failure_bound(level=1.0, **wrong)
-    with pytest.raises(dg.ReleaseError, match="split"):
+    with pytest.raises(dg.errors.ReleaseError, match="split"):
         lipschitz_failure_bound([1.0], 1.0, split="best")
 
 
@@ -93,5 +93,5 @@ def test_the_stochastic_bound_holds_for_uniform_bernoulli_and_is_vacuous_for_dat
 
 @pytest.mark.parametrize("wrong", [(0, 1, 1, 1), (1, -1, 1, 1), (1, 1, 0.5, 1), (1, 1, 1, -1), (math.nan, 1, 1, 1)])
 def test_a_stochastic_bound_needs_its_constants(wrong):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         stochastic_lipschitz_bound(*wrong)

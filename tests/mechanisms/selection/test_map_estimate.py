@@ -28,7 +28,7 @@ from tests.selection import (
 )
 
 SELECTORS = ["permute-and-flip", "exponential"]
-SEEDED = dg.SeededNoise(1)
+SEEDED = dg.testing.SeededNoise(1)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -203,7 +203,7 @@ def test_permute_and_flip_lists_a_bounded_number_of_candidates():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings_, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         MapEstimate(**({"epsilon": 1} | settings_))
 
 
@@ -221,18 +221,18 @@ def test_what_does_not_fit_is_refused_before_anything_is_charged(mechanism, mess
             pytest.fail("drew for a refused release")
 
     budget = dg.Budget(1)
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.release(counted(TINY, {(0, 0): 3}), mechanism, budget=budget, noise=Forbidden())
     assert budget.spent == 0
 
 
 @pytest.mark.parametrize("wrong", [(0, 1, 0.5), (1, -1, 0.5), (1, 1, 0), (1, 1, 2), (math.nan, 1, 0.5)])
 def test_bounds_need_their_numbers(wrong):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         map_failure_bound(*wrong)
 
 
 @pytest.mark.parametrize("wrong", [(0, 10, 0.5), (1, 0, 0.5), (1, 10, 0), (1, 10, 2)])
 def test_loss_bounds_need_their_numbers(wrong):
-    with pytest.raises(dg.ReleaseError):
+    with pytest.raises(dg.errors.ReleaseError):
         map_loss_bound(*wrong)

@@ -174,7 +174,7 @@ THREE = dg.Network.of({"a": [0, 1, 2]}, {})
 
 
 @pytest.mark.parametrize(("network", "rows", "grid"), [(ONE, {(0,): 9, (1,): 2}, 6), (THREE, {(0,): 9, (2,): 2}, 6)])
-@pytest.mark.parametrize("noise", [None, dg.SeededNoise(3)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("noise", [None, dg.testing.SeededNoise(3)], ids=["secure", "seeded"])
 def test_draws_have_the_recorded_law(network, rows, grid, noise):
     """Draws of one release at T near 1: accepted by their law; 2/3 and 3/2 of the temperature are rejected, as is
     permute-and-flip, each but for 1e-6 (3 200 and 3 806 draws)."""
@@ -213,7 +213,7 @@ def test_draws_are_bounded_below_by_the_floor_and_sum_to_one():
 def test_many_rows_and_a_large_epsilon_give_the_truth():
     """At epsilon 10^5 the draw is the data's own table, to the grid's step."""
     counts = counted(TINY, {(0, 0): 6000, (0, 1): 2000, (1, 1): 1000, (1, 2): 1000})
-    draw = dg.release(counts, PosteriorSample(10**5), budget=dg.Budget(10**5), noise=dg.SeededNoise(1)).value[0]
+    draw = dg.release(counts, PosteriorSample(10**5), budget=dg.Budget(10**5), noise=dg.testing.SeededNoise(1)).value[0]
     assert draw.table("a") == pytest.approx([0.8, 0.2], abs=0.02)
     assert draw.table("b")[:, 0] == pytest.approx([0.74, 0.25, 0.01], abs=0.03)
     assert draw.table("b")[:, 1] == pytest.approx([0.01, 0.495, 0.495], abs=0.05)
@@ -308,7 +308,7 @@ def test_scores_stay_exact_however_many_rows_there_are(huge):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings_, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         PosteriorSample(**({"epsilon": 1} | settings_))
 
 
@@ -329,7 +329,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_charged(mechanism, mess
             pytest.fail("drew for a refused release")
 
     budget = dg.Budget(1)
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.release(counted(TINY, {(0, 0): 3}), mechanism, budget=budget, noise=Forbidden())
     assert budget.spent == 0
 
@@ -339,7 +339,7 @@ def test_draws_that_one_by_one_pass_the_budget_are_counted_in_full():
     counts = counted(TINY, {(0, 0): 3})
     for _ in range(3):
         dg.release(counts, PosteriorSample("0.3", draws=2), budget=budget)
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         dg.release(counts, PosteriorSample("0.3", draws=2), budget=budget)
     assert dg.cost(budget.events).epsilon == budget.spent == 3 * budget.epsilon * 3 / 10
 
@@ -381,7 +381,9 @@ def test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor():
     """
     reach = 2 * lipschitz_constant(ONE, 0.3)
     mechanism = PosteriorSample(repr(3000 * reach), draws=3000, floor=0.3, prior=2.0, idealized_numerics=True)
-    draws = dg.release(counted(ONE, {(0,): 6, (1,): 1}), mechanism, budget=dg.Budget(10**6), noise=dg.SeededNoise(1))
+    draws = dg.release(
+        counted(ONE, {(0,): 6, (1,): 1}), mechanism, budget=dg.Budget(10**6), noise=dg.testing.SeededNoise(1)
+    )
     first = np.array([draw.table("a")[0] for draw in draws.value])
 
     def truncated(factor):

@@ -107,7 +107,7 @@ def test_the_declared_movement_is_attained():
             assert Fraction(max(gaps), alpha.denominator) == furthest
 
 
-@pytest.mark.parametrize("noise", [None, dg.SeededNoise(1)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("noise", [None, dg.testing.SeededNoise(1)], ids=["secure", "seeded"])
 def test_edges_have_the_recorded_law(noise):
     """4 526 releases at epsilon 1: accepted, and 2/3 and 3/2 of the exponent rejected, each but for 1e-6."""
     mechanism = PrivateQuantile(1, [0.5], (0, 12), grid=12)
@@ -124,7 +124,7 @@ def test_it_finds_the_quantiles_of_many_values(unit):
     values = np.random.default_rng(0).normal(40, 10, 20_000)
     mechanism = PrivateQuantile(3, [0.9, 0.1, 0.5], bounds=(-1000, 1000), grid=20_000)
     counts = dg.count(pd.DataFrame({"age": values}), mechanism.network("age"))
-    release = dg.release(counts, mechanism, budget=dg.Budget(3, unit=unit), noise=dg.SeededNoise(1))
+    release = dg.release(counts, mechanism, budget=dg.Budget(3, unit=unit), noise=dg.testing.SeededNoise(1))
     for found, alpha in zip(release.value, (0.9, 0.1, 0.5), strict=True):
         assert found in mechanism.edges
         assert found == pytest.approx(np.quantile(values, alpha), abs=0.6)
@@ -134,14 +134,14 @@ def test_values_outside_the_bounds_count_in_the_end_bins():
     for value, alpha, edge in ((10**6, 0.9, 10.0), (-(10**6), 0.1, 0.0)):
         mechanism = PrivateQuantile(50, [alpha], bounds=(0, 10), grid=10)
         counts = dg.count(pd.DataFrame({"x": [value] * 50}), mechanism.network("x"))
-        assert dg.release(counts, mechanism, budget=dg.Budget(50), noise=dg.SeededNoise(1)).value == (edge,)
+        assert dg.release(counts, mechanism, budget=dg.Budget(50), noise=dg.testing.SeededNoise(1)).value == (edge,)
 
 
 def test_larger_probabilities_get_larger_edges():
     counts = counted(PrivateQuantile(1, [0.5], (0, 1), grid=64).network("x"), {(30,): 2})
     for seed in range(20):
         mechanism = PrivateQuantile("0.01", [0.7, 0.2, 0.5], (0, 1), grid=64)
-        high, low, middle = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.SeededNoise(seed)).value
+        high, low, middle = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)).value
         assert low <= middle <= high
 
 
@@ -190,7 +190,7 @@ def test_probabilities_are_read_exactly():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings_, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         PrivateQuantile(**({"epsilon": 1, "probabilities": [0.5], "bounds": (0, 1)} | settings_))
 
 
@@ -205,11 +205,11 @@ def test_what_does_not_fit_is_refused_before_anything_is_charged():
     budget = dg.Budget(1)
     for network in others:
         counts = counted(network, {(0,) * len(network.domain.names): 1})
-        with pytest.raises(dg.ReleaseError, match=r"mechanism\.network"):
+        with pytest.raises(dg.errors.ReleaseError, match=r"mechanism\.network"):
             dg.release(counts, mechanism, budget=budget)
     fits = counted(mechanism.network("x"), {(0,): 1})
     for refused in (PrivateQuantile("1e-60", [0.5], (0, 8), grid=8), PrivateQuantile(2, [0.5], (0, 8), grid=8)):
-        with pytest.raises(dg.ReleaseError):
+        with pytest.raises(dg.errors.ReleaseError):
             dg.release(fits, refused, budget=budget)
     assert budget.spent == 0
 

@@ -62,7 +62,7 @@ def asked(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(regression_sample, "draw_ball_gaussian", capture)
             with pytest.raises(Captured) as caught:
-                mechanism.randomise(statistics, unit, dg.SeededNoise(0))
+                mechanism.randomise(statistics, unit, dg.testing.SeededNoise(0))
         return caught.value.args[0]
 
     return ask
@@ -226,7 +226,7 @@ def test_released_draws_have_the_truncated_law_and_no_atom_on_the_boundary():
     mechanism = sample(4 * size, draws=size, precision=1.0)
     assert mechanism.temperature(LINE, REPLACE) == pytest.approx(1)
     statistics = moments(LINE, [(1.0, 0.9)] * n)
-    released = dg.release(statistics, mechanism, budget=dg.Budget(4 * size), noise=dg.SeededNoise(1)).value
+    released = dg.release(statistics, mechanism, budget=dg.Budget(4 * size), noise=dg.testing.SeededNoise(1)).value
     w = released.weights[:, 0]
 
     def truncated(times):
@@ -252,7 +252,7 @@ def simulated(n, seed=0):
 
 def test_many_rows_and_a_large_epsilon_give_the_truth():
     many = moments(MIXED, simulated(50_000))
-    release = dg.release(many, sample(1000), budget=dg.Budget(1000), noise=dg.SeededNoise(1))
+    release = dg.release(many, sample(1000), budget=dg.Budget(1000), noise=dg.testing.SeededNoise(1))
     assert release.value.weights[0] == pytest.approx([0.1, 0.3, -0.2, 0.15, 0.0], abs=0.02)
 
 
@@ -276,7 +276,7 @@ def test_the_event_says_what_is_done_and_k_draws_are_charged_k_times():
     for _ in range(3):
         dg.release(moments(MIXED, simulated(9)), sample("0.3", draws=2), budget=budget)
     assert budget.spent == budget.epsilon * 9 / 10
-    with pytest.raises(dg.BudgetExceededError):
+    with pytest.raises(dg.errors.BudgetExceededError):
         dg.release(moments(MIXED, simulated(9)), sample("0.3"), budget=budget)
 
 
@@ -286,7 +286,7 @@ class Watching:
     private = True
 
     def __init__(self, seed):
-        self.source, self.calls = dg.SeededNoise(seed), []
+        self.source, self.calls = dg.testing.SeededNoise(seed), []
 
     def bits(self, count):
         self.calls.append(count)
@@ -309,7 +309,7 @@ def test_all_but_the_weights_is_the_same_whatever_the_rows(unit):
 
 def test_a_number_of_rows_that_is_private_shows_nowhere():
     rows, budget = moments(MIXED, simulated(7013)), dg.Budget(1, unit=ADD)
-    release = dg.release(rows, sample(1), budget=budget, noise=dg.SeededNoise(1))
+    release = dg.release(rows, sample(1), budget=budget, noise=dg.testing.SeededNoise(1))
     for text in (repr(release), json.dumps(document(release))):
         assert "7013" not in text.replace(".", " ").split()
 
@@ -331,7 +331,7 @@ def test_two_releases_differ():
     ],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(settings_, message):
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         RegressionSample(**({"epsilon": 1} | settings_))
 
 
@@ -363,7 +363,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_charged(statistics, mec
             pytest.fail("drew for a refused release")
 
     budget = dg.Budget(1)
-    with pytest.raises(dg.ReleaseError, match=message):
+    with pytest.raises(dg.errors.ReleaseError, match=message):
         dg.release(statistics, mechanism, budget=budget, noise=Forbidden())
     assert budget.spent == 0
 

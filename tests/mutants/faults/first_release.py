@@ -176,7 +176,7 @@ MUTANTS = (
         "hidden states that see the log",
         "estimators/hmm.py",
         "        seed = inference_seed(self.random_state)\n",
-        "        seed = int(counts.sensitive_margin((self.chain,))[0])\n",
+        "        seed = int(counts.sensitive_margin((self.sequence,))[0])\n",
         ("tests/privacy/test_replay_models.py::test_a_hidden_markov_model_sees_the_release_alone",),
     ),
     Mutant(

@@ -166,4 +166,4 @@ ENGINES = IN_MEMORY | ON_DISK
 def codes(frame, domain):
     """Rows that are encoded already, by a domain that declares more than is asked for."""
     more = dg.Domain.of({**{f"{domain.names[0]} again": domain[domain.names[0]]}, **dict(domain.variables)})
-    return dg.encode(frame.assign(**{f"{domain.names[0]} again": frame[domain.names[0]]}), more)
+    return dg.statistics.encode(frame.assign(**{f"{domain.names[0]} again": frame[domain.names[0]]}), more)

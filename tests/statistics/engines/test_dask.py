@@ -87,8 +87,8 @@ def test_what_dask_says_of_a_row_that_it_cannot_make_is_not_passed_on(scheduler)
 
 
 def test_dask_rows_are_counted_not_encoded():
-    with pytest.raises(dg.DomainError, match="stay on its cluster: count takes them"):
-        dg.encode(dd.from_pandas(frame(5), npartitions=1), DOMAIN)
+    with pytest.raises(dg.errors.DomainError, match="stay on its cluster: count takes them"):
+        dg.statistics.encode(dd.from_pandas(frame(5), npartitions=1), DOMAIN)
 
 
 def test_a_worker_passes_on_no_word_of_what_it_meets():

@@ -31,7 +31,7 @@ def tables(rows, network=NETWORK, **settings):
 def refusal(rows, network=NETWORK):
     """The refusal of rows that were to be released, after checking that nothing was charged."""
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=budget)
     assert budget.spent == 0
     assert SECRET not in str(caught.value)

@@ -30,7 +30,7 @@ def arrow(rows):
 def refusal(rows, network, **settings):
     """The refusal of some rows, after checking that its whole traceback holds nothing of them."""
     budget = dg.Budget(1)
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         dg.release(dg.count(rows, network, **settings), dg.LaplaceMechanism(1), budget=budget)
     assert budget.spent == 0
     assert caught.value.__cause__ is None
@@ -163,7 +163,9 @@ def test_what_spark_says_of_a_row_that_it_cannot_make_is_not_passed_on(spark):
 
 def test_a_file_that_only_the_driver_sees_is_named(spark, tmp_path):
     pieces = [parquet.Piece(str(tmp_path / "gone.parquet"), (0,), 1)]
-    with pytest.raises(dg.DomainError, match=r"there is no file .*gone\.parquet; every worker must be able to read it"):
+    with pytest.raises(
+        dg.errors.DomainError, match=r"there is no file .*gone\.parquet; every worker must be able to read it"
+    ):
         engine.count_path(spark, pieces, tally())
 
 
@@ -215,8 +217,8 @@ def test_a_worker_without_dpgraph_is_told_so(spark, prologue, says, tmp_path, mo
 
 def test_spark_rows_are_counted_not_encoded(spark):
     held = spark.createDataFrame(arrow(frame(5)))
-    with pytest.raises(dg.DomainError, match="stay on its cluster: count takes them"):
-        dg.encode(held, DOMAIN)
+    with pytest.raises(dg.errors.DomainError, match="stay on its cluster: count takes them"):
+        dg.statistics.encode(held, DOMAIN)
 
 
 def test_an_engine_is_for_a_parquet_path(spark, tmp_path):

@@ -100,7 +100,7 @@ ENGINES = {
     "dictionary": lambda rows, tmp: pa.Table.from_pandas(rows).set_column(
         0, "color", pa.chunked_array([pa.array(rows["color"]).dictionary_encode()])
     ),
-    "codes": lambda rows, tmp: dg.encode(rows, DOMAIN),
+    "codes": lambda rows, tmp: dg.statistics.encode(rows, DOMAIN),
     "csv": lambda rows, tmp: written(rows, tmp / "rows.csv"),
     "csv as text": lambda rows, tmp: str(written(rows, tmp / "rows.csv")),
     "csv.gz": lambda rows, tmp: gzipped(rows, tmp / "rows.csv.gz"),
@@ -150,7 +150,7 @@ def test_counts_are_a_commutative_monoid(one, other, seed):
 
 
 def test_counts_of_other_networks_do_not_add():
-    with pytest.raises(dg.ReleaseError, match="do not add"):
+    with pytest.raises(dg.errors.ReleaseError, match="do not add"):
         dg.count(frame(), NETWORK) + Counts.zero(dg.Network.of(DOMAIN, {}))
 
 
@@ -160,7 +160,7 @@ def test_counts_of_other_networks_do_not_add():
 )
 def test_numbers_fall_in_their_bin_or_the_end_bins(values, bin_):
     rows = frame(len(values)).assign(age=np.array(values, float))
-    codes = dg.encode(rows, DOMAIN)
+    codes = dg.statistics.encode(rows, DOMAIN)
     assert codes.columns["age"].tolist() == [bin_] * len(values)
 
 
@@ -206,7 +206,7 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_of_them_is_said(case, engi
             rows = rows.assign(**{column: ["7", SECRET]})
         rows.to_csv(tmp_path / "rows.csv", index=False)
         rows = tmp_path / "rows.csv"
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         dg.count(rows, dg.Network.of(STRICT, {}))
     assert f"'{column}'" in str(caught.value)
     shown = "".join(traceback.format_exception(caught.value))
@@ -230,7 +230,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_files_that_cannot_be_read_are_refused(name, tmp_path):
     UNREADABLE[name](tmp_path / name)
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         dg.count(tmp_path / name, NETWORK)
     assert name in str(caught.value) or "column" in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -238,14 +238,14 @@ def test_files_that_cannot_be_read_are_refused(name, tmp_path):
 
 @pytest.mark.parametrize("rows", [None, 3, [1, 2], {"color": ["red"]}, np.zeros((2, 4))], ids=repr)
 def test_what_is_no_table_is_refused(rows):
-    with pytest.raises(dg.DomainError, match="rows must be"):
+    with pytest.raises(dg.errors.DomainError, match="rows must be"):
         dg.count(rows, NETWORK)
 
 
 def test_sensitive_values_show_nothing_and_are_not_pickled():
     import pickle
 
-    for value in (dg.count(frame(), NETWORK), dg.encode(frame(), DOMAIN)):
+    for value in (dg.count(frame(), NETWORK), dg.statistics.encode(frame(), DOMAIN)):
         assert repr(value) in ("Counts(4 variables, sensitive)", "Codes(4 variables, sensitive)")
         with pytest.raises(TypeError, match="not pickled"):
             pickle.dumps(value)
@@ -254,10 +254,10 @@ def test_sensitive_values_show_nothing_and_are_not_pickled():
 
 
 def test_codes_serve_another_network_only_if_declared_alike():
-    codes = dg.encode(frame(), DOMAIN)
+    codes = dg.statistics.encode(frame(), DOMAIN)
     part = dg.Network.of(DOMAIN.restrict(["size", "flag"]), {"flag": ["size"]})
     assert dg.count(codes, part).sensitive_margin(("size",)).sum() == 300
-    with pytest.raises(dg.DomainError, match="another declaration"):
+    with pytest.raises(dg.errors.DomainError, match="another declaration"):
         dg.count(codes, dg.Network.of({"size": [3, 2, 1]}, {}))
 
 
@@ -272,11 +272,11 @@ def test_synthetic_rows_are_counted_again():
 def test_infer_domain_warns_and_reads_public_rows():
     rows = pd.DataFrame({"word": ["b", "a", None], "n": [1, 2, 2], "x": [0.0, 1.0, 2.0]})
     many = pd.DataFrame({"wide": np.arange(100.0)})
-    with pytest.warns(dg.DomainWarning, match="public"):
+    with pytest.warns(dg.errors.DomainWarning, match="public"):
         domain = dg.infer_domain(rows)
     assert domain.levels("word") == ("a", "b", "missing")
     assert domain.levels("n") == (1, 2)
-    with pytest.warns(dg.DomainWarning):
+    with pytest.warns(dg.errors.DomainWarning):
         assert dg.infer_domain(many).sizes["wide"] == 4
     dg.count(rows, dg.Network.of(domain, {}))
 
@@ -325,7 +325,7 @@ def test_a_group_is_the_rows_that_meet_every_condition(where):
     cells = [{name: int(by_hand(rows[i : i + 1], (name,)).argmax()) for name in DOMAIN.names} for i in range(len(rows))]
     chosen = rows[[all(cell[name] == code for name, code in wanted.items()) for cell in cells]]
     assert 0 < len(chosen) < len(rows)
-    for held in (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows), dg.encode(rows, DOMAIN)):
+    for held in (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows), dg.statistics.encode(rows, DOMAIN)):
         for order in (where, dict(reversed(where.items()))):
             counts = dg.count(held, NETWORK, where=order)
             assert (

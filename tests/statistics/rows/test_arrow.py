@@ -27,9 +27,9 @@ def rows(**changes):
 
 def refusal(made):
     """The refusal of some rows, after checking that its whole traceback holds nothing of them."""
-    with pytest.raises(dg.DomainError) as caught:
+    with pytest.raises(dg.errors.DomainError) as caught:
         dg.count(made, NETWORK)
-    assert type(caught.value) is dg.DomainError
+    assert type(caught.value) is dg.errors.DomainError
     shown = "".join(traceback.format_exception(caught.value))
     assert SECRET not in shown
     assert str(SECRET_NUMBER) not in shown

@@ -18,14 +18,14 @@ NETWORK = dg.Network.of(DOMAIN, {"b": ["a"]})
 def codes(n=1000):
     rng = np.random.default_rng(n)
     frame = {"a": rng.choice(["x", "y", "w"], n), "b": rng.integers(0, 300, n), "c": rng.random(n) * 2}
-    return dg.encode(pd.DataFrame(frame), DOMAIN)
+    return dg.statistics.encode(pd.DataFrame(frame), DOMAIN)
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000, 100_000])
 def test_codes_come_back_as_they_were(n, tmp_path):
     before = codes(n)
-    dg.write_codes(before, tmp_path / "codes.arrow")
-    after = dg.read_codes(tmp_path / "codes.arrow", DOMAIN)
+    dg.statistics.write_codes(before, tmp_path / "codes.arrow")
+    after = dg.statistics.read_codes(tmp_path / "codes.arrow", DOMAIN)
     for name in DOMAIN.names:
         assert np.array_equal(before.columns[name], after.columns[name])
         assert before.columns[name].dtype == after.columns[name].dtype
@@ -34,7 +34,7 @@ def test_codes_come_back_as_they_were(n, tmp_path):
 
 def test_the_file_says_what_it_is_and_is_its_owners_alone(tmp_path):
     path = tmp_path / "codes.arrow"
-    dg.write_codes(codes(), path)
+    dg.statistics.write_codes(codes(), path)
     assert next(iter(pa.ipc.open_file(path).schema.metadata)) == b"SENSITIVE"
     if os.name == "posix":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -43,11 +43,11 @@ def test_the_file_says_what_it_is_and_is_its_owners_alone(tmp_path):
 def test_no_file_is_written_over(tmp_path):
     path = tmp_path / "codes.arrow"
     path.write_text("mine")
-    with pytest.raises(dg.DomainError, match="it is there already"):
-        dg.write_codes(codes(), path)
+    with pytest.raises(dg.errors.DomainError, match="it is there already"):
+        dg.statistics.write_codes(codes(), path)
     assert path.read_text() == "mine"
-    with pytest.raises(dg.DomainError, match="cannot be written"):
-        dg.write_codes(codes(), tmp_path / "nowhere" / "codes.arrow")
+    with pytest.raises(dg.errors.DomainError, match="cannot be written"):
+        dg.statistics.write_codes(codes(), tmp_path / "nowhere" / "codes.arrow")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_no_file_is_written_over(tmp_path):
     ],
 )
 def test_another_domain_is_refused(other, tmp_path):
-    dg.write_codes(codes(), tmp_path / "codes.arrow")
-    with pytest.raises(dg.DomainError, match="was not written by write_codes for this domain"):
-        dg.read_codes(tmp_path / "codes.arrow", dg.Domain.of(other))
+    dg.statistics.write_codes(codes(), tmp_path / "codes.arrow")
+    with pytest.raises(dg.errors.DomainError, match="was not written by write_codes for this domain"):
+        dg.statistics.read_codes(tmp_path / "codes.arrow", dg.Domain.of(other))
 
 
 DAMAGE = {
@@ -103,8 +103,8 @@ def rewritten(path, change):
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_refused_and_nothing_of_it_is_said(damage, tmp_path):
     path = tmp_path / "codes.arrow"
-    dg.write_codes(codes(), path)
+    dg.statistics.write_codes(codes(), path)
     DAMAGE[damage](path)
-    with pytest.raises(dg.DomainError, match=r"codes\.arrow") as caught:
-        dg.read_codes(path, DOMAIN)
+    with pytest.raises(dg.errors.DomainError, match=r"codes\.arrow") as caught:
+        dg.statistics.read_codes(path, DOMAIN)
     assert "4711" not in "".join(traceback.format_exception(caught.value))

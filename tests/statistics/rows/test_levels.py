@@ -19,7 +19,7 @@ WORDS = ["red", "green", "blue"]
 
 
 def encoded(values, variable):
-    return dg.encode(pa.table({"v": values}), dg.Domain.of({"v": variable})).columns["v"].tolist()
+    return dg.statistics.encode(pa.table({"v": values}), dg.Domain.of({"v": variable})).columns["v"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_categories_of_every_width_with_a_null(size, backwards):
     words = [f"w{k}" for k in range(size)]
     values = pd.Categorical.from_codes([0, size - 1, -1, size // 2], words[::-1] if backwards else words)
     variable = dg.Categories([*words, "none"], missing="none")
-    codes = dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": variable})).columns["v"]
+    codes = dg.statistics.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": variable})).columns["v"]
     place = [0, size - 1, None, size // 2]
     expected = [size if at is None else size - 1 - at if backwards else at for at in place]
     assert codes.tolist() == expected
@@ -70,17 +70,17 @@ def test_categories_of_every_width_with_a_null(size, backwards):
 def test_nulls_of_a_categorical_column_are_nulls_whatever_its_unused_categories():
     values = pd.Categorical.from_codes([-1, -1], [-98765])
     domain = dg.Domain.of({"v": dg.Categories(WORDS, missing="blue")})
-    assert dg.encode(pd.DataFrame({"v": values}), domain).columns["v"].tolist() == [2, 2]
-    with pytest.raises(dg.DomainError, match="column 'v' holds nulls"):
-        dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
+    assert dg.statistics.encode(pd.DataFrame({"v": values}), domain).columns["v"].tolist() == [2, 2]
+    with pytest.raises(dg.errors.DomainError, match="column 'v' holds nulls"):
+        dg.statistics.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
     mixed = pd.Categorical.from_codes([-1, 0], [-98765])
-    with pytest.raises(dg.DomainError, match="column 'v' is of type"):
-        dg.encode(pd.DataFrame({"v": mixed}), domain)
+    with pytest.raises(dg.errors.DomainError, match="column 'v' is of type"):
+        dg.statistics.encode(pd.DataFrame({"v": mixed}), domain)
 
 
 def test_codes_do_not_change_with_the_frame_they_were_made_from():
     values = pd.Categorical.from_codes(np.array([0, 1, 2], np.int8), WORDS)
-    codes = dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
+    codes = dg.statistics.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": WORDS}))
     values[0] = "blue"
     assert codes.columns["v"].tolist() == [0, 1, 2]
 
@@ -91,7 +91,7 @@ def test_a_damaged_dictionary_is_refused_without_its_index(levels, index):
     indices = pa.array([0, index], pa.int8())
     damaged = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False)
     for declared in (levels, ["a"]):
-        with pytest.raises(dg.DomainError, match="column 'v' is a damaged dictionary") as caught:
+        with pytest.raises(dg.errors.DomainError, match="column 'v' is a damaged dictionary") as caught:
             encode_column(damaged, dg.Categories(declared), "v")
         assert str(index) not in str(caught.value)
 
@@ -118,11 +118,11 @@ def test_the_last_value_of_many_blocks_counts_as_the_first_does(kind, action):
         assert codes[:6].tolist() == [position(variable, value) for value in plain[:6].to_pylist()]
         assert codes[2 * BLOCK :].tolist() == [position(variable, value) for value in ends[2 * BLOCK :].to_pylist()]
     else:
-        with pytest.raises(dg.DomainError, match="column 'v' holds nulls"):
+        with pytest.raises(dg.errors.DomainError, match="column 'v' holds nulls"):
             encode_column(ends, dg.Categories(levels), "v")
-        with pytest.raises(dg.DomainError, match="column 'v' holds values outside"):
+        with pytest.raises(dg.errors.DomainError, match="column 'v' holds values outside"):
             encode_column(ends.slice(0, len(ends) - 1), dg.Categories(levels), "v")
-        with pytest.raises(dg.DomainError, match="column 'v' holds values outside"):
+        with pytest.raises(dg.errors.DomainError, match="column 'v' holds values outside"):
             encode_column(values, dg.Categories(levels[1:]), "v")
 
 

@@ -49,5 +49,5 @@ def test_categories_of_the_wrong_kind_that_no_row_has_do_not_matter(variable):
         pd.cut(pd.Series([math.nan, math.nan]), [0, 2]),
     ]
     for values in nulls:
-        codes = dg.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": variable}))
+        codes = dg.statistics.encode(pd.DataFrame({"v": values}), dg.Domain.of({"v": variable}))
         assert codes.columns["v"].tolist() == [1, 1]
