@@ -27,7 +27,6 @@ from dpgraph.privacy.records import (
     exact,
 )
 from dpgraph.privacy.rows import Fixed, RowsRecord
-from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 _LAWS: dict[str, Any] = {
@@ -41,7 +40,7 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
     """The record of a release, checked as it will be when it is read; None stands for none.
 
     Raises:
-        FileError: If the record could not be read back: see ``mechanisms.reproduction``.
+        ReleaseError: If the record could not be read back: see ``mechanisms.reproduction``.
     """
     if provenance is None:
         return {"event": None, "unit": None, "cost": None, "private": None}
@@ -80,7 +79,8 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
         structure: What was measured, from the same file: its network or design, or the description of its moments.
 
     Raises:
-        FileError: If the record is not whole, or no mechanism could have made it.
+        FileError: If the record is not whole.
+        ReleaseError: If no mechanism could have made it.
     """
     if plain["event"] is None:
         return None
@@ -266,7 +266,7 @@ def shares_of(plain: Any) -> FrozenMap[str, float]:
 def family_of(plain: Any) -> tuple[str, ...]:
     """The names of a table's variables."""
     if not isinstance(plain, list) or not all(isinstance(name, str) for name in plain):
-        raise NetworkError("a table's variables are a list of names")
+        raise FileError("a table's variables are a list of names")
     return tuple(plain)
 
 

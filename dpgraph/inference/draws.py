@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.errors import ConvergenceWarning as ConvergenceWarning
 from dpgraph.privacy.records import Provenance
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
-
-
-class ConvergenceWarning(UserWarning):
-    """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
 
 
 @runtime_checkable

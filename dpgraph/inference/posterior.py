@@ -16,16 +16,13 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
-from dpgraph.inference.methods import Normal
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.network.several import read_released
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 
 def noise_aware_posterior(
@@ -42,19 +39,20 @@ def noise_aware_posterior(
 
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it. Instant at
-      any size; intervals a few per cent wider than need be.
-    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time grows
-      with their number; compiled by numba.
+    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
+      Instant at any size; intervals a few per cent wider than need be.
+    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
+      grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
       of cells with much noise; ``.reason`` says.
 
-    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.methods.Exact()``,
-    ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
-    regression: ``"hamiltonian"``, ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see
-    ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
+    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
+    ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
+    ``expfam.posterior.moments_posterior``. For a linear regression: ``"hamiltonian"``,
+    ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see ``regression.posterior.regression_posterior``. ``"auto"``
+    picks one for every release.
 
     Several releases of the same rows of a network, a list or their sum, have the product of their likelihoods; those of
     different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
@@ -85,6 +83,7 @@ def noise_aware_posterior(
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
     >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
     >>> made = noise_aware_posterior(noisy, method="tables", seed=0)
@@ -140,17 +139,3 @@ def posterior_given(
 posterior_given.register(Network, network_posterior)
 posterior_given.register(MomentDescription, moments_posterior)
 posterior_given.register(LinearDesign, regression_posterior)
-
-
-def classifier_draws(
-    noisy: NoisyCounts | NoisyCoefficients | Release[Any], *, prior: float = 1.0, draws: int = 500, seed: int = 0
-) -> PosteriorDraws:
-    """The posterior that a classifier predicts with: normal, with interactions of unknown size.
-
-    A classifier multiplies many ratios of small probabilities, so an interaction that is all noise costs it dearly. The
-    predictive probability of a label and its features is the average of their joint probability over the posterior;
-    where tables are independent of each other in the posterior, as they nearly are, that is the product of their means.
-    """
-    made = noise_aware_posterior(noisy, prior=prior, method=Normal(shrink=True), draws=draws, seed=seed)
-    assert isinstance(made, PosteriorDraws)
-    return made

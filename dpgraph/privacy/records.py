@@ -16,6 +16,10 @@ from typing import Any, Generic, Literal, TypeVar
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.claims import claim_problem, movement_problem
 from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
+from dpgraph.privacy.errors import DPGraphError as DPGraphError
+from dpgraph.privacy.errors import FileError as FileError
+from dpgraph.privacy.errors import InferenceError as InferenceError
+from dpgraph.privacy.errors import PrivacyLeakWarning as PrivacyLeakWarning
 from dpgraph.privacy.errors import ReleaseError as ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
 from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
@@ -33,10 +37,6 @@ U = TypeVar("U")
 
 Neighbours = Literal["replace", "add-remove"]
 Number = int | float | str | Fraction | Decimal
-
-
-class PrivacyLeakWarning(UserWarning):
-    """An option that the caller asked for weakens or voids the privacy promise."""
 
 
 def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:

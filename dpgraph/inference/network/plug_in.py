@@ -108,7 +108,7 @@ def posterior(
         network: The network to learn, over the same domain; None for the one that was released.
 
     Raises:
-        InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several releases
+        InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
             make no joint release.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
 

@@ -1,4 +1,4 @@
-"""The posterior of a network given releases of different rows: each keeps latent rows of its own (proofs.md P75).
+"""The posterior of a network given releases of different rows: each keeps latent rows of its own (proofs.md P76).
 
 The rows of all releases have the same probabilities theta, and given theta the releases are independent. Given the
 family counts of the other releases' latent rows, those of one release and theta have the posterior of that release

@@ -1,4 +1,4 @@
-"""Several releases read by one method: what the verbs take, and residuals estimated from all of them (proofs.md P74).
+"""Several releases read by one method: what the verbs take, and residuals estimated from all of them (proofs.md P75).
 
 Each release estimates a residual block R_A with an error of known variance, independent of the others'. Of the same
 rows they estimate one number, and the best linear estimate is their inverse-variance average; of different rows each
@@ -48,7 +48,7 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     """The tables that were measured, and the variance of their noise along any direction that sums to zero.
 
     Where several releases measured one table it is their inverse-variance average, which loses nothing that least
-    squares reads (proofs.md P74).
+    squares reads (proofs.md P75).
     """
     met: dict[Family, list[tuple[Reals, float]]] = {}
     for part in noisy.parts if isinstance(noisy, JointCounts) else (noisy,):
