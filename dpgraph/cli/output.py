@@ -34,7 +34,7 @@ def say(words: str) -> None:
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
     """Returns what a function returns, and its warnings of convergence and of priors as text."""
-    from dpgraph.inference.draws import ConvergenceWarning, PriorWarning
+    from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
 
 if TYPE_CHECKING:
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
 #: The share of an unknown's posterior that may be prior without a warning.
 MOST_PRIOR = 0.5
-
-
-class ConvergenceWarning(UserWarning):
-    """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
-
-
-class PriorWarning(UserWarning):
-    """Unknowns of which the release says little: most of their posterior is prior. Privacy is not at stake."""
 
 
 @runtime_checkable

@@ -16,6 +16,8 @@ from typing import Any
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.privacy.records import InferenceError
 
+__all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
+
 
 @dataclass(frozen=True)
 class Records:

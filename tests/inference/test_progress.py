@@ -108,6 +108,6 @@ def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampl
 @pytest.mark.parametrize("setting", [{"burn_in": "many"}, {"iterations": None}, {"chains": 0}])
 def test_a_bad_number_is_refused_before_any_bar(cells, setting, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with pytest.raises(dg.errors.ReleaseError, match=next(iter(setting))):
+    with pytest.raises(dg.errors.InferenceError, match=next(iter(setting))):
         dg.fit_hmm(cells, 2, sequence="region", time="month", progress=True, **setting)
     assert sys.stderr.getvalue() == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,11 @@ from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.inference.network.pooled import draw_pooled
+from dpgraph.privacy.records import InferenceError
+from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
 
 Method = Automatic | methods.Tables | Records | Normal
 
@@ -40,7 +44,7 @@ MOST_TABLE_WORK = 4e8
 
 def network_posterior(
     network: Network,
-    noisy: NoisyCounts | NoisyCoefficients,
+    noisy: NoisyCounts | NoisyCoefficients | Several,
     *,
     prior: float | None = None,
     method: Any = "auto",
@@ -52,7 +56,7 @@ def network_posterior(
 
     Args:
         network: The DAG over its domain.
-        noisy: What was released of its tables.
+        noisy: What was released of its tables, once or several times.
         prior: The Dirichlet concentration of every cell, above 0; 1 if None.
         method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
         draws: How many; with records, of each chain.
@@ -65,8 +69,10 @@ def network_posterior(
     prior = DEFAULT_PRIOR if prior is None else prior
     asked = chosen_method(method, METHODS)
     check_prior(prior)
-    given = evidence(noisy)
     concentration = concentration_tables(network, prior)
+    if isinstance(noisy, PooledCounts):
+        return _pooled_posterior(noisy, network, concentration, asked, draws=draws, rng=rng, progress=progress)
+    given = evidence(noisy)
     chosen, reason = _automatic(given, asked.records, draws) if isinstance(asked, Automatic) else (asked, "as asked")
     match chosen:
         case Records():
@@ -79,15 +85,55 @@ def network_posterior(
     return replace(drawn, reason=reason)
 
 
-def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
-    """The method for a release, and why."""
+def _pooled_posterior(
+    noisy: PooledCounts,
+    network: Network,
+    concentration: Mapping[str, Reals],
+    asked: Method,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    progress: bool,
+) -> PosteriorDraws:
+    """The posterior given releases of different rows.
+
+    Raises:
+        InferenceError: If ``"tables"`` is asked for: counts of several latent data sets have no exact draws.
+    """
+    given = tuple(evidence(learning(part, network)) for part in noisy.parts)
+    chosen, reason = asked, "as asked"
+    if isinstance(asked, Automatic):
+        seconds = sum(_seconds(one, asked.records, draws) for one in given)
+        rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
+        quick = seconds <= PATIENCE
+        chosen = asked.records if quick else Normal()
+        reason = f"exact and quick: {rows}" if quick else f"{rows} would take {seconds:.0f} s"
+    match chosen:
+        case Records():
+            settings = vars(chosen) | {"rng": rng, "draws": draws, "progress": progress}
+            drawn = draw_pooled(given, concentration, **settings)
+        case Normal(shrink=shrink):
+            drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
+        case _:
+            raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
+    return replace(drawn, reason=reason)
+
+
+def _seconds(given: Evidence, records: Records, draws: int) -> float:
+    """How long chains of records would take."""
     rows, _ = rows_estimate(given)
     network, sweeps = given.network, records.burn_in + draws * records.thin
     steps = (1 + records.passes / 2) * (len(network.domain.names) + 2 * len(given.tables))
+    steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
+    return float(sweeps * rows * steps * SECONDS_PER_STEP)
+
+
+def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
+    """The method for a release, and why."""
+    rows, _ = rows_estimate(given)
+    network = given.network
     coefficients = any(table.weights is not None for table in given.tables)
-    if coefficients:
-        steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
-    seconds = sweeps * rows * steps * SECONDS_PER_STEP
+    seconds = _seconds(given, records, draws)
     if seconds <= PATIENCE:
         return records, f"exact and quick: about {rows:.0f} latent rows"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"

@@ -89,8 +89,17 @@ class Steps:
             self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
 
 
-def run_all(run: Run, streams: list[np.random.Generator], progress: bool) -> list[Chain]:
-    """Runs the chains in threads; an interruption stops them all after their current sweep."""
+def run_all(
+    run: Any, streams: list[np.random.Generator], progress: bool, chain: Callable[..., Chain] | None = None
+) -> list[Chain]:
+    """Runs the chains in threads; an interruption stops them all after their current sweep.
+
+    Args:
+        run: What all chains share: a ``Run``, or another value with a ``plan`` that ``chain`` takes.
+        streams: Randomness, one for each chain.
+        progress: Whether to show a bar on a terminal.
+        chain: One chain, ``chain(run, rng, tick, stop)``; by default over the records of one data set.
+    """
     from tqdm import tqdm
 
     stop = threading.Event()
@@ -101,7 +110,7 @@ def run_all(run: Run, streams: list[np.random.Generator], progress: bool) -> lis
     ):
         try:
             ticks: list[Callable[[], Any]] = [bar.update, *[_silent] * (len(streams) - 1)]
-            waiting = [pool.submit(_run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
+            waiting = [pool.submit(chain or _run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
             return _results(waiting)
         except BaseException:
             stop.set()
@@ -131,7 +140,7 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
         if stop.is_set():
             break
         theta = draw_rows(rng, layout.prior + counts, sizes, starts)
-        records = _with_room(records, n, n + steps.attempts * steps.most_records)
+        records = with_room(records, n, n + steps.attempts * steps.most_records)
         shifts, this = np.zeros((2, steps.reach.size), np.int64), np.zeros(6, np.int64)
         n = run.sweep(
             rng, layout, theta, records, n, residual, counts, plan.passes, steps.reach, shifts,
@@ -171,7 +180,7 @@ def row_sizes(layout: Layout) -> Integers:
     return np.repeat(layout.nodes[:, LEVELS], many)
 
 
-def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
+def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
     """The records in an array with room for more, the same one if it has it."""
     if needed <= records.shape[0]:
         return records
@@ -181,9 +190,15 @@ def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[An
 
 
 def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Integers, Integers]:
+    return starting_state(run.given, run.concentration, rng)
+
+
+def starting_state(
+    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
+) -> tuple[npt.NDArray[Any], Integers, Integers]:
     """Starting records in the network's order, their family counts and the residual they leave."""
-    network = run.given.network
-    columns = starting_records(run.given, run.concentration, rng)
+    network = given.network
+    columns = starting_records(given, concentration, rng)
     widest = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
     records = np.stack([columns[name].astype(widest) for name in network.order], axis=1)
     families = {
@@ -191,6 +206,6 @@ def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Intege
     }
     left = [
         table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
-        for table in run.given.tables
+        for table in given.tables
     ]
     return np.ascontiguousarray(records), flat_tables(network, families), np.concatenate(left)

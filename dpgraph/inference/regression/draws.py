@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import diagnostics_of, random_indices
-from dpgraph.privacy.records import InferenceError, Provenance
+from dpgraph.privacy.errors import DomainError, InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -197,15 +198,15 @@ def scaled_columns(design: LinearDesign, values: Mapping[str, npt.ArrayLike]) ->
         values: For each feature an array of numbers, or of the codes of its levels.
 
     Raises:
-        InferenceError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
+        DomainError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
     """
     absent = [name for name in design.features if name not in values]
     if absent:
-        raise InferenceError(f"no values of the features {', '.join(map(repr, absent))}")
+        raise DomainError(f"no values of the features {', '.join(map(repr, absent))}")
     arrays = {name: _values(design, name, values[name]) for name in design.features}
     rows = len(next(iter(arrays.values())))
     if any(len(array) != rows for array in arrays.values()):
-        raise InferenceError("the features must be columns of one length")
+        raise DomainError("the features must be columns of one length")
     made = np.ones((rows, len(design.columns) - 1))
     for i, column in enumerate(design.columns[:-1]):
         if column.kind == "intercept":
@@ -226,7 +227,7 @@ def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArr
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
     array = array_of(values, problem) if coded else converted(lambda: np.asarray(values).astype(np.float64), problem)
     if array.ndim != 1 or array.dtype.kind not in ("biuf" if coded else "iuf"):
-        raise InferenceError(problem)
+        raise DomainError(problem)
     return array
 
 
@@ -234,5 +235,5 @@ def _present(name: str, feature: Bounded, array: Reals) -> Reals:
     """Numbers with what is declared in the place of NaN."""
     gone = np.isnan(array)
     if gone.any() and feature.missing is None:
-        raise InferenceError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
+        raise DomainError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
     return np.where(gone, feature.missing or 0.0, array)

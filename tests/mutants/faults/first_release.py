@@ -203,8 +203,8 @@ MUTANTS = (
     Mutant(
         "noise-aware inference touching raw rows",
         "inference/posterior.py",
-        "from dpgraph.inference.methods import Normal\n",
-        "from dpgraph.inference.methods import Normal\nfrom dpgraph.statistics.counts import Counts\n",
+        "from dpgraph.inference.expfam.posterior import moments_posterior\n",
+        "from dpgraph.inference.expfam.posterior import moments_posterior\nfrom dpgraph.statistics.counts import Counts\n",
         ("tests/test_architecture.py::test_every_contract_holds",),
     ),
     Mutant(
