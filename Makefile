@@ -30,7 +30,7 @@ rows: $(VENV)/demo.stamp  ## write the data sets of datasets/ to datasets/rows
 	$(BIN)/python datasets/export.py
 
 test: $(VENV)/test.stamp  ## prove it: laws, contracts, oracles, doctests, README; minutes
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-planted: $(VENV)/test.stamp  ## the planted faults: each must be noticed
 	$(BIN)/python -m pytest -m planted -n auto --dist load tests

@@ -192,6 +192,7 @@ def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int) -> l
 def main(sets: str, splits: int, epsilons: str) -> None:
     """Prints one table of figures for each data set."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
+    warnings.simplefilter("ignore", dg.errors.PriorWarning)
     for name in sets.split(","):
         table = TABLES[name]
         try:

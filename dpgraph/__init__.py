@@ -1,6 +1,9 @@
 """Differentially private Bayesian inference on graphical models.
 
-The public names, in the order data flows; each is imported when it is first used.
+The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
+rest is in namespaces: ``methods`` (how a posterior is drawn), ``results`` (the classes of what functions return),
+``errors``, ``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for
+tests) and ``extension`` (what families and mechanisms from outside are written with).
 
 >>> import dpgraph as dg
 >>> dg.read_network("example:asia").cell_count
@@ -9,8 +12,9 @@ The public names, in the order data flows; each is imported when it is first use
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpgraph.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -19,9 +23,6 @@ _HOMES = {
     "Categories": "structure.domain",
     "Bins": "structure.domain",
     "Domain": "structure.domain",
-    "DomainError": "structure.domain",
-    "DomainWarning": "structure.domain",
-    "NetworkError": "structure.domain",
     "Network": "structure.network",
     "naive_bayes_network": "models.naive_bayes",
     "hmm_network": "models.hmm",
@@ -33,65 +34,30 @@ _HOMES = {
     "Bounded": "structure.design",
     "LinearDesign": "structure.design",
     # sensitive statistics
-    "encode": "statistics.rows.codes",
-    "write_codes": "statistics.rows.cache",
-    "read_codes": "statistics.rows.cache",
     "count": "statistics.counts",
     "sufficient_statistics": "statistics.moments",
     "regression_moments": "statistics.regression",
     # the door
     "PrivacyUnit": "privacy.records",
-    "PrivacyCost": "privacy.records",
-    "Event": "privacy.records",
-    "PrivacyLeakWarning": "privacy.records",
     "Release": "privacy.records",
-    "ReleaseError": "privacy.records",
-    "BudgetExceededError": "privacy.records",
     "Budget": "privacy.accounting",
     "cost": "privacy.accounting",
     "release": "privacy.release",
-    "SeededNoise": "privacy.seeded_noise",
-    "RecordingNoise": "privacy.recording_noise",
     "LaplaceMechanism": "mechanisms.additive.laplace",
     "GaussianMechanism": "mechanisms.additive.gaussian",
     "FourierMechanism": "mechanisms.additive.fourier",
-    "UnprovedGuaranteeWarning": "mechanisms.additive.fourier",
     "PosteriorSample": "mechanisms.selection.posterior_sample",
-    "GibbsSample": "mechanisms.selection.gibbs_sample",
-    "RegressionSample": "mechanisms.selection.regression_sample",
     "MapEstimate": "mechanisms.selection.map_estimate",
     "PrivateQuantile": "mechanisms.selection.quantile",
     # after the door
-    "NoisyCounts": "structure.tables",
-    "NoisyCoefficients": "structure.tables",
-    "NoisyMoments": "structure.moments",
-    "MarkovSweeps": "structure.markov",
-    "SampledWeights": "structure.sampled_weights",
+    "pooled": "structure.joint",
     "Probabilities": "structure.tables",
-    "consistent": "inference.network.consistency",
+    "reconcile": "inference.network.consistency",
     "posterior": "inference.network.plug_in",
     "noise_aware_posterior": "inference.posterior",
-    "Records": "inference.methods",
-    "Tables": "inference.methods",
-    "Normal": "inference.methods",
-    "Exact": "inference.methods",
-    "Quadrature": "inference.methods",
-    "Gibbs": "inference.methods",
-    "Hamiltonian": "inference.methods",
-    "PlugIn": "inference.methods",
     "HierarchicalPrior": "inference.network.prior",
-    "PosteriorDraws": "inference.network.draws",
-    "ConvergenceWarning": "inference.draws",
-    "ParameterDraws": "inference.expfam.draws",
     "RegressionPrior": "inference.regression.prior",
-    "RegressionDraws": "inference.regression.draws",
-    "LinearRegressionModel": "models.regression",
-    "SampledRegressionModel": "models.sampled_regression",
-    "NaiveBayes": "models.naive_bayes",
-    "NaiveBayesEnsemble": "models.naive_bayes",
-    "HiddenMarkovModel": "models.hmm",
-    "hidden_markov_model": "models.markov_counts",
-    "sampled_markov_model": "models.markov_sweeps",
+    "fit_hmm": "models.markov_counts",
     "query": "files.pgmpy",
     "sample_rows": "inference.network.queries",
     "save": "files.documents",
@@ -101,22 +67,21 @@ _HOMES = {
     "to_datatree": "files.arviz",
     # what privacy costs
     "privacy_cost": "analysis.cost",
-    "PrivacyReport": "analysis.cost",
     "regression_cost": "analysis.regression_cost",
     "audit": "audit",
-    # families and mechanisms from outside
-    "extension": "extension",
     # estimators
     "evaluate": "estimators.evaluation",
-    "Evaluation": "models.evaluation",
     "PrivateNaiveBayes": "estimators.naive_bayes",
     "PrivateHMM": "estimators.hmm",
     "PrivateLinearRegression": "estimators.regression",
     "cross_validate": "estimators.cross_validation",
-    "CrossValidation": "estimators.cross_validation",
-    "SplitWarning": "estimators.splits",
-    # the papers' mechanisms and formulas; noise for tests
+    # namespaces
+    "errors": "privacy.errors",
+    "extension": "extension",
+    "methods": "inference.methods",
     "papers": "papers",
+    "results": "results",
+    "statistics": "statistics",
     "testing": "testing",
 }
 
@@ -124,176 +89,103 @@ __all__ = [
     "Bins",
     "Bounded",
     "Budget",
-    "BudgetExceededError",
     "Categories",
-    "ConvergenceWarning",
-    "CrossValidation",
     "Domain",
-    "DomainError",
-    "DomainWarning",
-    "Evaluation",
-    "Event",
-    "Exact",
     "FourierMechanism",
     "GaussianMechanism",
-    "Gibbs",
-    "GibbsSample",
-    "Hamiltonian",
-    "HiddenMarkovModel",
     "HierarchicalPrior",
     "LaplaceMechanism",
     "LinearDesign",
-    "LinearRegressionModel",
     "MapEstimate",
-    "MarkovSweeps",
-    "NaiveBayes",
-    "NaiveBayesEnsemble",
     "Network",
-    "NetworkError",
-    "NoisyCoefficients",
-    "NoisyCounts",
-    "NoisyMoments",
-    "Normal",
-    "ParameterDraws",
-    "PlugIn",
-    "PosteriorDraws",
     "PosteriorSample",
-    "PrivacyCost",
-    "PrivacyLeakWarning",
-    "PrivacyReport",
     "PrivacyUnit",
     "PrivateHMM",
     "PrivateLinearRegression",
     "PrivateNaiveBayes",
     "PrivateQuantile",
     "Probabilities",
-    "Quadrature",
-    "RecordingNoise",
-    "Records",
-    "RegressionDraws",
     "RegressionPrior",
-    "RegressionSample",
     "Release",
-    "ReleaseError",
-    "SampledRegressionModel",
-    "SampledWeights",
-    "SeededNoise",
-    "SplitWarning",
-    "Tables",
-    "UnprovedGuaranteeWarning",
     "audit",
-    "consistent",
     "cost",
     "count",
     "cross_validate",
-    "encode",
+    "errors",
     "evaluate",
     "expfam",
     "extension",
+    "fit_hmm",
     "from_pgmpy",
-    "hidden_markov_model",
     "hmm_network",
     "infer_domain",
     "load",
+    "methods",
     "naive_bayes_network",
     "noise_aware_posterior",
     "papers",
+    "pooled",
     "posterior",
     "privacy_cost",
     "query",
-    "read_codes",
     "read_design",
     "read_domain",
     "read_network",
+    "reconcile",
     "regression_cost",
     "regression_moments",
     "release",
+    "results",
     "sample_rows",
-    "sampled_markov_model",
     "save",
+    "statistics",
     "sufficient_statistics",
     "testing",
     "to_datatree",
     "to_pgmpy",
-    "write_codes",
 ]
 
 if TYPE_CHECKING:
-    from dpgraph import audit, extension, papers, testing
-    from dpgraph.analysis.cost import PrivacyReport, privacy_cost
+    from dpgraph import audit, extension, papers, results, statistics, testing
+    from dpgraph.analysis.cost import privacy_cost
     from dpgraph.analysis.regression_cost import regression_cost
     from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
-    from dpgraph.estimators.cross_validation import CrossValidation, cross_validate
+    from dpgraph.estimators.cross_validation import cross_validate
     from dpgraph.estimators.evaluation import evaluate
-    from dpgraph.estimators.splits import SplitWarning
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
-    from dpgraph.inference.draws import ConvergenceWarning
-    from dpgraph.inference.expfam.draws import ParameterDraws
-    from dpgraph.inference.methods import Exact, Gibbs, Hamiltonian, Normal, PlugIn, Quadrature, Records, Tables
-    from dpgraph.inference.network.consistency import consistent
-    from dpgraph.inference.network.draws import PosteriorDraws
+    from dpgraph.inference import methods
+    from dpgraph.inference.network.consistency import reconcile
     from dpgraph.inference.network.plug_in import posterior
     from dpgraph.inference.network.prior import HierarchicalPrior
     from dpgraph.inference.network.queries import sample_rows
     from dpgraph.inference.posterior import noise_aware_posterior
-    from dpgraph.inference.regression.draws import RegressionDraws
     from dpgraph.inference.regression.prior import RegressionPrior
-    from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning
+    from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
     from dpgraph.mechanisms.selection.map_estimate import MapEstimate
     from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
     from dpgraph.mechanisms.selection.quantile import PrivateQuantile
-    from dpgraph.mechanisms.selection.regression_sample import RegressionSample
-    from dpgraph.models.evaluation import Evaluation
-    from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-    from dpgraph.models.markov_counts import hidden_markov_model
-    from dpgraph.models.markov_sweeps import sampled_markov_model
-    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble, naive_bayes_network
-    from dpgraph.models.regression import LinearRegressionModel
-    from dpgraph.models.sampled_regression import SampledRegressionModel
+    from dpgraph.models.hmm import hmm_network
+    from dpgraph.models.markov_counts import fit_hmm
+    from dpgraph.models.naive_bayes import naive_bayes_network
+    from dpgraph.privacy import errors
     from dpgraph.privacy.accounting import Budget, cost
-    from dpgraph.privacy.recording_noise import RecordingNoise
-    from dpgraph.privacy.records import (
-        BudgetExceededError,
-        Event,
-        PrivacyCost,
-        PrivacyLeakWarning,
-        PrivacyUnit,
-        Release,
-        ReleaseError,
-    )
+    from dpgraph.privacy.records import PrivacyUnit, Release
     from dpgraph.privacy.release import release
-    from dpgraph.privacy.seeded_noise import SeededNoise
     from dpgraph.statistics.counts import count
     from dpgraph.statistics.moments import sufficient_statistics
     from dpgraph.statistics.regression import regression_moments
-    from dpgraph.statistics.rows.cache import read_codes, write_codes
-    from dpgraph.statistics.rows.codes import encode
     from dpgraph.statistics.rows.infer import infer_domain
     from dpgraph.structure import expfam
     from dpgraph.structure.design import Bounded, LinearDesign
-    from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, NetworkError
-    from dpgraph.structure.markov import MarkovSweeps
-    from dpgraph.structure.moments import NoisyMoments
+    from dpgraph.structure.domain import Bins, Categories, Domain
+    from dpgraph.structure.joint import pooled
     from dpgraph.structure.network import Network
-    from dpgraph.structure.sampled_weights import SampledWeights
-    from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
+    from dpgraph.structure.tables import Probabilities
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpgraph' has no attribute {name!r}")
-    home = importlib.import_module(f"dpgraph.{_HOMES[name]}")
-    value = vars(home).get(name, home)  # audit, expfam, extension, papers and testing are themselves modules
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

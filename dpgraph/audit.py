@@ -4,6 +4,11 @@ Simulation-based calibration: tables are drawn from the prior, rows from the tab
 posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
 uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
 
+The verdict is over all parameters at once. In simulated worlds a posterior draw, picked at random, stands in for the
+truth: a right posterior cannot tell them apart, and whatever the draws, the rank of one picked at random is uniform.
+Such worlds keep the dependence between parameters. The share of parameters beyond their own critical value, and the
+largest distance, are compared with those of the worlds.
+
 Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
 ``privacy_loss`` is about privacy: the exact loss of any mechanism between two data sets.
 """
@@ -12,13 +17,16 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.methods import Automatic, Records, method_name
 from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, posterior
@@ -55,6 +63,9 @@ ONE_CHAIN = {
 #: Kolmogorov's critical values over sqrt(trials), with Stephens' correction for a finite number.
 _CRITICAL = {0.05: 1.358, 0.01: 1.628}
 
+#: The chance that the verdict on a right posterior is bad, half of it for each of the two tests; and worlds for them.
+FALSE_ALARM, WORLDS = 0.05, 1000
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
@@ -68,6 +79,8 @@ class Calibration:
         method: The posterior that was checked.
         mmd: The squared maximum mean discrepancy between a draw of each posterior and one of the posterior given the
             exact counts (unbiased; Bernstein and Sheldon 2018, section 4.1): near 0 where little is lost to privacy.
+        null: What a right posterior with this dependence between parameters would give, from worlds in which a
+            posterior draw stands in for the truth: ``share_beyond`` and ``worst`` of each, shape (worlds, 2).
     """
 
     parameters: pd.DataFrame
@@ -75,6 +88,7 @@ class Calibration:
     draws: int
     method: str
     mmd: float
+    null: Reals
 
     @property
     def trials(self) -> int:
@@ -96,22 +110,60 @@ class Calibration:
         """The root mean squared error of the posterior mean over all parameters."""
         return float(np.sqrt(np.mean(np.square(self.parameters["rmse"]))))
 
+    @property
+    def share_beyond(self) -> float:
+        """The share of parameters whose distance is beyond their own 5 % critical value: 5 % for a right posterior."""
+        return float(np.mean(self.parameters["ks"] > self.critical(0.05)))
+
+    @property
+    def worst(self) -> float:
+        """The largest distance over the parameters."""
+        return float(np.max(self.parameters["ks"]))
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """What ``share_beyond`` and ``worst`` of a right posterior exceed with a chance of 2.5 % each."""
+        share, worst = np.quantile(self.null, 1 - FALSE_ALARM / 2, axis=0, method="higher")
+        return float(share), float(worst)
+
+    def covered(self, probability: float) -> float:
+        """How often central intervals of a probability hold the truth, over all parameters; as often if all is right.
+
+        It is read off the ranks, so that a few posterior draws do not make the intervals short.
+
+        Raises:
+            InferenceError: If the probability is not strictly between 0 and 1.
+        """
+        low, high = tails(probability)
+        return float(np.mean((self.ranks > low) & (self.ranks < high)))
+
     def critical(self, level: float = 0.05) -> float:
         """The distance that the ranks of one parameter exceed with probability ``level`` if the posterior is right."""
         if level not in _CRITICAL:
             raise InferenceError(f"level must be 0.05 or 0.01; got {level!r}")
-        root = np.sqrt(self.trials)
-        return float(_CRITICAL[level] / (root + 0.12 + 0.11 / root))
+        return _critical(self.trials, level)
 
-    @cached_property
+    @property
     def calibrated(self) -> bool:
-        """Whether the mean distance is within the 5 % critical value of one parameter."""
-        return self.mean_ks <= self.critical(0.05)
+        """Whether share and worst are both within ``limits``. A right posterior fails one or both in 5 % of studies."""
+        share, worst = self.limits
+        return self.share_beyond <= share and self.worst <= worst
+
+    @property
+    def verdict(self) -> str:
+        """Both tests in words."""
+        share, worst = self.limits
+        said = "no sign of miscalibration" if self.calibrated else "not calibrated"
+        return (
+            f"{said}: {self.share_beyond:.1%} of {len(self.parameters)} parameters are beyond their own 5 % critical "
+            f"value (a right posterior: up to {share:.1%}), and the largest distance is {self.worst:.3f} "
+            f"(up to {worst:.3f})"
+        )
 
     def __repr__(self) -> str:
         return (
-            f"Calibration(method={self.method!r}, trials={self.trials}, mean ks={self.mean_ks:.3f} "
-            f"(critical {self.critical():.3f}), coverage={self.coverage:.3f}, rmse={self.rmse:.3f})"
+            f"Calibration(method={self.method!r}, trials={self.trials}, {self.verdict}; "
+            f"coverage={self.coverage:.3f}, rmse={self.rmse:.3f})"
         )
 
 
@@ -142,7 +194,7 @@ def calibration(
             ``"plug-in"``, which takes noisy counts as exact; or ``"exact-counts"``, the posterior without privacy,
             to compare with.
         draws: Posterior draws in each trial; the ranks have as many steps.
-        seed: The study repeats with the same seed.
+        seed: A whole number; the study repeats with the same one.
         workers: Threads that share the trials.
         progress: A bar on a terminal.
 
@@ -159,7 +211,7 @@ def calibration(
     check_prior(prior)
     for name, value, least in (("n", n, 0), ("trials", trials, 2), ("draws", draws, 2), ("workers", workers, 1)):
         check_whole(name, value, least, error=InferenceError)
-    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws)
+    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws, seed)
     study.mechanism.event(network, study.unit)
     seeds = np.random.SeedSequence(seed).spawn(trials)
     from tqdm import tqdm
@@ -176,10 +228,14 @@ def calibration(
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """One trial: truth and posterior draws of the free parameters, and one draw of the posterior of exact counts."""
+    """One trial: truth and posterior of the free parameters, and one draw of the posterior of exact counts.
+
+    ``places`` has the place of every posterior draw among them, shape (draws, parameters).
+    """
 
     truth: Reals
     rank: Reals
+    places: npt.NDArray[np.int32]
     inside: Reals
     width: Reals
     mean: Reals
@@ -198,6 +254,7 @@ class _Study:
     unit: PrivacyUnit
     method: Any
     draws: int
+    seed: int
 
     @property
     def name(self) -> str:
@@ -223,6 +280,7 @@ class _Study:
         return _Outcome(
             values,
             (below + rng.random(values.size)) / (len(drawn) + 1),
+            drawn.argsort(axis=0).argsort(axis=0).astype(np.int32),
             (low <= values) & (values <= high),
             high - low,
             drawn.mean(axis=0),
@@ -264,7 +322,8 @@ class _Study:
         frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))
         frame["width"] = gathered("width").mean(axis=0)
         mmd = discrepancy(gathered("draw"), gathered("reference"))
-        return Calibration(frame, ranks, self.draws, self.name, mmd)
+        null = null_of([outcome.places for outcome in outcomes], np.random.default_rng(self.seed))
+        return Calibration(frame, ranks, self.draws, self.name, mmd, null)
 
     def _names(self) -> list[tuple[str, Any, str]]:
         """The variable, the level and the parents' levels of each free parameter."""
@@ -275,6 +334,35 @@ class _Study:
                 given = ", ".join(f"{v}={levels(v)[i]}" for v, i in zip(family[1:], place, strict=True))
                 rows += [(name, level, given) for level in levels(name)[:-1]]
         return rows
+
+
+def _critical(trials: int, level: float) -> float:
+    """The distance that uniform ranks of one parameter exceed with probability ``level``."""
+    root = np.sqrt(trials)
+    return float(_CRITICAL[level] / (root + 0.12 + 0.11 / root))
+
+
+def null_of(places: Sequence[npt.NDArray[np.int32]], rng: np.random.Generator, worlds: int = WORLDS) -> Reals:
+    """The share of parameters beyond their 5 % critical value and the largest distance, where the posterior is right.
+
+    In each world and trial a draw picked at random is the truth; its place among the draws is uniform, whatever they
+    are.
+
+    Args:
+        places: For each trial the place of every draw among the draws, shape (draws, parameters).
+        rng: Randomness that picks.
+        worlds: How many.
+
+    Returns:
+        Shape (worlds, 2).
+    """
+    found, limit = np.empty((worlds, 2)), _critical(len(places), 0.05)
+    for world in range(worlds):
+        chosen = np.stack([mine[rng.integers(len(mine))] for mine in places])
+        steps = np.array([len(mine) for mine in places])[:, None]
+        distance = _uniform_distance((chosen + rng.random(chosen.shape)) / steps)
+        found[world] = np.mean(distance > limit), distance.max()
+    return found
 
 
 def _uniform_distance(ranks: Reals) -> Reals:

@@ -12,19 +12,21 @@ says where we depart. Names are imported when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpgraph.lazy import lazy_names
 
 #: The module of each name; after a colon, what it is called there.
 _HOMES = {
     # Zhang, Rubinstein and Dimitrakakis 2016
     "count_error_bound": "analysis.bounds",  # Proposition 1
+    "NoiseBound": "analysis.bounds",  # what it returns
     "divergence_bound": "analysis.bounds",  # Theorem 1
+    "DivergenceBound": "analysis.bounds",  # what it returns
     "corrected_divergence_bound": "analysis.bounds",  # what can be proved in place of Theorem 1
     "dirichlet_divergence": "analysis.bounds",  # what Theorem 1 bounds
     "expected_divergence": "analysis.bounds",  # its exact mean
     "FourierMechanism": "mechanisms.additive.fourier",  # Algorithm 2
-    "UnprovedGuaranteeWarning": "mechanisms.additive.fourier",  # Corollary 3 at a small t
     "walsh_transform": "structure.basis",  # Theorem 2
     "fourier_error_bound": "mechanisms.additive.fourier:theorem_3_bound",  # Theorem 3
     "PosteriorSample": "mechanisms.selection.posterior_sample",  # section 4, Theorem 4 (1)
@@ -35,8 +37,11 @@ _HOMES = {
     "map_failure_bound": "mechanisms.selection.map_estimate",  # Lemma 4
     "map_loss_bound": "mechanisms.selection.map_estimate",  # Lemma 4 on a finite grid
     "RegressionSample": "mechanisms.selection.regression_sample",  # Appendix D
+    "SampledWeights": "structure.sampled_weights",  # what it releases
+    "SampledRegressionModel": "models.sampled_regression",  # what predicts from them
     # Foulds, Geumlek, Welling and Chaudhuri 2016
     "GibbsSample": "mechanisms.selection.gibbs_sample",  # sections 4.1 and 5
+    "MarkovSweeps": "structure.markov",  # what it releases
     "sampled_markov_model": "models.markov_sweeps",  # section 5, from the sweeps of GibbsSample
     "gibbs_update_cost": "mechanisms.selection.private_gibbs",  # section 4.1, equations 18 to 20
     "gibbs_sweep_cost": "mechanisms.selection.private_gibbs",  # section 4.1, parallel composition
@@ -45,6 +50,7 @@ _HOMES = {
     "barker_step": "mechanisms.selection.annealing",  # section 4, Metropolis-Hastings
     "barker_cost": "mechanisms.selection.private_gibbs",  # its cost
     "annealed_path": "mechanisms.selection.annealing",  # section 4, annealed importance sampling
+    "AnnealedPath": "mechanisms.selection.annealing",  # what it returns
     "annealed_cost": "mechanisms.selection.private_gibbs",  # its cost
     "annealed_weight_sensitivity": "mechanisms.selection.private_gibbs",  # of its log importance weight
     # Bernstein and Sheldon 2018
@@ -52,12 +58,17 @@ _HOMES = {
 }
 
 __all__ = [
+    "AnnealedPath",
+    "DivergenceBound",
     "FourierMechanism",
     "GibbsSample",
     "MapEstimate",
+    "MarkovSweeps",
+    "NoiseBound",
     "PosteriorSample",
     "RegressionSample",
-    "UnprovedGuaranteeWarning",
+    "SampledRegressionModel",
+    "SampledWeights",
     "annealed_cost",
     "annealed_path",
     "annealed_weight_sensitivity",
@@ -85,6 +96,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dpgraph.analysis.bounds import (
+        DivergenceBound,
+        NoiseBound,
         corrected_divergence_bound,
         count_error_bound,
         dirichlet_divergence,
@@ -92,9 +105,9 @@ if TYPE_CHECKING:
         expected_divergence,
     )
     from dpgraph.inference.expfam.posterior import moments_posterior
-    from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning
+    from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.fourier import theorem_3_bound as fourier_error_bound
-    from dpgraph.mechanisms.selection.annealing import annealed_path, barker_step
+    from dpgraph.mechanisms.selection.annealing import AnnealedPath, annealed_path, barker_step
     from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
     from dpgraph.mechanisms.selection.lipschitz import (
         lipschitz_constant,
@@ -114,17 +127,10 @@ if TYPE_CHECKING:
     )
     from dpgraph.mechanisms.selection.regression_sample import RegressionSample
     from dpgraph.models.markov_sweeps import sampled_markov_model
+    from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.structure.basis import walsh_transform
+    from dpgraph.structure.markov import MarkovSweeps
+    from dpgraph.structure.sampled_weights import SampledWeights
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpgraph.papers' has no attribute {name!r}")
-    home, _, there = _HOMES[name].partition(":")
-    value = getattr(importlib.import_module(f"dpgraph.{home}"), there or name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

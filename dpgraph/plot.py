@@ -97,7 +97,7 @@ def privacy_cost(report: PrivacyReport, axes: Any = None) -> Axes:
 
 
 def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
-    """The most probable state of each chain over time, as a colour whose opacity is its probability.
+    """The most probable state of each sequence over time, as a colour whose opacity is its probability.
 
     Pale cells are uncertain; white would be probability 0.
 

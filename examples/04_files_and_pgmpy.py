@@ -36,7 +36,7 @@ def main() -> None:
 
         try:
             dg.save(counts, folder / "counts.json")
-        except dg.errors.ReleaseError as error:
+        except dg.errors.FileError as error:
             print(f"Exact counts have no saver: {error}")
 
         dg.save(model, folder / "votes.bif")

@@ -39,9 +39,9 @@ def main() -> None:
     train, test = slice(0, 16_000), slice(16_000, n)
     model = dg.PrivateLinearRegression(FEATURES, (0, 12), epsilon=1, draws=1000)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", dg.errors.ConvergenceWarning
-        )  # a short run; diagnostics_ says how well it mixed
+        # A short run; diagnostics_ says how well it mixed.
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
+        warnings.simplefilter("ignore", dg.errors.PriorWarning)  # the column prior says how much of each is prior
         model.fit(rows[train], visits[train])
     print(model.release_.provenance)
     print(model.coefficients_.round(3), "\n")

@@ -343,15 +343,15 @@ def test_a_bad_network_is_refused(case):
     for words in (["cost", "bad.toml"], ["release", "rows.csv", "--network", "bad.toml", "--out", "x.json"]):
         result = run(*words, "--epsilon", "1", code=1)
         assert message in result.stderr
-        assert "[NetworkError]" in result.stderr
+        assert "[FileError]" in result.stderr
         assert "bad.toml" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["cost", "none.toml", "--epsilon", "1"], "NetworkError"),
-        (["cost", "example:none", "--epsilon", "1"], "NetworkError"),
+        (["cost", "none.toml", "--epsilon", "1"], "FileError"),
+        (["cost", "example:none", "--epsilon", "1"], "FileError"),
         (["cost", "n.toml", "--epsilon", "1", "--n", "0"], "ReleaseError"),
         (["cost", "n.toml", "--epsilon", "1", "--rows-per-person", "0"], "ReleaseError"),
         (
@@ -402,7 +402,7 @@ def test_a_bad_network_is_refused(case):
                 "--out",
                 "x.json",
             ],
-            "ReleaseError",
+            "InferenceError",
         ),
         (
             [
@@ -420,13 +420,13 @@ def test_a_bad_network_is_refused(case):
                 "--out",
                 "x.json",
             ],
-            "ReleaseError",
+            "InferenceError",
         ),
-        (["posterior", "none.json", "--out", "x.json"], "NetworkError"),
-        (["posterior", "rows.csv", "--out", "x.json"], "ReleaseError"),
-        (["posterior", "n.toml", "--out", "x.json"], "ReleaseError"),
-        (["query", "none.bif", "--target", "sex"], "NetworkError"),
-        (["sample", "none.bif", "-n", "1", "--out", "x.csv"], "NetworkError"),
+        (["posterior", "none.json", "--out", "x.json"], "FileError"),
+        (["posterior", "rows.csv", "--out", "x.json"], "FileError"),
+        (["posterior", "n.toml", "--out", "x.json"], "FileError"),
+        (["query", "none.bif", "--target", "sex"], "FileError"),
+        (["sample", "none.bif", "-n", "1", "--out", "x.csv"], "FileError"),
     ],
     ids=lambda value: " ".join(value)[:70] if isinstance(value, list) else value,
 )
@@ -441,12 +441,12 @@ def test_a_bad_value_is_refused_by_name(words, error):
         (["query", "m.json", "--target", "sex", "--given", "z=1"], "NetworkError", "no variable 'z'"),
         (["query", "m.json", "--target", "sex", "--given", "work=zz"], "DomainError", "'zz' is not a level of 'work'"),
         (["query", "m.json", "--target", "sex", "--given", "sex=F"], "DomainError", "both asked for and given"),
-        (["query", "r.json", "--target", "sex"], "ReleaseError", "needs a posterior first"),
-        (["sample", "r.json", "-n", "3", "--out", "x.csv"], "ReleaseError", "needs a posterior first"),
-        (["sample", "m.json", "-n", "-1", "--out", "x.csv"], "ReleaseError", "at least 0"),
-        (["posterior", "m.json", "--out", "x.json"], "ReleaseError", "posterior takes noisy counts"),
-        (["posterior", "r.json", "--prior", "0", "--out", "x.json"], "ReleaseError", "prior must be"),
-        (["posterior", "cut.json", "--out", "x.json"], "ReleaseError", "is it truncated?"),
+        (["query", "r.json", "--target", "sex"], "FileError", "needs a posterior first"),
+        (["sample", "r.json", "-n", "3", "--out", "x.csv"], "FileError", "needs a posterior first"),
+        (["sample", "m.json", "-n", "-1", "--out", "x.csv"], "InferenceError", "at least 0"),
+        (["posterior", "m.json", "--out", "x.json"], "InferenceError", "posterior takes noisy counts"),
+        (["posterior", "r.json", "--prior", "0", "--out", "x.json"], "InferenceError", "prior must be"),
+        (["posterior", "cut.json", "--out", "x.json"], "FileError", "is it truncated?"),
     ],
     ids=lambda value: " ".join(value)[:70] if isinstance(value, list) else value,
 )

@@ -502,7 +502,7 @@ def test_an_edited_file_is_refused(edit, message, tmp_path):
     path, plain = plain_release(tmp_path)
     edit(plain)
     path.write_text(edited(plain))
-    with pytest.raises(dg.errors.ReleaseError, match=message):
+    with pytest.raises(dg.errors.FileError, match=message):
         dg.load(path)
 
 
@@ -514,9 +514,9 @@ def test_what_is_not_registered_is_not_saved(tmp_path):
 
     with pytest.raises(dg.errors.ReleaseError, match="no mechanism whose record can be checked"):
         dg.save(released(Unknown(1)), tmp_path / "release.json")
-    with pytest.raises(dg.errors.ReleaseError, match="not saved"):
+    with pytest.raises(dg.errors.FileError, match="not saved"):
         dg.save(released(FirstBlock(1)).value, tmp_path / "value.json")
-    with pytest.raises(dg.errors.ReleaseError, match="not saved"):
+    with pytest.raises(dg.errors.FileError, match="not saved"):
         dg.save(purchases(ROWS, SHOP), tmp_path / "sensitive.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -527,12 +527,12 @@ def test_a_codec_cannot_write_over_the_record(tmp_path):
         pass
 
     ext.register_codecs(ext.Codec("description", "forged", Forged, lambda one: {"version": 1}, purchases_of))
-    with pytest.raises(dg.errors.ReleaseError, match="write version"):
+    with pytest.raises(dg.errors.FileError, match="write version"):
         dg.save(Forged(("bread",), 1), tmp_path / "forged.json")
 
 
 def test_a_name_is_registered_once():
-    with pytest.raises(dg.errors.ReleaseError, match="another codec"):
+    with pytest.raises(dg.errors.FileError, match="another codec"):
         ext.register_codecs(
             ext.Codec("description", "half a call", set, plain_purchases, purchases_of),
             ext.Codec("description", "network", Purchases, plain_purchases, purchases_of),
@@ -540,7 +540,7 @@ def test_a_name_is_registered_once():
     ext.register_codecs(ext.Codec("description", "half a call", frozenset, plain_purchases, purchases_of))  # still free
     with pytest.raises(dg.errors.ReleaseError, match="another mechanism"):
         ext.register_mechanism("GaussianMechanism", lambda event, unit, what: event)
-    with pytest.raises(dg.errors.ReleaseError, match="another noise law"):
+    with pytest.raises(dg.errors.FileError, match="another noise law"):
         ext.register_law("discrete-laplace", MixedLaplace)
 
 

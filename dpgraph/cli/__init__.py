@@ -19,12 +19,11 @@ class _Refusing(click.Group):
     """Turns the package's own errors into a message and exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from dpgraph.privacy.records import ReleaseError
-        from dpgraph.structure.domain import DomainError
+        from dpgraph.privacy.errors import DPGraphError
 
         try:
             return super().invoke(ctx)
-        except (DomainError, ReleaseError) as error:
+        except DPGraphError as error:
             raise click.ClickException(f"{error} [{type(error).__name__}]") from None
 
 

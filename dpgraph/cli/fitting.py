@@ -75,8 +75,8 @@ def fit_naive_bayes(
 
 @fit.command("hmm")
 @click.argument("log")
-@click.option("--domain", required=True, help="A TOML file that declares the chain, the time and every field.")
-@click.option("--sequence", required=True, help="The variable whose levels are the chains, such as region.")
+@click.option("--domain", required=True, help="A TOML file that declares the sequence, the time and every field.")
+@click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=int, required=True, help="The number of hidden states.")
 @EPSILON

@@ -37,7 +37,7 @@ def predict(model: str, rows: str, out: Path) -> None:
     from dpgraph.models.naive_bayes import NaiveBayes
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
-    from dpgraph.privacy.records import ReleaseError
+    from dpgraph.privacy.errors import InferenceError
     from dpgraph.statistics.regression import regression_features
     from dpgraph.statistics.rows.codes import encode
 
@@ -54,7 +54,7 @@ def predict(model: str, rows: str, out: Path) -> None:
             table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
             table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
         case _:
-            raise ReleaseError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
+            raise InferenceError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
     write_text(out, table.to_csv(index=False))
     say(f"wrote {out}")
 

@@ -33,10 +33,11 @@ def say(words: str) -> None:
 
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Returns what a function returns, and its warnings of convergence as text."""
-    from dpgraph.inference.draws import ConvergenceWarning
+    """Returns what a function returns, and its warnings of convergence and of priors as text."""
+    from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", PriorWarning)
         made = make()
     return made, [str(warning.message) for warning in caught]

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 class PrivateHMM(BaseEstimator):
     """A hidden Markov model of an event log, differentially private in its entries or in whole persons.
 
-    Each row of the log is one entry: the chain and the time step it belongs to and its categorical fields. A hidden
-    state stands behind each cell (a chain at a time step) and evolves along the chain; given the state the fields are
-    independent. ``fit`` releases the noisy tables of each field by chain and time once, and learns from these alone.
+    Each row of the log is one entry: the sequence and the time step it belongs to and its categorical fields. A hidden
+    state stands behind each cell (a sequence at a time step) and evolves along the sequence; given the state the fields
+    are independent. ``fit`` releases the noisy tables of each field by sequence and time once, and learns from these
+    alone.
 
     Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
     has more. With ``person`` it is for everything a person has in the log: rows beyond the first ``rows_per_person``
@@ -47,10 +48,10 @@ class PrivateHMM(BaseEstimator):
 
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells.
-        domain: The declared levels of the chain, the time (in order) and every field. ``"infer"``, by name, reads it
+        domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
             off the log, and warns that this leaks.
         epsilon: The budget of one fit, exact.
-        chain: The variable whose levels are the chains, such as regions.
+        sequence: The variable whose levels are the sequences, such as regions.
         time: The variable whose levels are the time steps, such as months.
         person: The column that says whose row it is; not a declared variable.
         rows_per_person: How many rows of one person count.
@@ -77,7 +78,7 @@ class PrivateHMM(BaseEstimator):
         model_: The fitted ``HiddenMarkovModel``.
         transition_: The mean of P(next state | state), a DataFrame.
         emissions_: For each field the mean of P(level | state), a DataFrame.
-        states_: P(state) of each cell, shape (chains, steps, states).
+        states_: P(state) of each cell, shape (sequences, steps, states).
         states_used_: The mean number of states that have a cell.
         diagnostics_: R-hat and effective size of what labels do not change.
         unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
@@ -86,7 +87,7 @@ class PrivateHMM(BaseEstimator):
     >>> import pandas as pd
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
     >>> log = pd.DataFrame({"region": ["N", "S"] * 60, "month": [1, 2, 3] * 40, "kind": ["a", "b"] * 60})
-    >>> model = PrivateHMM(2, domain, epsilon=5, iterations=20, burn_in=20).fit(log)
+    >>> model = PrivateHMM(2, domain, epsilon=5).fit(log)
     >>> print(model.privacy_cost_)
     epsilon 5 (pure)
     >>> list(model.predict().columns)
@@ -143,7 +144,7 @@ class PrivateHMM(BaseEstimator):
         Args:
             log: One row an entry: a pandas, polars or Arrow table, or the path of a CSV or Parquet file.
             y: Ignored.
-            held_out: Cells not to learn from: a table with the chain and time columns. They are public.
+            held_out: Cells not to learn from: a table with the sequence and time columns. They are public.
 
         Raises:
             DomainError: If no domain is declared or the log does not fit it; nothing is charged.
@@ -182,7 +183,7 @@ class PrivateHMM(BaseEstimator):
         self.held_out_ = hidden
 
     def predict(self) -> pd.DataFrame:
-        """The most probable state of each cell: the chain and time columns, state, probability."""
+        """The most probable state of each cell: the sequence and time columns, state, probability."""
         check_is_fitted(self, "model_")
         return self.model_.predict()
 
@@ -190,7 +191,7 @@ class PrivateHMM(BaseEstimator):
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
         Args:
-            cells: A table with the chain and time columns.
+            cells: A table with the sequence and time columns.
         """
         check_is_fitted(self, "model_")
         chosen = self.held_out_ if cells is None else self._held_out(self.model_.network.domain, cells)
@@ -223,8 +224,8 @@ class PrivateHMM(BaseEstimator):
             return LaplaceMechanism(epsilon, tables="maximal")
         if self.mechanism != "gibbs":
             raise ReleaseError(f"mechanism must be 'laplace' or 'gibbs'; got {self.mechanism!r}")
-        chains, times = domain.levels(self.sequence), domain.levels(self.time)
-        cells = tuple((chains[r], times[t]) for r, t in np.argwhere(hidden))
+        sequences, times = domain.levels(self.sequence), domain.levels(self.time)
+        cells = tuple((sequences[r], times[t]) for r, t in np.argwhere(hidden))
         return GibbsSample(epsilon, self.n_states, self.sweeps, self.sequence, self.time, held_out=cells)
 
     def _model(self, settings: dict[str, Any]) -> HiddenMarkovModel:
@@ -254,7 +255,7 @@ class PrivateHMM(BaseEstimator):
         """The declared domain, or by name the one of the log."""
         if self.domain is None:
             raise DomainError(
-                "PrivateHMM needs domain=..., the declared levels of the chain, the time and every field; "
+                "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field; "
                 'domain="infer" reads them off the log, which leaks'
             )
         if not isinstance(self.domain, str):
@@ -270,7 +271,7 @@ class PrivateHMM(BaseEstimator):
         return inferred.restrict(name for name in inferred.names if name != self.person)
 
     def _held_out(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
-        """A table of cells as flags, shape (chains, steps)."""
+        """A table of cells as flags, shape (sequences, steps)."""
         flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
         if cells is not None:
             codes = encode(cells, domain.restrict((self.sequence, self.time))).columns

@@ -28,8 +28,9 @@ from dpgraph.estimators.fitting import (
 )
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.inference.classifier.posterior import classifier_posterior
 from dpgraph.inference.network.plug_in import check_prior, posterior
-from dpgraph.inference.posterior import classifier_draws
+from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -54,11 +55,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         domain: The declared levels of every feature and of the target. The target is the variable that is not a
             column of X. ``"infer"``, by name, reads it off the rows and warns that this leaks.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
-        mechanism: ``"laplace"`` (default), ``"fourier"``, ``"auto"`` for the one that ``privacy_cost`` recommends, or a
-            mechanism value, whose own epsilon and delta are then what is spent.
+        mechanism: ``"laplace"`` (default), with a part of epsilon for the label's own counts where the features' tables
+            would leave them unclear, at most 95 % and by public values alone; ``"fourier"``, ``"auto"`` for the one
+            that ``privacy_cost`` recommends, or a mechanism value, whose own epsilon and delta are then what is spent.
         inference: ``"noise-aware"`` (default): the predictive probabilities average over what the true counts may be
             given the released ones. ``"plug-in"``: their expectation is treated as exact.
-        prior: The Dirichlet concentration of every cell.
+        prior: The Dirichlet concentration of every cell; of the labels alone where the counts are near their noise, and
+            the size of each feature's effect is learned from the release (``posterior_.reason`` says so).
         budget: What to charge; shared by clones. The charges of several fits add, which covers rows that were chosen
             without looking at rows; splitters lose more: use ``cross_validate``. None makes a budget of exactly one
             fit each time.
@@ -145,20 +148,24 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         mechanism = self._mechanism(network)
         counts = count(rows, network, progress=self.progress)
         budget = fit_budget(mechanism, self.budget, self.unit)
+        if self.mechanism == "laplace" and isinstance(budget, Budget):
+            n = counts.sensitive_rows if budget.unit.n_is_public else None
+            mechanism = label_first(network, target, self.epsilon, budget.unit, n)
         warn_of_other_rows(budget, X)
         self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
-        self.posterior_ = self._posterior()
+        self.posterior_ = self._posterior(target)
         self.model_ = NaiveBayes(target, self.posterior_.mean())
         self.classes_ = np.array(domain.levels(target))
         if rows is X:
             keep_names(self, self.model_.features)
 
-    def _posterior(self) -> Any:
+    def _posterior(self, target: str) -> Any:
         """What is learned from the release."""
         if self.inference == "plug-in":
             return posterior(self.release_, prior=self.prior, counts="expected")
-        return classifier_draws(self.release_, prior=self.prior, seed=inference_seed(self.random_state))
+        seed = inference_seed(self.random_state)
+        return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""

@@ -83,8 +83,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
             first. ``coefficients_`` names them.
         intercept_: The mean of the intercept, in the target's units.
-        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, a DataFrame; of
-            sampled weights the mean alone.
+        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, and in ``prior`` how
+            much of its posterior is prior, 0 to 1, a DataFrame; of sampled weights the mean alone.
         design_: The columns.
         release_: The release of noisy sums, or of sampled weights, with its event and unit.
         privacy_cost_: What the fit cost.
@@ -231,7 +231,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Raises:
             ReleaseError: If the weights were sampled.
         """
-        return self._predictive("coef_interval").draws.coefficients(probability).drop(columns=["mean", "std"])
+        return self._predictive("coef_interval").draws.coefficients(probability)[["lower", "upper"]]
 
     def _predictive(self, asked: str) -> Any:
         """The model, if it knows a spread."""

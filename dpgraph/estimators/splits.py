@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import SplitWarning as SplitWarning
 
 ADVICE = (
     "this budget paid for a fit on other rows before. The charges add up, which covers rows that were chosen without "
@@ -23,10 +24,6 @@ ADVICE = (
     "bootstrap fits charged 10 lost 17. Use dpgraph.cross_validate, whose price is exact, and dpgraph.evaluate "
     "for scores of held-out rows, which are private too; see docs/cross-validation.md"
 )
-
-
-class SplitWarning(UserWarning):
-    """Fits on different rows share a budget: their charges cover the loss only if rows did not choose the rows."""
 
 
 @dataclass

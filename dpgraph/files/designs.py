@@ -12,7 +12,7 @@ from typing import Any
 
 from dpgraph.files.networks import plain_variable, read_document, variable_of, with_source_name
 from dpgraph.privacy.checks import check_boolean
-from dpgraph.privacy.records import FileError
+from dpgraph.privacy.errors import FileError
 from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
 from dpgraph.structure.domain import NetworkError
 
@@ -37,7 +37,7 @@ def read_design(
         mean_weight: As in ``LinearDesign``.
 
     Raises:
-        NetworkError: If the file cannot be read or is not valid, or a variable is not in it.
+        FileError: If the file cannot be read or is not valid, or a variable is not in it.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "wages.toml"
@@ -53,10 +53,10 @@ def read_design(
         declared = _declared(variables)
         for name in [target, *(wanted or [])]:
             if name not in declared:
-                raise NetworkError(f"there is no variable {name!r}; there are {', '.join(declared)}")
+                raise FileError(f"there is no variable {name!r}; there are {', '.join(declared)}")
         bounds = declared[target]
         if not isinstance(bounds, Bounded):
-            raise NetworkError(f"the target {target!r} needs bounds = [low, high], not levels")
+            raise FileError(f"the target {target!r} needs bounds = [low, high], not levels")
         chosen = [name for name in declared if name != target] if wanted is None else wanted
         return LinearDesign(
             {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight, strict
@@ -85,7 +85,7 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
     names = [entry["name"] for entry in plain["features"]]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise FileError("the features of a design are not different names")
-    check_boolean("intercept", plain["intercept"])
+    check_boolean("intercept", plain["intercept"], error=FileError)
     declared = _declared({entry["name"]: entry["variable"] for entry in plain["features"]})
     bounds = _declared({plain["target"]: plain["bounds"]})[plain["target"]]
     if not isinstance(bounds, Bounded):
@@ -97,7 +97,7 @@ def design_of(plain: dict[str, Any]) -> LinearDesign:
 def _declared(variables: Any) -> dict[str, Feature]:
     """Variables from their plain form."""
     if not isinstance(variables, dict) or not variables:
-        raise NetworkError("there is no table of variables")
+        raise FileError("there is no table of variables")
     return {name: _variable(name, plain) for name, plain in variables.items()}
 
 
@@ -107,14 +107,14 @@ def _variable(name: str, plain: Any) -> Feature:
         return variable_of(name, plain)
     if set(plain) - {"bounds", "missing"}:
         unknown = sorted(set(plain) - {"bounds", "missing"})
-        raise NetworkError(f"variable {name!r} has unknown settings {unknown}; known: ['bounds', 'missing']")
+        raise FileError(f"variable {name!r} has unknown settings {unknown}; known: ['bounds', 'missing']")
     bounds = plain["bounds"]
     if not isinstance(bounds, list) or len(bounds) != 2:
-        raise NetworkError(f"variable {name!r}: bounds are a list of two numbers, [low, high]")
+        raise FileError(f"variable {name!r}: bounds are a list of two numbers, [low, high]")
     try:
         return Bounded(bounds[0], bounds[1], plain.get("missing"))
     except NetworkError as error:
-        raise NetworkError(f"variable {name!r}: {error}") from None
+        raise FileError(f"variable {name!r}: {error}") from None
 
 
 def _plain(variable: Feature) -> Any:

@@ -34,7 +34,15 @@ from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import integers_of, plain_provenance, plain_tables, provenance_of, shares_of, tables_of
+from dpgraph.files.plain import (
+    integers_of,
+    plain_provenance,
+    plain_scope,
+    plain_tables,
+    provenance_of,
+    shares_of,
+    tables_of,
+)
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
 from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
@@ -45,13 +53,9 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
-from dpgraph.privacy.records import (
-    FileError,
-    Provenance,
-    Release,
-)
+from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.privacy.records import Provenance, Release
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
@@ -69,9 +73,9 @@ def save(value: Any, path: str | Path) -> None:
     The file appears whole or not at all.
 
     Raises:
-        FileError: If the value is sensitive or of another kind, its record is not one of dpgraph's mechanisms', or
-            the name ends otherwise.
-        NetworkError: If a name would not survive BIF.
+        FileError: If the value is sensitive or of another kind, the name ends otherwise, or a name in the value would
+            not survive BIF.
+        ReleaseError: If its record is not one of dpgraph's mechanisms'.
     """
     target = Path(path)
     value = getattr(value, "model_", value)
@@ -91,16 +95,15 @@ def load(path: str | Path) -> Any:
 
     Raises:
         FileError: If the file is not one of dpgraph's, is cut short, was changed since it was written, or its parts
-            do not fit each other: a claim, a movement or a total that cannot be.
-        NetworkError: If the network in it is not valid.
+            do not fit each other: a claim, a movement or a total that cannot be; or the network in it is not valid.
     """
     if str(path).startswith(EXAMPLE) or str(path).lower().endswith((".bif", ".xmlbif")):
         return read_probabilities(path)
     text = read_text(Path(path))
     try:
         return value_of(unsealed(parse_json(text)))
-    except (DomainError, ReleaseError) as error:
-        raise type(error)(f"{path}: {error}") from None
+    except DPGraphError as error:
+        raise FileError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         kind = type(error).__name__
         raise FileError(f"{path} is not a whole dpgraph file; is it truncated? ({kind})") from None
@@ -129,7 +132,7 @@ def document(value: Any) -> dict[str, Any]:
     if isinstance(value, Release):
         codec, body = written(value.value, released=True)
         structure = codec.measured(value.value)
-        record = plain_provenance(value.provenance, structure)
+        record = plain_provenance(value.provenance, structure) | plain_scope(value.scope)
         record |= {} if codec.kind == "counts" else {"kind": codec.kind}  # the first files named no kind
         return _document(codec, "release", structure, record, body)
     value = LinearRegressionModel(value) if isinstance(value, RegressionDraws) else value

@@ -10,14 +10,15 @@ from dpgraph.files.plain import integers_of, plain_tables, shares_of, tables_of
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.markov_sweeps import INFERENCE
-from dpgraph.privacy.records import FileError, Provenance
+from dpgraph.privacy.errors import FileError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
 
 def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
     """The draws as nested lists."""
-    made = {name: getattr(model, name) for name in ("chain", "time", "inference", "sampler")}
+    made = {name: getattr(model, name) for name in ("sequence", "time", "inference", "sampler")}
     arrays = {name: getattr(model, name).tolist() for name in ("transition", "states", "log_joint", "entries")}
     emissions = plain_tables(model.emissions)
     return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions}
@@ -37,8 +38,7 @@ def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provena
         raise FileError("the states are not those of a model")
     return HiddenMarkovModel(
         network,
-        plain["chain"],
-        plain["time"],
+        *names_of(plain),
         reals["transition"],
         tables_of(plain["emissions"]),
         states,
@@ -51,10 +51,25 @@ def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provena
     )
 
 
+def names_of(plain: dict[str, Any]) -> tuple[str, str]:
+    """The variables that name a log's sequences and its time steps; the first files called a sequence a chain.
+
+    Raises:
+        FileError: If one is no name, or the sequence is named twice.
+
+    >>> names_of({"sequence": "region", "time": "month"}) == names_of({"chain": "region", "time": "month"})
+    True
+    """
+    found = [plain[key] for key in ("sequence", "chain") if key in plain]
+    if len(found) != 1 or not all(isinstance(name, str) for name in (*found, plain["time"])):
+        raise FileError("the sequence or the time is not a name")
+    return found[0], plain["time"]
+
+
 def plain_sweeps(sweeps: MarkovSweeps) -> dict[str, Any]:
     """The sweeps as nested lists."""
     arrays = {name: getattr(sweeps, name).tolist() for name in ("transition", "states")}
-    named = {"chain": sweeps.chain, "time": sweeps.time}
+    named = {"sequence": sweeps.sequence, "time": sweeps.time}
     return named | arrays | {"emissions": plain_tables(sweeps.emissions)}
 
 
@@ -65,9 +80,7 @@ def sweeps_of(plain: dict[str, Any], network: Network, provenance: Provenance) -
         FileError, NetworkError: If they do not, or the event made another number of sweeps.
     """
     emissions, transition = tables_of(plain["emissions"]), tables_of({"transition": plain["transition"]})["transition"]
-    if not all(isinstance(plain[name], str) for name in ("chain", "time")):
-        raise FileError("the chain or the time is not a name")
-    made = (plain["chain"], plain["time"], transition, emissions, integers_of(plain["states"]))
+    made = (*names_of(plain), transition, emissions, integers_of(plain["states"]))
     sweeps = MarkovSweeps(network, *made, provenance)
     if sum(selection.draws for selection in provenance.event.selections) != 2 * sweeps.sweeps:
         raise FileError("the sweeps are not as many as the event made")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgraph.files.digest import unsealed
-from dpgraph.privacy.records import FileError
+from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable
 from dpgraph.structure.network import Network
 
@@ -28,7 +28,7 @@ def read_network(source: str | Path) -> Network:
             that pgmpy bundles. Of a JSON file that ``save`` wrote, such as a release, the network in it.
 
     Raises:
-        NetworkError: If the file cannot be read, is cut short, or does not describe a network.
+        FileError: If the file cannot be read, is cut short, or does not describe a network.
 
     >>> read_network("example:asia")
     Network(8 variables, 8 arcs, 36 cells)
@@ -38,7 +38,7 @@ def read_network(source: str | Path) -> Network:
         return read_probabilities(source).network
     document = _public_part(source)
     if not isinstance(document.get("parents"), dict):
-        raise NetworkError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
+        raise FileError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
     return with_source_name(source, lambda: network_of(document))
 
 
@@ -66,19 +66,19 @@ def read_document(path: Path) -> dict[str, Any]:
     """A TOML or JSON file as plain values; nothing in it is executed.
 
     Raises:
-        NetworkError: If it cannot be read or parsed, or repeats a key.
+        FileError: If it cannot be read or parsed, or repeats a key.
     """
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
-        raise NetworkError(f"{path}: the name must end in .toml, .json, .bif or .xmlbif")
+        raise FileError(f"{path}: the name must end in .toml, .json, .bif or .xmlbif")
     text = read_text(path)
     try:
         document = tomllib.loads(text) if suffix == ".toml" else parse_json(text)
     except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError | NetworkError) else type(error).__name__
-        raise NetworkError(f"{path} cannot be parsed; is it truncated? ({reason})") from None
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError | FileError) else type(error).__name__
+        raise FileError(f"{path} cannot be parsed; is it truncated? ({reason})") from None
     if not isinstance(document, dict):
-        raise NetworkError(f"{path} does not hold a table of variables")
+        raise FileError(f"{path} does not hold a table of variables")
     return document
 
 
@@ -88,11 +88,11 @@ def parse_json(text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         if len(set(keys)) < len(keys):
-            raise NetworkError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+            raise FileError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
         return dict(pairs)
 
     def constant(name: str) -> Any:
-        raise NetworkError(f"{name} is not a number")
+        raise FileError(f"{name} is not a number")
 
     return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
 
@@ -101,12 +101,12 @@ def read_text(path: Path) -> str:
     """A file's text.
 
     Raises:
-        NetworkError: If there is no such file or it is not UTF-8 text.
+        FileError: If there is no such file or it is not UTF-8 text.
     """
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise NetworkError(f"{path} cannot be read ({type(error).__name__})") from None
+        raise FileError(f"{path} cannot be read ({type(error).__name__})") from None
 
 
 def _public_part(source: str | Path) -> dict[str, Any]:
@@ -115,10 +115,7 @@ def _public_part(source: str | Path) -> dict[str, Any]:
     inside = document.get("network")
     if "format" not in document or not isinstance(inside, dict):
         return document
-    try:
-        unsealed(document)
-    except ReleaseError as error:
-        raise NetworkError(f"{source}: {error}") from None
+    with_source_name(source, lambda: unsealed(document))
     return inside
 
 
@@ -131,7 +128,7 @@ def network_of(document: dict[str, Any]) -> Network:
 def domain_of(variables: Any, strict: Any = False) -> Domain:
     """A domain from its plain form."""
     if not isinstance(variables, dict) or not variables:
-        raise NetworkError("there is no table of variables")
+        raise FileError("there is no table of variables")
     return Domain.of({name: variable_of(name, plain) for name, plain in variables.items()}, strict=strict)
 
 
@@ -152,25 +149,23 @@ def variable_of(name: str, plain: Any) -> Variable:
     if isinstance(plain, list):
         plain = {"levels": plain}
     if isinstance(plain, dict) and "bounds" in plain:
-        raise NetworkError(
+        raise FileError(
             f"variable {name!r} has bounds, as in a regression (dg.read_design); in a network it needs levels or bins"
         )
     if not isinstance(plain, dict) or ("bins" in plain) == ("levels" in plain):
-        raise NetworkError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
+        raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
     known = {"bins", "missing"} if "bins" in plain else {"levels", "other", "missing"}
     if set(plain) - known:
-        raise NetworkError(
-            f"variable {name!r} has unknown settings {sorted(set(plain) - known)}; known: {sorted(known)}"
-        )
+        raise FileError(f"variable {name!r} has unknown settings {sorted(set(plain) - known)}; known: {sorted(known)}")
     values = plain.get("bins", plain.get("levels"))
     if not isinstance(values, list):
-        raise NetworkError(f"variable {name!r}: levels and bins are lists")
+        raise FileError(f"variable {name!r}: levels and bins are lists")
     try:
         if "bins" in plain:
             return Bins(values, plain.get("missing", False))
         return Categories(values, plain.get("other"), plain.get("missing"))
     except NetworkError as error:
-        raise NetworkError(f"variable {name!r}: {error}") from None
+        raise FileError(f"variable {name!r}: {error}") from None
 
 
 def plain_variable(variable: Variable) -> Any:
@@ -182,8 +177,12 @@ def plain_variable(variable: Variable) -> Any:
 
 
 def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
-    """The result of reading a file; errors are prefixed with its name."""
+    """The result of reading a file.
+
+    Raises:
+        FileError: For any of the package's errors; its words, after the name of the file.
+    """
     try:
         return read()
-    except NetworkError as error:
-        raise NetworkError(f"{source}: {error}") from None
+    except DPGraphError as error:
+        raise FileError(f"{source}: {error}") from None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
@@ -98,14 +99,14 @@ def read_bif(text: str) -> Probabilities:
     """Reads BIF text.
 
     Raises:
-        NetworkError: If it is not BIF, is cut short, repeats a variable, or has an absurdly large family.
+        FileError: If it is not BIF, is cut short, repeats a variable, or has an absurdly large family.
     """
     clean = text.replace("\r\n", "\n").rstrip() + "\n"
     declared = re.findall(r"^\s*variable\s+([^{]+?)\s*\{", clean, re.MULTILINE)
     if not declared:
-        raise NetworkError("no variable is declared; is this a BIF file, and whole?")
+        raise FileError("no variable is declared; is this a BIF file, and whole?")
     if len({name.lower() for name in declared}) < len(declared):
-        raise NetworkError("a variable is declared twice (BIF names are told apart without case)")
+        raise FileError("a variable is declared twice (BIF names are told apart without case)")
     _check_sizes(clean)
     with _quiet():
         from pgmpy.readwrite import BIFReader
@@ -113,12 +114,10 @@ def read_bif(text: str) -> Probabilities:
         try:
             model = BIFReader(string=clean).get_model()
         except Exception as error:  # pgmpy's parser raises whatever its regular expressions run into
-            raise NetworkError(
-                f"the BIF text cannot be read ({type(error).__name__}); is the file truncated?"
-            ) from None
+            raise FileError(f"the BIF text cannot be read ({type(error).__name__}); is the file truncated?") from None
     probabilities = from_pgmpy(model)
     if set(probabilities.network.domain.names) != set(declared):
-        raise NetworkError("the BIF text is cut short: a declared variable was not read whole")
+        raise FileError("the BIF text is cut short: a declared variable was not read whole")
     return probabilities
 
 
@@ -137,7 +136,7 @@ def read_xmlbif(text: str) -> Probabilities:
     """Reads XMLBIF text.
 
     Raises:
-        NetworkError: If it is not XMLBIF or is cut short.
+        FileError: If it is not XMLBIF or is cut short.
     """
     with _quiet():
         from pgmpy.readwrite import XMLBIFReader
@@ -145,7 +144,7 @@ def read_xmlbif(text: str) -> Probabilities:
         try:
             model = XMLBIFReader(string=text).get_model()
         except Exception as error:  # as in read_bif
-            raise NetworkError(f"the XMLBIF text cannot be read ({type(error).__name__})") from None
+            raise FileError(f"the XMLBIF text cannot be read ({type(error).__name__})") from None
     return from_pgmpy(model)
 
 
@@ -153,7 +152,7 @@ def write_bif(probabilities: Probabilities) -> str:
     """The tables as BIF text that pgmpy reads back unchanged.
 
     Raises:
-        NetworkError: If a name or a level would not survive the format.
+        FileError: If a name or a level would not survive the format.
     """
     check_bif_names(probabilities.network.domain)
     with _quiet():
@@ -166,30 +165,28 @@ def check_bif_names(domain: Domain) -> None:
     """Refuses names and levels that BIF would not keep, to be called before anything is spent.
 
     Raises:
-        NetworkError: Naming the first of them.
+        FileError: Naming the first of them.
     """
     for name in domain.names:
         for word in (name, *map(str, domain.levels(name))):
             if not _BIF_NAME.fullmatch(word):
-                raise NetworkError(
-                    f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json"
-                )
+                raise FileError(f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json")
         if _BIF_TABLE.search(name):
-            raise NetworkError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
+            raise FileError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
     if len({name.lower() for name in domain.names}) < len(domain.names):
-        raise NetworkError("BIF tells names apart without case; rename one, or use .json")
+        raise FileError("BIF tells names apart without case; rename one, or use .json")
 
 
 def example(name: str) -> Probabilities:
     """One of the networks in pgmpy's wheel, read without a download.
 
     Raises:
-        NetworkError: If pgmpy bundles no such network; the message lists those it does.
+        FileError: If pgmpy bundles no such network; the message lists those it does.
     """
     folder = importlib.resources.files("pgmpy") / "utils" / "example_models"
     known = sorted(file.name.removesuffix(".bif.gz") for file in folder.iterdir() if file.name.endswith(".bif.gz"))
     if name not in known:
-        raise NetworkError(f"pgmpy bundles no network {name!r}; it has {', '.join(known)}")
+        raise FileError(f"pgmpy bundles no network {name!r}; it has {', '.join(known)}")
     return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
 
 

@@ -26,7 +26,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     exact,
 )
-from dpgraph.structure.domain import NetworkError
+from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.structure.frozen import FrozenMap
 
 _LAWS: dict[str, Any] = {
@@ -40,28 +40,34 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
     """The record of a release, checked as it will be when it is read; None stands for none.
 
     Raises:
-        FileError: If the record could not be read back: see ``mechanisms.reproduction``.
+        ReleaseError: If the record could not be read back: see ``mechanisms.reproduction``.
     """
     if provenance is None:
         return {"event": None, "unit": None, "cost": None, "private": None}
     check_reproduced(provenance, structure)
     event, unit = provenance.event, provenance.unit
     return {
-        "event": {
-            "mechanism": event.mechanism,
-            "epsilon": str(event.epsilon),
-            "delta": str(event.delta),
-            **({} if event.rho is None else {"rho": str(event.rho)}),
-            "measurements": [
-                {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
-                for m in event.measurements
-            ],
-            **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
-            **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
-        },
+        "event": _plain_event(event),
         "unit": {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person},
         "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
         "private": provenance.private,
+    }
+
+
+def _plain_event(event: Event) -> dict[str, Any]:
+    """An event; that of several releases has their events for its parts."""
+    return {
+        "mechanism": event.mechanism,
+        "epsilon": str(event.epsilon),
+        "delta": str(event.delta),
+        **({} if event.rho is None else {"rho": str(event.rho)}),
+        "measurements": [
+            {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
+            for m in event.measurements
+        ],
+        **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
+        **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
+        **({"parts": [_plain_event(part) for part in event.parts]} if event.parts else {}),
     }
 
 
@@ -73,30 +79,66 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
         structure: What was measured, from the same file: its network or design, or the description of its moments.
 
     Raises:
-        FileError: If the record is not whole, or no mechanism could have made it.
+        FileError: If the record is not whole.
+        ReleaseError: If no mechanism could have made it.
     """
     if plain["event"] is None:
         return None
-    event = plain["event"]
-    epsilon, delta = fraction(event["epsilon"]), fraction(event["delta"], zero=True)
-    rho = fraction(event["rho"]) if event.get("rho") is not None else None
     unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
-    if not isinstance(event["mechanism"], str) or not isinstance(plain["private"], bool):
+    if not isinstance(plain["event"]["mechanism"], str) or not isinstance(plain["private"], bool):
         raise FileError("the record of the release is not whole")
-    if plain["cost"] != {"epsilon": str(epsilon), "delta": str(delta)}:
+    event = _event(plain["event"], plain["version"], unit, structure)
+    if plain["cost"] != {"epsilon": str(event.epsilon), "delta": str(event.delta)}:
         raise FileError("the cost is not that of the event")
-    selections = tuple(_selection(entry) for entry in event.get("selections", []))
-    if plain["version"] == 1:
-        label, (measurements, joint) = _first_version(event, unit, structure)
-    else:
-        label, measurements = event["mechanism"], tuple(_measurement(entry) for entry in event["measurements"])
-        joint = None if event.get("joint") is None else _joint(event["joint"])
-    provenance = Provenance(Event(label, epsilon, delta, measurements, rho, selections, joint), unit, plain["private"])
+    provenance = Provenance(event, unit, plain["private"])
     check_reproduced(provenance, structure)
     written = plain_provenance(provenance, structure)
     if plain["version"] != 1 and any(written[part] != plain[part] for part in ("event", "unit")):
         raise FileError("the record of the release has entries that dpgraph does not write there")
     return provenance
+
+
+def _event(plain: dict[str, Any], version: int, unit: PrivacyUnit, structure: Structure) -> Event:
+    """The inverse of ``_plain_event``."""
+    epsilon, delta = fraction(plain["epsilon"]), fraction(plain["delta"], zero=True)
+    rho = fraction(plain["rho"]) if plain.get("rho") is not None else None
+    selections = tuple(_selection(entry) for entry in plain.get("selections", []))
+    if version == 1:
+        label, (measurements, joint) = _first_version(plain, unit, structure)
+        return Event(label, epsilon, delta, measurements, rho, selections, joint)
+    measurements = tuple(_measurement(entry) for entry in plain["measurements"])
+    joint = None if plain.get("joint") is None else _joint(plain["joint"])
+    parts = plain.get("parts", [])
+    if not isinstance(parts, list) or any("parts" in part for part in parts):
+        raise FileError("the parts of an event are a list of single events")
+    made = tuple(_event(part, version, unit, structure) for part in parts)
+    return Event(plain["mechanism"], epsilon, delta, measurements, rho, selections, joint, made)
+
+
+def plain_scope(scope: RowsRecord | None) -> dict[str, Any]:
+    """Which rows a release is of; nothing where its record does not tell."""
+    if scope is None:
+        return {}
+    return {"scope": {"budget": scope.budget, "group": [dict(vars(fixed)) for fixed in scope.group]}}
+
+
+def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
+    """The inverse of ``plain_scope``.
+
+    Raises:
+        FileError: If it is not whole.
+    """
+    scope = plain.get("scope")
+    if scope is None:
+        return None
+    group = scope["group"]
+    texts = isinstance(group, list) and all(
+        set(fixed) == {"name", "level", "declaration"} and all(isinstance(text, str) for text in fixed.values())
+        for fixed in group
+    )
+    if set(scope) != {"budget", "group"} or not isinstance(scope["budget"], str) or not texts:
+        raise FileError("the record of the rows behind a release is not whole")
+    return RowsRecord(scope["budget"], tuple(Fixed(**fixed) for fixed in group))
 
 
 def _measurement(plain: dict[str, Any]) -> Measurement:
@@ -224,7 +266,7 @@ def shares_of(plain: Any) -> FrozenMap[str, float]:
 def family_of(plain: Any) -> tuple[str, ...]:
     """The names of a table's variables."""
     if not isinstance(plain, list) or not all(isinstance(name, str) for name in plain):
-        raise NetworkError("a table's variables are a list of names")
+        raise FileError("a table's variables are a list of names")
     return tuple(plain)
 
 

@@ -24,6 +24,8 @@ def plain_regression(model: LinearRegressionModel) -> dict[str, Any]:
     draws = model.draws
     arrays = {"weights": draws.weights.tolist(), "variance": draws.variance.tolist()}
     settings = {"method": draws.method, "diagnostics": dict(draws.mixing)}
+    if draws.prior_covariance is not None:
+        arrays["prior_covariance"] = draws.prior_covariance.tolist()
     return {"design": plain_design(draws.design), **settings, **arrays}
 
 
@@ -41,6 +43,9 @@ def regression_of(plain: dict[str, Any], design: LinearDesign, provenance: Prove
     arrays = tables_of({name: plain[name] for name in ("weights", "variance")})
     if arrays["weights"].ndim != 2 or arrays["variance"].ndim != 1 or not np.isfinite(arrays["variance"]).all():
         raise FileError("the draws of weights are a table, and those of variances a list")
+    before = tables_of({"prior_covariance": plain["prior_covariance"]}) if "prior_covariance" in plain else {}
     found = FrozenMap(diagnostics)
-    draws = RegressionDraws(design, arrays["weights"], arrays["variance"], method, found, provenance)
+    draws = RegressionDraws(
+        design, arrays["weights"], arrays["variance"], method, found, before.get("prior_covariance"), provenance
+    )
     return LinearRegressionModel(draws)

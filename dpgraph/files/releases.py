@@ -9,15 +9,17 @@ import numpy as np
 
 from dpgraph.files.codecs import Codec, needed_network, register_codecs, without_network
 from dpgraph.files.designs import design_of
+from dpgraph.files.joint import joint_of, networks_in, networks_of, plain_several, pooled_of
 from dpgraph.files.markov import plain_sweeps, sweeps_of
 from dpgraph.files.moments import description_of, moments_of, plain_moments
+from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
 from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_outcomes
-from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, plain_tables, tables_of, whole
+from dpgraph.files.plain import plain_tables, scope_of, tables_of
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.files.totals import check_total
 from dpgraph.privacy.records import FileError, Provenance, Release
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import JointCounts, PooledCounts
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
@@ -34,7 +36,7 @@ def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: 
         raise FileError("a release without its event")
     value = codec.read(plain, structure, provenance)
     check_total(value)
-    return Release(value, provenance.event, provenance.unit, provenance.private)
+    return Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain))
 
 
 def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> tuple[float, ...]:
@@ -74,57 +76,10 @@ def _probabilities(plain: dict[str, Any], network: Network, provenance: Provenan
     return Probabilities(network, tables_of(plain["tables"]), provenance)
 
 
-def _noisy(
-    kind: str, plain: dict[str, Any], network: Network, provenance: Provenance
-) -> NoisyCounts | NoisyCoefficients:
-    entries, values = ("tables", "counts") if kind == "counts" else ("blocks", "values")
-    keys = [family_of(entry["variables"]) for entry in plain[entries]]
-    planned = {m.table: m for m in provenance.event.measurements}
-    if len(set(keys)) < len(keys) or set(keys) != set(planned):
-        raise FileError("the tables are not those the event measured")
-    tables = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, plain[entries], strict=True))
-    laws = FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, plain[entries], strict=True))
-    cells = {key: network.cells(key) if kind == "counts" else tables[key].size for key in keys}
-    if any(laws[key] != planned[key].law or cells[key] != planned[key].cells for key in keys):
-        raise FileError("a table's noise law is not the event's")
-    n = None if plain["n"] is None else whole(plain["n"])
-    if (n is None) == provenance.unit.n_is_public:
-        raise FileError("the number of rows is there exactly when the unit makes it public")
-    if kind == "counts":
-        return NoisyCounts(network, tables, laws, n)
-    settings = {name: whole(plain[name]) for name in ("grid", "step", "pseudo_records")}
-    return NoisyCoefficients(network, tables, laws, n, **settings)
-
-
-def _plain_noisy(noisy: NoisyCounts) -> dict[str, Any]:
-    tables = [
-        {"variables": list(key), "law": plain_law(noisy.laws[key]), "counts": table.tolist()}
-        for key, table in noisy.tables.items()
-    ]
-    return {"n": noisy.n, "tables": tables}
-
-
-def _plain_coefficients(noisy: NoisyCoefficients) -> dict[str, Any]:
-    blocks = [
-        {"variables": list(key), "law": plain_law(noisy.laws[key]), "values": block.tolist()}
-        for key, block in noisy.blocks.items()
-    ]
-    settings = {"grid": noisy.grid, "step": noisy.step, "pseudo_records": noisy.pseudo_records}
-    return {"n": noisy.n, **settings, "blocks": blocks}
-
-
 def _same_network(draws: Any) -> bool:
     return isinstance(draws, tuple) and all(
         isinstance(draw, Probabilities) and draw.network == draws[0].network for draw in draws
     )
-
-
-def _counts(plain: dict[str, Any], network: Network, provenance: Provenance) -> NoisyCounts | NoisyCoefficients:
-    return _noisy("counts", plain, network, provenance)
-
-
-def _coefficients(plain: dict[str, Any], network: Network, provenance: Provenance) -> NoisyCounts | NoisyCoefficients:
-    return _noisy("coefficients", plain, network, provenance)
 
 
 def _sampled_weights(plain: dict[str, Any], design: LinearDesign, provenance: Provenance) -> SampledWeights:
@@ -144,8 +99,10 @@ def _released(kind: str, type_: type, write: Any, read: Any, measured: Any, meas
 
 
 register_codecs(
-    _released("counts", NoisyCounts, _plain_noisy, _counts, attrgetter("network")),
-    _released("coefficients", NoisyCoefficients, _plain_coefficients, _coefficients, attrgetter("network")),
+    _released("counts", NoisyCounts, plain_counts, counts_of, attrgetter("network")),
+    _released("coefficients", NoisyCoefficients, plain_coefficients, coefficients_of, attrgetter("network")),
+    _released("joint-counts", JointCounts, plain_several, joint_of, networks_of, networks_in),
+    _released("pooled-counts", PooledCounts, plain_several, pooled_of, networks_of, networks_in),
     _released("probabilities", Probabilities, _plain_probabilities, _probabilities, attrgetter("network")),
     _released("draws", tuple, _plain_draws, _draws, _first_network),
     _released("markov-sweeps", MarkovSweeps, plain_sweeps, sweeps_of, attrgetter("network")),

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpgraph.privacy.records import FileError, NoiseLaw, PrivacyUnit
 from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.joint import JointCounts, PooledCounts
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.outcomes import NoisyOutcomes
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts
@@ -57,6 +58,13 @@ def _check_coefficients(noisy: NoisyCoefficients) -> None:
         return
     for block, values in noisy.blocks.items():
         _check_block(noisy, block, values, noisy.n)
+
+
+@check_total.register(JointCounts)
+@check_total.register(PooledCounts)
+def _check_several(several: JointCounts | PooledCounts) -> None:
+    for single in several.singles:
+        check_total(single)
 
 
 @check_total.register(NoisyMoments)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
 
 if TYPE_CHECKING:
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
-
-
-class ConvergenceWarning(UserWarning):
-    """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
+#: The share of an unknown's posterior that may be prior without a warning.
+MOST_PRIOR = 0.5
 
 
 @runtime_checkable
@@ -112,6 +111,15 @@ def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArr
     return np.concatenate([rng.permutation(count) for _ in range(rounds)])[:size]
 
 
+def mixed(r_hat: float, effective_size: float) -> bool:
+    """Whether chains are alike and long enough to speak for their posterior; not where either number is unknown.
+
+    >>> mixed(1.01, 400.0), mixed(1.2, 400.0), mixed(1.01, float("nan"))
+    (True, False, False)
+    """
+    return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE
+
+
 def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
     """Warns of Markov chains whose draws are too alike within a chain or too different between chains.
 
@@ -122,10 +130,32 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
     """
     worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
     independent = worst == 1 and least == diagnostics["draws"]
-    if not independent and not (worst <= MOST_R_HAT and least >= LEAST_SIZE):
+    if not independent and not mixed(worst, least):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
             "burn_in, or another method. The posterior may be inaccurate; privacy is not at stake",
             ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_if_mostly_prior(shares: Mapping[str, float], *, stacklevel: int = 3) -> None:
+    """Warns of unknowns of whose posterior more is prior than release; it depends on the release alone.
+
+    Args:
+        shares: The share of each that is prior, 0 to 1; nan where it is not known.
+        stacklevel: Whose line the warning names.
+
+    Warns:
+        PriorWarning: If a share is above a half.
+    """
+    above = [name for name, share in shares.items() if share > MOST_PRIOR]
+    if above:
+        named = ", ".join(above[:5]) + (", ..." if len(above) > 5 else "")
+        warnings.warn(
+            f"most of the posterior of {len(above)} of {len(shares)} coefficients is prior, as noise hides what the "
+            f"rows say of them: {named}; coefficients_ has the share of each in its column prior. Spend more epsilon, "
+            "declare narrower bounds or fewer columns, or state a prior that you believe",
+            PriorWarning,
             stacklevel=stacklevel,
         )

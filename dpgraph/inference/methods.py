@@ -16,6 +16,8 @@ from typing import Any
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.privacy.records import InferenceError
 
+__all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
+
 
 @dataclass(frozen=True)
 class Records:
@@ -88,7 +90,9 @@ class Gibbs:
 
 @dataclass(frozen=True)
 class Hamiltonian:
-    """Of a linear regression: sixteen Markov chains of the unseen sums of products; ``"hamiltonian"``.
+    """Of a linear regression: eight Markov chains of the unseen sums of products; ``"hamiltonian"``.
+
+    Chains go on by themselves until they have mixed, up to eight times the draws asked for, before they warn.
 
     Attributes:
         burn_in: Iterations of each chain before its first draw.

@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
-from dpgraph.inference.methods import Normal
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.network.several import read_released
+from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import InferenceError, Release, released_value
+from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 
 def noise_aware_posterior(
@@ -35,60 +34,73 @@ def noise_aware_posterior(
     draws: int = 1000,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
+    network: Network | None = None,
 ) -> Any:
-    """Draws from the posterior given a release, with its noise accounted for.
+    """Draws from the posterior given a release, or several, with their noise accounted for.
 
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it. Instant at
-      any size; intervals a few per cent wider than need be.
-    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time grows
-      with their number; compiled by numba.
+    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
+      Instant at any size; intervals a few per cent wider than need be.
+    * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
+      grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
-    * ``"auto"``: records where that is forecast to take a minute or less, else tables, or normal for coefficients and
-      for thousands of cells with much noise; ``.reason`` says.
+    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
+      of cells with much noise; ``.reason`` says.
 
-    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value ``dg.methods.Exact()``,
-    ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see ``expfam.posterior.moments_posterior``. For a linear
-    regression: ``"hamiltonian"``, ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see
-    ``regression.posterior.regression_posterior``. ``"auto"`` picks one for every release.
+    For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
+    ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
+    ``expfam.posterior.moments_posterior``. For a linear regression: ``"hamiltonian"``,
+    ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see ``regression.posterior.regression_posterior``. ``"auto"``
+    picks one for every release.
+
+    Several releases of the same rows of a network, a list or their sum, have the product of their likelihoods; those of
+    different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
 
     Args:
-        noisy: A release of noisy counts, coefficients or moments, or its value.
+        noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows.
         prior: For a network the Dirichlet concentration of every cell, above 0, or ``HierarchicalPrior(...)``, by name
-            ``"hierarchical"``; for an exponential family ``family.prior(...)``; for a regression
-            ``RegressionPrior(...)``. None is hierarchical for records and 1 for other methods of a network, the uniform
-            prior for a binomial or multinomial family, and the default ``RegressionPrior()``; other families need one.
+            ``"hierarchical"``, which is learned by chains of records; for an exponential family ``family.prior(...)``;
+            for a regression ``RegressionPrior(...)``. None is 1 for a network, the uniform prior for a binomial or
+            multinomial family, and the default ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
         progress: A bar on a terminal while Markov chains run.
+        network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
+            several networks need it, and its families must lie in tables that they measured.
 
     Returns:
         ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
         regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``).
 
     Raises:
-        InferenceError: If the prior, the method or a number is out of range, or the release is of another kind.
+        InferenceError: If the prior, the method or a number is out of range, the release is of another kind, or several
+            make no joint release: none at all, other rows as far as records tell, other n, other units.
+        NetworkError: If several releases declare other domains or are of different networks and none is named.
 
     Warns:
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
+        PriorWarning: If most of the posterior of a regression's coefficient is prior.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
     >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
     >>> made = noise_aware_posterior(noisy, method="tables", seed=0)
     >>> made.mean().table("rain").round(1).tolist()
     [0.8, 0.2]
     """
-    value, provenance = released_value(noisy)
+    value, provenance = read_released(noisy, network)
     check_whole_number("draws", draws, 1)
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     description = getattr(value, "description", None)
     made = posterior_given(description, value, rng=np.random.default_rng(seed), **settings)
     warn_if_not_mixed(made.diagnostics)
+    if isinstance(made, RegressionDraws):
+        warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
     return replace(made, provenance=provenance)
 
 
@@ -132,17 +144,3 @@ def posterior_given(
 posterior_given.register(Network, network_posterior)
 posterior_given.register(MomentDescription, moments_posterior)
 posterior_given.register(LinearDesign, regression_posterior)
-
-
-def classifier_draws(
-    noisy: NoisyCounts | NoisyCoefficients | Release[Any], *, prior: float = 1.0, draws: int = 500, seed: int = 0
-) -> PosteriorDraws:
-    """The posterior that a classifier predicts with: normal, with interactions of unknown size.
-
-    A classifier multiplies many ratios of small probabilities, so an interaction that is all noise costs it dearly. The
-    predictive probability of a label and its features is the average of their joint probability over the posterior;
-    where tables are independent of each other in the posterior, as they nearly are, that is the product of their means.
-    """
-    made = noise_aware_posterior(noisy, prior=prior, method=Normal(shrink=True), draws=draws, seed=seed)
-    assert isinstance(made, PosteriorDraws)
-    return made

@@ -18,6 +18,7 @@ from dpgraph.mechanisms.additive.blocks import GRID, WEIGHTS
 from dpgraph.mechanisms.additive.fourier import walsh_distance, walsh_movement
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance, table_movement
 from dpgraph.privacy.claims import concentrated_parts, exceeds, joint_parts, pure_parts, total_up
+from dpgraph.privacy.joining import combined_label
 from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -66,13 +67,23 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
 
     Args:
         provenance: The event, the unit.
-        structure: What was measured: a network or another description; None where there is none.
+        structure: What was measured: a network or another description; None where there is none. Of several releases
+            read as one, a tuple of what each measured, or what they all are read in.
 
     Raises:
         ReleaseError: Naming what does not fit: an unknown mechanism, a movement that does not follow from the structure
             and the unit, or a claim other than what the noise costs.
     """
     event, unit = provenance.event, provenance.unit
+    if event.parts:
+        if event.mechanism != combined_label(event.parts):
+            raise ReleaseError(f"{event.mechanism!r:.60} is not how the event of its parts is called")
+        structures = structure if isinstance(structure, tuple) else (structure,) * len(event.parts)
+        if len(structures) != len(event.parts):
+            raise ReleaseError("the releases are not as many as their events")
+        for part, measured in zip(event.parts, structures, strict=True):
+            check_reproduced(Provenance(part, unit, provenance.private), measured)
+        return
     if event.mechanism in _REGISTERED:
         if _REGISTERED[event.mechanism](event, unit, structure) != event:
             raise ReleaseError(f"{event.mechanism} would not record what this record says of its release")

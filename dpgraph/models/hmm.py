@@ -1,7 +1,7 @@
-"""The hidden Markov model of an event log: declared chains and time steps, a hidden state in each cell.
+"""The hidden Markov model of an event log: declared sequences and time steps, a hidden state in each cell.
 
-Its statistics are the families {field | chain, time} of a network, so the same counting and the same door serve. Given
-the state of a cell its entries' fields are independent (Foulds et al. 2016, section 4; proofs.md P61).
+Its statistics are the families {field | sequence, time} of a network, so the same counting and the same door serve.
+Given the state of a cell its entries' fields are independent (Foulds et al. 2016, section 4; proofs.md P61).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
-    """The network with an arc from the chain and from the time to every other variable.
+    """The network with an arc from the sequence and from the time to every other variable.
 
-    Its maximal families are the tables {field, chain, time}: one entry of the log moves each by 1 under add/remove
-    and by 2 under replace, wherever it goes. Chains and times are declared, so an empty cell is a cell.
+    Its maximal families are the tables {field, sequence, time}: one entry of the log moves each by 1 under add/remove
+    and by 2 under replace, wherever it goes. Sequences and times are declared, so an empty cell is a cell.
 
     Raises:
-        NetworkError: If the chain or the time is not declared, both are the same, or there is no field.
+        NetworkError: If the sequence or the time is not declared, both are the same, or there is no field.
 
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
     >>> hmm_network(domain, "region", "month").maximal_families
@@ -46,7 +46,7 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
         if not isinstance(value, str) or value not in domain:
             raise NetworkError(f"{name}={value!r} is not declared; the domain has {', '.join(domain.names)}")
     if sequence == time:
-        raise NetworkError(f"chain and time must be two variables; got {sequence!r} for both")
+        raise NetworkError(f"sequence and time must be two variables; got {sequence!r} for both")
     if len(domain.names) < 3:
         raise NetworkError(f"a hidden Markov model needs a field besides {sequence!r} and {time!r}; declare one")
     parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
@@ -59,13 +59,13 @@ class HiddenMarkovModel:
 
     Attributes:
         network: As ``hmm_network``.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         transition: P(next state | state), shape (copies, draws, states, states); copies are sampler chains.
         emissions: For each field P(level | state), shape (copies, draws, states, levels).
-        states: Shape (copies, draws, chains, steps).
+        states: Shape (copies, draws, sequences, steps).
         log_joint: ln of the joint probability of each draw, up to a constant, shape (copies, draws).
-        entries: The expected number of entries of each cell, shape (chains, steps).
+        entries: The expected number of entries of each cell, shape (sequences, steps).
         inference: ``"noise-aware"`` or ``"plug-in"``.
         sampler: ``"blocked"`` or ``"collapsed"``.
         acceptance: The share of accepted moves by their name.
@@ -89,12 +89,12 @@ class HiddenMarkovModel:
         if self.network.parents != hmm_network(self.network.domain, self.sequence, self.time).parents:
             raise NetworkError(f"the network is not a hidden Markov network of {self.sequence!r} and {self.time!r}")
         copies, draws, size = np.shape(self.transition)[:3] if np.ndim(self.transition) == 4 else (0, 0, 0)
-        chains, steps = self.network.shape((self.sequence, self.time))
+        sequences, steps = self.network.shape((self.sequence, self.time))
         wanted = {
             "transition": (copies, draws, size, size),
-            "states": (copies, draws, chains, steps),
+            "states": (copies, draws, sequences, steps),
             "log_joint": (copies, draws),
-            "entries": (chains, steps),
+            "entries": (sequences, steps),
         }
         for name, shape in wanted.items():
             array = frozen_array(getattr(self, name), np.int16 if name == "states" else np.float64)
@@ -107,7 +107,7 @@ class HiddenMarkovModel:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Every variable but the chain and the time."""
+        """Every variable but the sequence and the time."""
         return field_names(self.network, self.sequence, self.time)
 
     @property
@@ -126,7 +126,7 @@ class HiddenMarkovModel:
 
     @cached_property
     def state_probabilities(self) -> Reals:
-        """P(state of the cell | release), shape (chains, steps, states)."""
+        """P(state of the cell | release), shape (sequences, steps, states)."""
         flat = self.states.reshape(-1, *self.states.shape[2:])
         return np.stack([(flat == k).mean(axis=0) for k in range(self.n_states)], axis=2)
 
@@ -145,7 +145,7 @@ class HiddenMarkovModel:
         return made | label_invariant_diagnostics(self.states, self.log_joint, self.n_states) | shares
 
     def predict(self) -> pd.DataFrame:
-        """The most probable state of each cell: the chain and time columns, state, probability."""
+        """The most probable state of each cell: the sequence and time columns, state, probability."""
         best = self.state_probabilities.argmax(axis=2)
         frame = self._cells(np.ones(best.shape, bool))
         frame["state"] = best.ravel()
@@ -167,10 +167,10 @@ class HiddenMarkovModel:
         return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
 
     def predict_fields(self, cells: Flags) -> pd.DataFrame:
-        """P(level) of every field for an entry of some cells: the chain and time columns, field, level, probability.
+        """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
-            cells: Which cells, shape (chains, steps), held out or not.
+            cells: Which cells, shape (sequences, steps), held out or not.
         """
         import pandas as pd
 
@@ -197,7 +197,7 @@ class HiddenMarkovModel:
 
         Args:
             codes: The entries, an encoded column for every variable.
-            cells: Which cells count, shape (chains, steps); all by default.
+            cells: Which cells count, shape (sequences, steps); all by default.
 
         Raises:
             DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
@@ -217,13 +217,13 @@ class HiddenMarkovModel:
         each = np.logaddexp.reduce(log, axis=2)
         return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), int(chosen.sum())
 
-    def _log_prior(self, chains: Integers, steps: Integers) -> Reals:
+    def _log_prior(self, sequences: Integers, steps: Integers) -> Reals:
         """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""
         transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
         states = self._flat_states()
         draws = np.arange(len(states))
-        log = np.zeros((len(states), len(chains), self.n_states))
-        for i, (r, t) in enumerate(zip(chains.tolist(), steps.tolist(), strict=True)):
+        log = np.zeros((len(states), len(sequences), self.n_states))
+        for i, (r, t) in enumerate(zip(sequences.tolist(), steps.tolist(), strict=True)):
             if t > 0:
                 log[:, i] += transition[draws, states[:, r, t - 1]]
             if t < states.shape[2] - 1:
@@ -235,14 +235,14 @@ class HiddenMarkovModel:
         return self.states.reshape(-1, *self.states.shape[2:]).astype(np.int64)
 
     def _cells(self, chosen: Flags) -> pd.DataFrame:
-        """The chain and time columns of some cells."""
+        """The sequence and time columns of some cells."""
         import pandas as pd
 
-        chains, steps = np.nonzero(chosen)
+        sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
         return pd.DataFrame(
             {
-                self.sequence: [levels(self.sequence)[r] for r in chains],
+                self.sequence: [levels(self.sequence)[r] for r in sequences],
                 self.time: [levels(self.time)[t] for t in steps],
             }
         )

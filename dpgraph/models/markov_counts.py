@@ -45,7 +45,7 @@ def fit_hmm(
     Args:
         noisy: A release of ``count(log, hmm_network(...))`` by ``LaplaceMechanism(tables="maximal")``, or its value.
         states: The number of hidden states.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         prior: Concentrations; 1 everywhere by default.
         sampler: ``"blocked"`` or ``"collapsed"``; see ``draw_markov``.
@@ -53,9 +53,9 @@ def fit_hmm(
         chains: Sampler chains, compared by R-hat.
         iterations: Draws of each.
         burn_in: Sweeps before the first.
-        held_out: Cells not to learn from, shape (chains, steps).
-        entries: The number of entries of each cell where it is public, shape (chains, steps); else it is learned from
-            the noisy tables of the fields, which all sum to it.
+        held_out: Cells not to learn from, shape (sequences, steps).
+        entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
+            from the noisy tables of the fields, which all sum to it.
         seed: For the draws; what was released is public, so a seed is fine here.
         progress: Whether to show a bar on a terminal.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -79,7 +80,7 @@ def cost(
     units = {one.unit for one in many if isinstance(one, Release)} | ({unit} if unit else set())
     if len(units) > 1:
         raise ReleaseError(f"costs under different units do not add: {' | '.join(sorted(map(str, units)))}")
-    events = [one.event if isinstance(one, Release) else one for one in many]
+    events = [part for one in many for part in (one.event if isinstance(one, Release) else one).events]
     if method not in get_args(Method):
         raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
     if method == "basic":
@@ -195,6 +196,7 @@ class Budget:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._group: RowGroup | None = None
+        self._identity = secrets.token_hex(8)
 
     @property
     def epsilon(self) -> Fraction:
@@ -215,6 +217,11 @@ class Budget:
     def group(self) -> RowGroup | None:
         """The group of rows the budget is for, where ``parallel`` made it; None for all rows."""
         return self._group
+
+    @property
+    def identity(self) -> str:
+        """A random name, in the record of every release it pays for; the budgets of its groups share it."""
+        return self._identity
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -285,6 +292,7 @@ class Budget:
         """A budget for those of this budget's rows that meet one more condition."""
         made = Budget(share.epsilon, share.delta, unit=self._unit.within_groups())
         made._group = group_with(self._group, condition)
+        made._identity = self._identity
         return made
 
     def charge(self, event: Event) -> None:

@@ -1,9 +1,80 @@
-"""Errors of releases that are refused."""
+"""Every error and warning of the package; an error is a ``DPGraphError``, and its class says what went wrong.
+
+A refusal comes before anything is charged, and its words hold public values alone.
+
+>>> import dpgraph as dg
+>>> try:
+...     dg.LaplaceMechanism(epsilon=-1)
+... except dg.errors.DPGraphError as error:
+...     print(type(error).__name__, error)
+ReleaseError epsilon must be a finite number above 0; got -1
+"""
 
 
-class ReleaseError(ValueError):
+class DPGraphError(ValueError):
+    """The root of the package's errors: something was refused, for a reason that is public."""
+
+
+class DomainError(DPGraphError):
+    """Rows do not fit the declared domain: a missing column, an undeclared value, a null, a wrong type."""
+
+
+class NetworkError(DomainError):
+    """A public declaration is not valid: an empty level list, a duplicate, a cycle, an unknown parent."""
+
+
+class ReleaseError(DPGraphError):
     """A release was refused before anything was charged: a bad privacy parameter or statistics that do not fit."""
 
 
 class BudgetExceededError(ReleaseError):
     """A release was refused because the budget does not hold it; nothing was charged and nothing was drawn."""
+
+
+class InferenceError(DPGraphError):
+    """Nothing can be learned from a release as asked: a prior, a method, a number or a release of another kind."""
+
+
+class FileError(DPGraphError):
+    """A file cannot be read or written: it is not there, cut short, changed, or holds what is not valid."""
+
+
+class DomainWarning(UserWarning):
+    """A domain was inferred from rows, which is safe for public rows only."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """An option that the caller asked for weakens or voids the privacy promise."""
+
+
+class UnprovedGuaranteeWarning(UserWarning):
+    """A setting for which the paper's proof of its guarantee does not hold."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
+
+
+class PriorWarning(UserWarning):
+    """Unknowns of which the release says little: most of their posterior is prior. Privacy is not at stake."""
+
+
+class SplitWarning(UserWarning):
+    """Fits on different rows share a budget: their charges cover the loss only if rows did not choose the rows."""
+
+
+__all__ = [
+    "BudgetExceededError",
+    "ConvergenceWarning",
+    "DPGraphError",
+    "DomainError",
+    "DomainWarning",
+    "FileError",
+    "InferenceError",
+    "NetworkError",
+    "PriorWarning",
+    "PrivacyLeakWarning",
+    "ReleaseError",
+    "SplitWarning",
+    "UnprovedGuaranteeWarning",
+]

@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.claims import claim_problem, movement_problem
 from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
+from dpgraph.privacy.errors import DPGraphError as DPGraphError
+from dpgraph.privacy.errors import FileError as FileError
+from dpgraph.privacy.errors import InferenceError as InferenceError
+from dpgraph.privacy.errors import PrivacyLeakWarning as PrivacyLeakWarning
 from dpgraph.privacy.errors import ReleaseError as ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
 from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
@@ -26,16 +30,13 @@ from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
 from dpgraph.privacy.measurements import Selection as Selection
 from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
 from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
+from dpgraph.privacy.rows import RowsRecord
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 Neighbours = Literal["replace", "add-remove"]
 Number = int | float | str | Fraction | Decimal
-
-
-class PrivacyLeakWarning(UserWarning):
-    """An option that the caller asked for weakens or voids the privacy promise."""
 
 
 def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
@@ -138,10 +139,12 @@ class Event:
 
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
-    composes more tightly. ``mechanism`` is a label: no price depends on it.
+    composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
+    as one has nothing but its ``parts``, and claims their sums.
 
     Raises:
-        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``).
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is
+            not the sum of the parts' claims.
 
     >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
     >>> Event("mine", Fraction(1, 4), measurements=(one,))
@@ -157,10 +160,28 @@ class Event:
     rho: Fraction | None = None
     selections: tuple[Selection, ...] = ()
     joint: Joint | None = None
+    parts: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.parts and (unfit := _parts_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {unfit}")
         if (why := claim_problem(self)) is not None:
             raise ReleaseError(f"{self.mechanism} {why}")
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The parts, or itself where it has none: what accountants price one by one."""
+        return self.parts or (self,)
+
+
+def _parts_problem(event: Event) -> str | None:
+    """Why an event cannot have these parts; None if it can."""
+    if len(event.parts) < 2 or any(not isinstance(part, Event) or part.parts for part in event.parts):
+        return "has parts that are not several single events"
+    if event.measurements or event.selections or event.joint is not None or event.rho is not None:
+        return "has parts, and measurements, selections or a rho beside them"
+    sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
+    return None if sums == (event.epsilon, event.delta) else "claims something else than its parts together"
 
 
 @dataclass(frozen=True)
@@ -203,7 +224,9 @@ class Provenance:
 class Release(Generic[T]):
     """A released value, with the event that released it and the unit it protects.
 
-    ``private`` is False when a seeded noise source, asked for by name, drew the noise.
+    ``private`` is False when a seeded noise source, asked for by name, drew the noise. ``scope`` says which rows it is
+    of as far as the budget tells; it is no part of what makes two releases equal. ``one + other`` is the joint release
+    of two that are of the same rows, with both events.
 
     Raises:
         ReleaseError: If the record cannot be true: its event claims less than its noise costs, or does not fit the
@@ -214,13 +237,24 @@ class Release(Generic[T]):
     event: Event
     unit: PrivacyUnit
     private: bool = field(default=True)
+    scope: RowsRecord | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_record(self.event, self.unit, self.private)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
         """Post-processes the value; the event and the unit stay, at no further cost."""
-        return Release(function(self.value), self.event, self.unit, self.private)
+        return Release(function(self.value), self.event, self.unit, self.private, self.scope)
+
+    def __add__(self, other: object) -> Release[Any]:
+        """The joint release of two of the same rows.
+
+        Raises:
+            ReleaseError: If they are not, as far as their records tell, or values of their kind are not joined.
+        """
+        from dpgraph.privacy.joining import joint_release
+
+        return joint_release((self, other)) if isinstance(other, Release) else NotImplemented
 
     @property
     def provenance(self) -> Provenance:
@@ -232,8 +266,9 @@ def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:
     """Refuses a record whose parts are of the wrong kind or cannot be true of the unit."""
     if not isinstance(event, Event) or not isinstance(unit, PrivacyUnit) or not isinstance(private, bool):
         raise ReleaseError("a record has an Event, a PrivacyUnit and whether its noise was private")
-    if (why := movement_problem(event, unit.rows_per_person)) is not None:
-        raise ReleaseError(f"{event.mechanism} does not fit a unit of {unit}: {why}")
+    for part in event.events:
+        if (why := movement_problem(part, unit.rows_per_person)) is not None:
+            raise ReleaseError(f"{part.mechanism} does not fit a unit of {unit}: {why}")
 
 
 def decimal(value: Fraction) -> str:

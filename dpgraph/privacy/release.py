@@ -8,6 +8,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.descriptions import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
 
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -68,7 +69,14 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     event = mechanism.event(description_of(statistics), budget.unit)
     budget.charge(event)
     value = mechanism.randomise(statistics, budget.unit, source)
-    return Release(value, event, budget.unit, private=source.private)
+    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget))
+
+
+def _rows_record(statistics: Any, budget: Budget) -> RowsRecord:
+    """Which rows were released: public, the budget's random name and the group that was declared."""
+    group: RowGroup | None = getattr(statistics, "group", None)
+    conditions = () if group is None else group.conditions
+    return RowsRecord(budget.identity, tuple(Fixed.of(one.by, one.level, one.declaration) for one in conditions))
 
 
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:

@@ -1,1 +1,46 @@
-"""What is sensitive: exact counts that add, and the engines that make them."""
+"""What is sensitive: exact counts that add, and the engines that make them.
+
+``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
+``write_codes`` keeps these on disk. ``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are
+imported when they are first used.
+
+>>> import dpgraph as dg
+>>> import pandas as pd
+>>> domain = dg.Domain.of({"smoker": ["no", "yes"]})
+>>> codes = dg.statistics.encode(pd.DataFrame({"smoker": ["no", "yes", "yes"]}), domain)
+>>> isinstance(dg.count(codes, dg.Network.of(domain, {})), dg.statistics.Counts)
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgraph.lazy import lazy_names
+
+_HOMES = {
+    "Codes": "statistics.rows.codes",
+    "encode": "statistics.rows.codes",
+    "read_codes": "statistics.rows.cache",
+    "write_codes": "statistics.rows.cache",
+    "Counts": "statistics.counts",
+    "Moments": "statistics.moments",
+}
+
+__all__ = [
+    "Codes",
+    "Counts",
+    "Moments",
+    "encode",
+    "read_codes",
+    "write_codes",
+]
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
+    from dpgraph.statistics.moments import Moments
+    from dpgraph.statistics.rows.cache import read_codes, write_codes
+    from dpgraph.statistics.rows.codes import Codes, encode
+
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

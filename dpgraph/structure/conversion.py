@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.errors import DPGraphError
 from dpgraph.structure.domain import DomainError
 
 T = TypeVar("T")
 
 #: Errors that dpgraph itself raises, in public words, or of a library that is not installed.
-OURS = (DomainError, ReleaseError, ImportError)
+OURS = (DPGraphError, ImportError)
 
 #: Where exceptions have public names; a class that rows bring along is not named.
 _LIBRARIES = ("builtins", "numpy", "pandas", "pyarrow", "polars", "sklearn", "dask", "pyspark", "py4j", "duckdb")

@@ -9,21 +9,12 @@ from functools import cached_property
 from itertools import pairwise
 
 from dpgraph.privacy.checks import check_boolean, is_number
+from dpgraph.privacy.errors import DomainError as DomainError
+from dpgraph.privacy.errors import DomainWarning as DomainWarning
+from dpgraph.privacy.errors import NetworkError as NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool
-
-
-class DomainError(ValueError):
-    """Rows do not fit the declared domain: a missing column, an undeclared value, a null, a wrong type."""
-
-
-class NetworkError(DomainError):
-    """A public declaration is not valid: an empty level list, a duplicate, a cycle, an unknown parent."""
-
-
-class DomainWarning(UserWarning):
-    """A domain was inferred from rows, which is safe for public rows only."""
 
 
 @dataclass(frozen=True)

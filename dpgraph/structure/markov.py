@@ -15,7 +15,7 @@ from dpgraph.structure.network import Network
 
 
 def check_markov_network(network: Network, sequence: str, time: str) -> tuple[str, ...]:
-    """The fields of a hidden Markov network: every other variable, and each has the chain and the time as parents.
+    """The fields of a hidden Markov network: every other variable, and each has the sequence and the time as parents.
 
     Raises:
         NetworkError: If the network is of another kind.
@@ -63,7 +63,7 @@ def transition_counts(states: Integers, size: int) -> Integers:
     """How often each state follows each, shape (copies, states, states).
 
     Args:
-        states: Shape (copies, chains, steps).
+        states: Shape (copies, sequences, steps).
         size: The number of states.
     """
     copies = len(states)
@@ -77,11 +77,11 @@ class MarkovSweeps:
 
     Attributes:
         network: As ``hmm_network``.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         transition: P(next state | state), shape (sweeps, states, states).
         emissions: For each field P(level | state), shape (sweeps, states, levels).
-        states: Shape (sweeps, chains, steps).
+        states: Shape (sweeps, sequences, steps).
         provenance: What was released, for whom, and whether the noise was private.
 
     Raises:

@@ -28,6 +28,8 @@ from dpgraph.structure.network import Family, Network
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpgraph.structure.joint import JointCounts
+
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -112,6 +114,12 @@ class NoisyCounts:
     def variance(self, table: Family) -> float:
         """The noise variance of one cell."""
         return self.laws[table].variance(self.network.cells(table))
+
+    def joint_with(self, *others: Any) -> JointCounts:
+        """What several releases of the same rows say together: see ``structure.joint``."""
+        from dpgraph.structure.joint import joint_counts
+
+        return joint_counts(self, *others)
 
     def clipped(self) -> Tables:
         """The tables with every cell cut to [0, n], or to [0, infinity) where n is private.
@@ -218,6 +226,12 @@ class NoisyCoefficients:
         """The noise variance of one cell of a table that a family contains, the mean over its cells."""
         blocks = subsets(ordered(self.network, table))
         return cell_variance(self.network, {block: self.residual_variance(block) for block in blocks}, table)
+
+    def joint_with(self, *others: Any) -> JointCounts:
+        """What several releases of the same rows say together: see ``structure.joint``."""
+        from dpgraph.structure.joint import joint_counts
+
+        return joint_counts(self, *others)
 
 
 def residual_variance(network: Network, block: Family, law: NoiseLaw, grid: int, step: int) -> float:

@@ -61,12 +61,11 @@ def simulated(design, n, mechanism, unit, share, tables, releases):
 @pytest.mark.parametrize(
     ("design", "n", "epsilon", "delta", "neighbours"),
     [
-        (DESIGN, 4_000, 1, 0, "replace"),
-        (DESIGN, 4_000, 1, 0, "add-remove"),
-        (DESIGN, 4_000, 1, "1e-6", "replace"),
-        (NO_INTERCEPT, 4_000, 1, 0, "add-remove"),
+        pytest.param(DESIGN, 4_000, 1, 0, "replace", id="laplace", marks=pytest.mark.slow),
+        pytest.param(DESIGN, 4_000, 1, 0, "add-remove", id="n private"),
+        pytest.param(DESIGN, 4_000, 1, "1e-6", "replace", id="gaussian"),
+        pytest.param(NO_INTERCEPT, 4_000, 1, 0, "add-remove", id="no intercept", marks=pytest.mark.slow),
     ],
-    ids=["laplace", "n private", "gaussian", "no intercept"],
 )
 def test_standard_errors_are_those_of_simulated_releases(design, n, epsilon, delta, neighbours):
     """Noise shares of .05 to .43. 250 tables of 8 releases: a root mean square of 250 normal errors is known to 4.5 %,

@@ -98,7 +98,7 @@ def test_nothing_exact_is_said_where_n_is_private(models, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("net.toml", "rows.csv", "--epsilon", "1"), "[ReleaseError]"),
+        (("net.toml", "rows.csv", "--epsilon", "1"), "[FileError]"),
         (("c.json", "nowhere.csv", "--epsilon", "1"), "there is no file"),
         (("c.json", "log.csv", "--epsilon", "1"), "[DomainError]"),
         (("c.json", "hush.csv", "--epsilon", "1"), "[DomainError]"),

@@ -96,4 +96,4 @@ def test_no_row_is_left_out_even_where_fitting_drops_it(run):
         file.write("age\n20\nNA\n")
     told = run("predict", "pay.json", "new.csv", "--out", "p.csv", code=1).stderr
     assert "'age' holds nulls or NaN" in told
-    assert "[ReleaseError]" in told
+    assert "[DomainError]" in told

@@ -36,19 +36,19 @@ def fitted_regression(low: float, high: float) -> dg.results.LinearRegressionMod
     )
 
 
-def entries(log: dg.Domain, chain: str, time: str) -> dg.results.HiddenMarkovModel:
+def entries(log: dg.Domain, sequence: str, time: str) -> dg.results.HiddenMarkovModel:
     """One state, in which the first level of every field is certain."""
-    network = dg.hmm_network(log, chain, time)
-    fields = [name for name in log.names if name not in (chain, time)]
+    network = dg.hmm_network(log, sequence, time)
+    fields = [name for name in log.names if name not in (sequence, time)]
     return dg.results.HiddenMarkovModel(
         network=network,
-        sequence=chain,
+        sequence=sequence,
         time=time,
         transition=np.ones((1, 1, 1, 1)),
         emissions={name: np.eye(1, log.sizes[name]).reshape(1, 1, 1, -1) for name in fields},
-        states=np.zeros((1, 1, log.sizes[chain], log.sizes[time]), int),
+        states=np.zeros((1, 1, log.sizes[sequence], log.sizes[time]), int),
         log_joint=np.zeros((1, 1)),
-        entries=np.ones((log.sizes[chain], log.sizes[time])),
+        entries=np.ones((log.sizes[sequence], log.sizes[time])),
         inference="noise-aware",
         sampler="blocked",
     )

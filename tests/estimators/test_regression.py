@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from dpgraph.inference.regression import chain
 from tests.estimators.sklearn_checks import checks_of
 from tests.files.edits import edited
 from tests.privacy import test_replay
@@ -133,6 +134,27 @@ def test_a_fit_sees_the_release_alone(inference, neighbours):
     assert seen(X, Y) == seen(X.assign(age=21.0), Y * 0 + 3)
 
 
+def test_chains_that_are_interrupted_leave_what_was_paid_for(monkeypatch):
+    """Control-C among the chains: one charge, no model, and the release to learn from for free."""
+    calls = iter([False] * 5 + [True])
+
+    def interrupted(*arguments):
+        if next(calls):
+            raise KeyboardInterrupt
+        return iteration(*arguments)
+
+    iteration, budget = chain._iteration, dg.Budget(1)
+    made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 1, budget=budget)
+    monkeypatch.setattr(chain, "_iteration", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(X, Y)
+    monkeypatch.undo()
+    assert budget.spent == budget.epsilon
+    assert not hasattr(made, "model_")
+    again = dg.noise_aware_posterior(made.unfinished_release, draws=100, seed=0)
+    assert list(again.coefficients().index) == ["intercept", "age", "sex=M"]
+
+
 BAD = [
     ({"bounds_X": None}, dg.errors.DomainError, "needs bounds_X"),
     ({"bounds_y": None}, dg.errors.DomainError, "needs bounds_y"),
@@ -162,7 +184,7 @@ BAD = [
         "costs epsilon 4",
     ),
     ({"prior": 1.0}, dg.errors.ReleaseError, "prior"),
-    ({"prior": dg.RegressionPrior(typical=101)}, dg.errors.ReleaseError, "typical"),
+    ({"prior": dg.RegressionPrior(typical=101)}, dg.errors.InferenceError, "typical"),
     ({"draws": 0}, dg.errors.ReleaseError, "draws"),
     ({"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
     ({"unit": dg.PrivacyUnit("add-remove")}, dg.errors.ReleaseError, "differs from the budget's"),
@@ -271,5 +293,5 @@ def test_sampled_weights_are_saved_and_loaded(tmp_path):
     for broken in ({"weights": []}, {"kind": "counts"}, {"radius": 0}, {"event": None}):
         plain = json.loads((tmp_path / "m.json").read_text())
         (tmp_path / "b.json").write_text(edited(plain | broken))
-        with pytest.raises(dg.errors.ReleaseError, match=r"^(?!.*digest)"):
+        with pytest.raises(dg.errors.FileError, match=r"^(?!.*digest)"):
             dg.load(tmp_path / "b.json")

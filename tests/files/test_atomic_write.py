@@ -49,7 +49,7 @@ def test_a_frame_that_fails_leaves_the_old_file_whole(name, failure, tmp_path):
         raise failure
 
     (tmp_path / name).write_text("old")
-    with pytest.raises(dg.errors.ReleaseError if failure is OSError else failure):
+    with pytest.raises(dg.errors.FileError if failure is OSError else failure):
         write_frames(tmp_path / name, frames())
     assert (tmp_path / name).read_text() == "old"
     assert os.listdir(tmp_path) == [name]
@@ -63,7 +63,7 @@ def test_a_file_for_which_there_is_no_room_is_refused_and_nothing_is_left(write,
     content = "x" * 20_000 if write == "text" else frames
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-        with pytest.raises(dg.errors.ReleaseError, match="cannot be written"):
+        with pytest.raises(dg.errors.FileError, match="cannot be written"):
             (write_text if write == "text" else write_frames)(tmp_path / write, content)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -71,7 +71,7 @@ def test_a_file_for_which_there_is_no_room_is_refused_and_nothing_is_left(write,
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(dg.errors.ReleaseError, match="cannot be written"):
+    with pytest.raises(dg.errors.FileError, match="cannot be written"):
         write_frames(tmp_path / "none" / "made.csv", [frame(0, 1)])
 
 

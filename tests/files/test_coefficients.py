@@ -109,7 +109,7 @@ def set_in(*path):
 )
 def test_a_file_whose_parts_do_not_fit_is_refused(change, tmp_path):
     (tmp_path / "r.json").write_text(edited(tampered(change)))
-    with pytest.raises((dg.errors.ReleaseError, dg.errors.NetworkError)):
+    with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "r.json")
 
 

@@ -63,7 +63,7 @@ def test_a_design_is_read_from_the_variables_of_a_domain_file(tmp_path):
 )
 def test_variables_that_make_no_sense_are_refused_by_name(variable, message, tmp_path):
     path = written(tmp_path, f"[variables]\ny = {{ bounds = [0, 1] }}\nx = {variable}\n")
-    with pytest.raises(dg.errors.NetworkError, match=message) as caught:
+    with pytest.raises(dg.errors.FileError, match=message) as caught:
         dg.read_design(path, "y")
     assert "d.toml" in str(caught.value)
 
@@ -80,20 +80,20 @@ def test_variables_that_make_no_sense_are_refused_by_name(variable, message, tmp
     ],
 )
 def test_choices_that_do_not_fit_the_file_are_refused(settings, message, tmp_path):
-    with pytest.raises(dg.errors.NetworkError, match=message):
+    with pytest.raises(dg.errors.FileError, match=message):
         dg.read_design(written(tmp_path, TOML), **settings)
 
 
 def test_a_file_without_variables_is_refused(tmp_path):
     for text in ("", "variables = 3\n", "[variables]\n"):
-        with pytest.raises(dg.errors.NetworkError, match="no table of variables"):
+        with pytest.raises(dg.errors.FileError, match="no table of variables"):
             dg.read_design(written(tmp_path, text), "y")
 
 
 @pytest.mark.parametrize("reader", [dg.read_network, dg.read_domain])
 def test_bounds_in_a_network_are_refused_with_where_they_belong(reader, tmp_path):
     path = written(tmp_path, TOML + '[parents]\nage = ["sex"]\n')
-    with pytest.raises(dg.errors.NetworkError, match="'wage' has bounds, as in a regression"):
+    with pytest.raises(dg.errors.FileError, match="'wage' has bounds, as in a regression"):
         reader(path)
 
 
@@ -161,7 +161,7 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     value_of(hostile)
     hostile["design"] |= change
     (tmp_path / "m.json").write_text(edited(hostile))
-    with pytest.raises((dg.errors.ReleaseError, dg.errors.DomainError), match=r"m\.json"):
+    with pytest.raises(dg.errors.FileError, match=r"m\.json"):
         dg.load(tmp_path / "m.json")
 
 
@@ -185,7 +185,7 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
 )
 def test_a_release_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     (tmp_path / "m.json").write_text(edited(plain() | change))
-    with pytest.raises((dg.errors.ReleaseError, dg.errors.DomainError), match=r"m\.json"):
+    with pytest.raises(dg.errors.FileError, match=r"m\.json"):
         dg.load(tmp_path / "m.json")
 
 
@@ -205,5 +205,5 @@ def test_a_strict_design_is_read_and_written_strict(tmp_path):
     assert dg.load(tmp_path / "design.json") == design
     assert value_of(document(DESIGN)) == DESIGN
     assert not DESIGN.strict
-    with pytest.raises(dg.errors.NetworkError, match=r"d\.toml: 'age' could refuse a row, and the design is strict"):
+    with pytest.raises(dg.errors.FileError, match=r"d\.toml: 'age' could refuse a row, and the design is strict"):
         dg.read_design(written(tmp_path, text.replace(", missing = 40", "")), "wage")

@@ -216,7 +216,7 @@ def test_an_edited_record_is_refused_for_what_does_not_fit(name, change, message
     dg.load(tmp_path / "r.json")
     change(plain)
     (tmp_path / "r.json").write_text(edited(plain))
-    with pytest.raises(dg.errors.ReleaseError, match=message):
+    with pytest.raises(dg.errors.FileError, match=message):
         dg.load(tmp_path / "r.json")
 
 
@@ -237,7 +237,7 @@ def test_a_file_that_calls_itself_version_1_is_checked_as_well(name, change, tmp
     plain = json.loads(FIRST[name].read_text())
     change(plain)
     (tmp_path / "r.json").write_text(json.dumps(plain))
-    with pytest.raises(dg.errors.ReleaseError):
+    with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "r.json")
 
 
@@ -251,9 +251,9 @@ def test_a_change_that_makes_sense_is_noticed_by_the_digest_alone(tmp_path):
     changed["tables"][0]["counts"] = [added(table[0], 1), added(table[1], -1), *table[2:]]
     for rotten in (changed, {**whole, "digest": "sha256:0"}, {k: v for k, v in whole.items() if k != "digest"}):
         (tmp_path / "r.json").write_text(json.dumps(rotten))
-        with pytest.raises(dg.errors.ReleaseError, match="digest"):
+        with pytest.raises(dg.errors.FileError, match="digest"):
             dg.load(tmp_path / "r.json")
-        with pytest.raises(dg.errors.NetworkError, match="digest"):
+        with pytest.raises(dg.errors.FileError, match="digest"):
             dg.read_network(tmp_path / "r.json")
     (tmp_path / "r.json").write_text(edited(changed))
     assert dg.load(tmp_path / "r.json").value.tables != dg.load(FIRST["laplace-replace"]).value.tables

@@ -54,8 +54,8 @@ def test_a_model_round_trips_exactly(fitted, tmp_path):
         ("states", []),
         ("emissions", {}),
         ("emissions", {"kind": [[[[1.0]]]], "grave": [[[[1.0]]]]}),
-        ("chain", "kind"),
-        ("chain", "nowhere"),
+        ("sequence", "kind"),
+        ("sequence", "nowhere"),
         ("inference", "guess"),
         ("acceptance", {"shift": "all"}),
         ("log_joint", "x"),
@@ -67,8 +67,20 @@ def test_a_file_that_was_tampered_with_is_refused(fitted, name, value, tmp_path)
     plain = document(fitted.model_)
     plain[name] = value
     (tmp_path / "m.json").write_text(edited(plain))
-    with pytest.raises((dg.errors.ReleaseError, dg.errors.NetworkError)):
+    with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "m.json")
+
+
+def test_files_that_call_a_sequence_a_chain_are_read(fitted, tmp_path):
+    plain = document(fitted.model_)
+    former = {"chain" if key == "sequence" else key: value for key, value in plain.items()}
+    assert set(former) - set(plain) == {"chain"}
+    (tmp_path / "m.json").write_text(edited(former))
+    assert document(dg.load(tmp_path / "m.json")) == plain
+    for change in ({"chain": "region"}, {"chain": "kind"}, {"sequence": None}):
+        (tmp_path / "m.json").write_text(edited(plain | change))
+        with pytest.raises(dg.errors.FileError, match="not a name"):
+            dg.load(tmp_path / "m.json")
 
 
 @pytest.fixture

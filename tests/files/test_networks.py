@@ -47,9 +47,9 @@ def bundled(name):
 
 
 def refusal(path, reader=dg.read_network):
-    with pytest.raises(dg.errors.NetworkError) as caught:
+    with pytest.raises(dg.errors.FileError) as caught:
         reader(path)
-    assert type(caught.value) is dg.errors.NetworkError
+    assert type(caught.value) is dg.errors.FileError
     return str(caught.value)
 
 
@@ -187,7 +187,7 @@ def test_bif_with_an_absurdly_large_family_is_refused_before_memory_is_taken(tmp
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
         "import dpgraph as dg\n"
         "try: dg.read_network(sys.argv[1])\n"
-        "except dg.errors.NetworkError as error: print(error)\n"
+        "except dg.errors.FileError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
     assert f"the family of 'v0' ({', '.join(names)}) has {2**34:,} cells" in done.stdout
@@ -361,5 +361,5 @@ def test_a_strict_network_is_read_and_written_strict(tmp_path):
 )
 def test_a_file_that_is_not_as_strict_as_it_says_is_refused(text, message, tmp_path):
     (tmp_path / "net.toml").write_text(text)
-    with pytest.raises(dg.errors.NetworkError, match=message):
+    with pytest.raises(dg.errors.FileError, match=message):
         dg.read_network(tmp_path / "net.toml")

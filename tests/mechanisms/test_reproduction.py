@@ -1,6 +1,5 @@
 """Movements are what a person can do, enumerated; every plan is reproduced from its record (promise.md S19, S20)."""
 
-import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -74,21 +73,20 @@ def test_no_person_moves_a_measurement_further_than_recorded(network, unit):
     for event in events(network, unit):
         parities = event.mechanism == "FourierMechanism" and unit.n_is_public
         for m in event.measurements:
-            rows = [integers(network, event, m.table, cell) for cell in np.ndindex(*network.shape(m.table))]
-            pairs = itertools.product(rows, rows) if unit.n_is_public else ((row, 0 * row) for row in rows)
-            moves = [a - b for a, b in pairs]
+            rows = np.stack([integers(network, event, m.table, cell) for cell in np.ndindex(*network.shape(m.table))])
+            moves = (rows[:, None] - rows[None]).reshape(-1, rows.shape[1]) if unit.n_is_public else rows
             if parities and m.movement.l1 <= 4:
-                moves = [move // 2 for move in moves]
+                moves = moves // 2
             r = unit.rows_per_person
-            l1 = max(int(np.abs(move).sum()) for move in moves)
-            square = max(int((move**2).sum()) for move in moves)
+            l1 = int(np.abs(moves).sum(axis=1).max())
+            square = int((moves**2).sum(axis=1).max())
             assert m.movement.l1 == r * l1
             assert r**2 * square <= m.movement.l2_squared <= 4 * r**2 * square
             if event.mechanism != "FourierMechanism":
                 assert m.movement.l2_squared == r**2 * square
-            simple = max(int(np.abs(r * move).max(initial=0)) for move in moves) <= 1
+            simple = int(np.abs(r * moves).max(initial=0)) <= 1
             assert (m.movement.moved_cells is not None) == simple
-            assert not m.movement.fixed_total or all(move.sum() == 0 for move in moves)
+            assert not m.movement.fixed_total or not moves.sum(axis=1).any()
 
 
 FAMILIES = [

@@ -44,8 +44,15 @@ def coverage(make, truth, seed, **settings):
     return np.mean([low <= truth <= high for _, low, high, _ in scores])
 
 
-@pytest.mark.parametrize("relation", ["replace", "add-remove"])
-@pytest.mark.parametrize(("n", "epsilon"), [(300, "0.1"), (3000, "1")])
+@pytest.mark.parametrize(
+    ("relation", "n", "epsilon"),
+    [
+        ("replace", 300, "0.1"),
+        ("add-remove", 3000, "1"),
+        pytest.param("add-remove", 300, "0.1", marks=pytest.mark.slow),
+        pytest.param("replace", 3000, "1", marks=pytest.mark.slow),
+    ],
+)
 def test_the_accuracy_of_the_population(relation, n, epsilon):
     def make(rng, noise):
         return _accuracy(released(classified(rng, n, 0.84), epsilon, relation, noise), TASK, 0.9)
@@ -84,7 +91,7 @@ def test_a_reading_that_forgets_the_noise_is_refused():
         assert coverage(wrong, 0.84, 1) < 0.55
 
 
-@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("relation", [pytest.param("replace", marks=pytest.mark.slow), "add-remove"])
 def test_the_mean_loss_of_the_population(relation):
     """Losses of 1 or 2 nats, or of 3 in a tenth of the entries: a mean of 1.6."""
     task, kinds = Entries(10), -np.array([1.0, 2.0, 3.0])

@@ -47,17 +47,17 @@ def test_the_families_are_the_fields_by_chain_and_time():
 
 
 @pytest.mark.parametrize(
-    ("domain", "chain", "time", "message"),
+    ("domain", "sequence", "time", "message"),
     [
-        (DOMAIN, "county", "month", "chain='county'"),
+        (DOMAIN, "county", "month", "sequence='county'"),
         (DOMAIN, "region", None, "time=None"),
         (DOMAIN, "month", "month", "two variables"),
         (DOMAIN.restrict(["region", "month"]), "region", "month", "field"),
     ],
 )
-def test_networks_without_a_chain_a_time_or_a_field_are_refused(domain, chain, time, message):
+def test_networks_without_a_sequence_a_time_or_a_field_are_refused(domain, sequence, time, message):
     with pytest.raises(dg.errors.NetworkError, match=message):
-        dg.hmm_network(domain, chain, time)
+        dg.hmm_network(domain, sequence, time)
 
 
 def test_the_score_is_the_brute_force_one(model):
@@ -136,9 +136,9 @@ def test_gaussian_releases_are_read_too():
 
 
 def test_held_out_cells_must_fit(released):
-    with pytest.raises(dg.errors.ReleaseError, match="held_out"):
+    with pytest.raises(dg.errors.InferenceError, match="held_out"):
         dg.fit_hmm(released, 2, sequence="region", time="month", held_out=np.zeros((3, 2), bool))
-    with pytest.raises(dg.errors.ReleaseError, match="n_states"):
+    with pytest.raises(dg.errors.InferenceError, match="n_states"):
         dg.fit_hmm(released, 2, sequence="region", time="month", held_out=np.ones((2, 3), bool))
 
 

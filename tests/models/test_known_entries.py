@@ -58,10 +58,10 @@ def test_held_out_cells_may_have_a_public_number_too():
 
 @pytest.mark.parametrize("bad", [[[1, 2]], [[1.5, 2.0, 3.0]], [[-1, 2, 3]], [[True, False, True]], "x"])
 def test_what_is_no_table_of_entries_is_refused(bad):
-    with pytest.raises(dg.errors.ReleaseError, match="entries must be whole numbers"):
+    with pytest.raises(dg.errors.InferenceError, match="entries must be whole numbers"):
         fit(entries=bad)
 
 
 def test_plug_in_inference_has_no_use_for_them():
-    with pytest.raises(dg.errors.ReleaseError, match="entries has no meaning"):
+    with pytest.raises(dg.errors.InferenceError, match="entries has no meaning"):
         fit(entries=ENTRIES, inference="plug-in")

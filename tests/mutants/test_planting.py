@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -29,16 +30,26 @@ class Two:
 '''
 
 
+@cache
+def code_of(file):
+    """A module of the package, without what is only layout."""
+    return ast.dump(ast.parse((ROOT / "dpgraph" / file).read_text()))
+
+
+@cache
+def names_in(file):
+    """The functions and classes of a test module."""
+    tree = ast.parse((ROOT / file).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_every_fault_has_its_place_and_its_tests(mutant):
     """Cheap enough for every run; whether the tests notice is for the planted runs."""
-    text = (ROOT / "dpgraph" / mutant.file).read_text()
-    assert ast.dump(ast.parse(planted(mutant))) != ast.dump(ast.parse(text))
+    assert ast.dump(ast.parse(planted(mutant))) != code_of(mutant.file)
     for test in mutant.tests:
         file, *names = test.split("[")[0].split("::")
-        tree = ast.parse((ROOT / file).read_text())
-        known = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        assert set(names) <= known, test
+        assert set(names) <= names_in(file), test
 
 
 def test_no_two_faults_share_a_name():

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import dpgraph as dg
 
 CANARY = "canary7Q1x"
-N = 12347
+N = 2347
 
 #: What no message may hold: the word, values that only rows hold, and the number of rows in any writing.
 SIGNS = (CANARY, "73517351", "7351.7351", "1987", f"{N}", f"{N:,}", f"{N:_}")

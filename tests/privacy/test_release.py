@@ -176,6 +176,7 @@ GIVEN_A_GENERATOR = (
     "network/by_tables",
     "network/draws",
     "network/plug_in",
+    "network/pooled",
     "network/posterior",
     "network/queries",
     "network/record_chains",
@@ -194,7 +195,7 @@ def test_noise_is_drawn_through_its_one_home():
     Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
     one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
     any data (``test_nonnegativity`` shows that it stays out of the draw); noise-aware inference one, from a seed, after
-    the release; the audit its own, as everything in it is simulated.
+    the release; the audit its own, as everything in it is simulated. A budget draws its random name, before any row.
     """
     takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
@@ -202,6 +203,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/recording_noise.py": makes,
         "mechanisms/additive/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
+        "privacy/accounting.py": {"secrets.token_hex"},
         "estimators/fitting.py": {"np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},

@@ -16,6 +16,8 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.privacy.noise import SecureNoise
 
+pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
+
 DOMAIN = dg.Domain.of(
     {"a": ["x", "y"], "b": dg.Bins([0, 1, 2, 3], missing=True), "c": dg.Categories([0, 1, 2], other=2)}
 )

@@ -14,6 +14,8 @@ from dpgraph.privacy.noise import SecureNoise
 from dpgraph.structure.outcomes import STEPS
 from tests.privacy.test_replay import DOMAIN, rows
 
+pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
+
 LOG = dg.Domain.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]})
 
 

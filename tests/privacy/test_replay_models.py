@@ -14,9 +14,10 @@ import dpgraph as dg
 from dpgraph.files.documents import document
 from tests.privacy import test_replay
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
+pytestmark = [
+    pytest.mark.usefixtures("budgets_of_one_name"),
+    pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning"),  # a few sweeps are for speed
+]
 
 DOMAIN = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b", "c"], "night": [0, 1]})
 

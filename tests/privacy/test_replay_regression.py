@@ -12,6 +12,8 @@ import dpgraph as dg
 from dpgraph.files.documents import document
 from tests.privacy.test_replay import Replayed
 
+pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
+
 FEATURES = {"age": dg.Bounded(18, 90, missing=40), "sex": ["F", "M"], "area": ["N", "E", "S"]}
 MECHANISMS = [dg.LaplaceMechanism(1), dg.GaussianMechanism(1, "1e-6")]
 

@@ -15,6 +15,8 @@ from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.mechanisms.selection.quantile import PrivateQuantile
 from dpgraph.models.naive_bayes import NaiveBayesEnsemble
 
+pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
+
 DOMAIN = dg.Domain.of({"y": ["n", "p"], "a": [0, 1, 2], "b": [0, 1], "only": ["x"]})
 NETWORK = dg.naive_bayes_network(DOMAIN, "y")
 MECHANISMS = [

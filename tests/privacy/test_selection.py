@@ -292,7 +292,14 @@ def path_logits(scale):
 
 
 @pytest.mark.parametrize(
-    ("way", "shift"), [("secure", 0), ("secure", 2**80), ("seeded", 2**61), ("precise", 0), ("precise", 2**80)]
+    ("way", "shift"),
+    [
+        ("secure", 0),
+        ("secure", 2**80),
+        ("seeded", 2**61),
+        pytest.param("precise", 0, marks=pytest.mark.slow),
+        ("precise", 2**80),
+    ],
 )
 def test_paths_have_their_law_and_not_that_of_a_wrong_scale(way, shift):
     scores = PATH_SCORES + np.array(shift, dtype=object) if shift >= 2**63 else PATH_SCORES + shift

@@ -260,7 +260,7 @@ def test_the_sums_are_sensitive():
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="sensitive"):
             leave(moments)
-    with pytest.raises(dg.errors.ReleaseError, match="not saved"):
+    with pytest.raises(dg.errors.FileError, match="not saved"):
         dg.save(moments, "never.json")
 
 

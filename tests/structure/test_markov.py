@@ -45,8 +45,8 @@ def test_sweeps_are_frozen_copies_in_the_networks_order():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("chain", "month"),
-        ("chain", "kind"),
+        ("sequence", "month"),
+        ("sequence", "kind"),
         ("time", "nowhere"),
         ("network", dg.naive_bayes_network(DOMAIN, "region")),
         ("network", dg.Network.of(DOMAIN.restrict(["region", "month"]), {})),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import DiscreteLaplace, InferenceError, PrivacyUnit, ReleaseError
 from dpgraph.structure import moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import check_prior
@@ -214,7 +214,7 @@ def test_families_that_make_no_sense_are_refused(make, message):
     ],
 )
 def test_priors_out_of_range_are_refused(make, message):
-    with pytest.raises(ReleaseError, match=message):
+    with pytest.raises(InferenceError, match=message):
         make()
 
 

@@ -1,6 +1,6 @@
-"""The released tables of an event log: for each chain and time step a noisy table of each field.
+"""The released tables of an event log: for each sequence and time step a noisy table of each field.
 
-A cell is a chain at a time step. Its fields' tables lie side by side: column w is one level of one field.
+A cell is a sequence at a time step. Its fields' tables lie side by side: column w is one level of one field.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class LogEvidence:
     """Noisy cells of an event log and the laws of their noise.
 
     Attributes:
-        values: The released integers, shape (copies, chains, steps, columns). One copy serves every sampler chain;
+        values: The released integers, shape (copies, sequences, steps, columns). One copy serves every sampler chain;
             calibration studies give each its own.
         fields: The columns of each field.
         absolute: What a unit of |noise| costs in log-likelihood, shape (columns,): 1 / scale for Laplace noise.
         squares: What a unit of noise^2 costs, shape (columns,): 1 / (2 scale^2) for Gaussian noise.
         deviation: The standard deviation of the noise, shape (columns,).
-        observed: Which cells may be learned from, shape (chains, steps); the others are held out.
+        observed: Which cells may be learned from, shape (sequences, steps); the others are held out.
     """
 
     values: Integers
@@ -60,7 +60,7 @@ def log_evidence(noisy: NoisyCounts, sequence: str, time: str) -> LogEvidence:
     Under ``"replace"`` the sum over all cells is public as well; this does not use it.
 
     Raises:
-        InferenceError: If the value is not noisy counts of {field, chain, time} for every field.
+        InferenceError: If the value is not noisy counts of {field, sequence, time} for every field.
     """
     if not isinstance(noisy, NoisyCounts):
         raise InferenceError(f"a hidden Markov model takes noisy counts; got {type(noisy).__name__}")
@@ -82,7 +82,7 @@ def log_evidence(noisy: NoisyCounts, sequence: str, time: str) -> LogEvidence:
 def cells_evidence(
     values: npt.NDArray[np.integer[Any]], fields: tuple[slice, ...], laws: list[tuple[Any, int]]
 ) -> LogEvidence:
-    """The evidence of cells, shape (chains, steps, columns) or (copies, chains, steps, columns).
+    """The evidence of cells, shape (sequences, steps, columns) or (copies, sequences, steps, columns).
 
     Args:
         values: The released integers.
@@ -104,5 +104,5 @@ def cells_evidence(
 
 
 def field_names(network: Network, sequence: str, time: str) -> tuple[str, ...]:
-    """Every variable but the chain and the time, in the domain's order."""
+    """Every variable but the sequence and the time, in the domain's order."""
     return tuple(name for name in network.domain.names if name not in (sequence, time))

@@ -330,7 +330,7 @@ def sweep(
 def concentration_chosen(
     rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
 ) -> float:
-    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P74).
+    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P77).
 
     Args:
         rng: The chain's stream.
@@ -370,7 +370,7 @@ def concentration_chosen(
 def centre_drawn(
     rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers
 ) -> None:
-    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P74).
+    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P77).
 
     The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many
     tables each level has, the centre is Dirichlet. ``spread`` is its concentration before any row.

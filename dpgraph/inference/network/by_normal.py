@@ -1,19 +1,26 @@
-"""The method ``"normal"``: joint draws of all tables under normal noise in the residual basis, for many rows.
+"""The method ``"normal"``: joint draws of all tables under normal noise, family by family where that is too rough.
 
 Least squares gives every residual R_A an estimate with variance sigma_A^2, and different residuals have independent
 errors (proofs.md P30). Under a flat prior on the tables and normal noise their posterior is that normal law, so latent
-tables are drawn residual by residual, agree with each other by construction, and n is exact where it is public. Cells
-below zero are set to zero, and the conditional tables are Dirichlet given the counts.
+tables are drawn residual by residual, agree with each other by construction, and n is exact where it is public; the
+conditional tables are Dirichlet given the counts.
+
+That is right for a family whose every cell is well above its noise and has a noise variance that is small beside the
+cell, as a count of c rows has a sampling variance of about c: then neither the bounds of the counts (0 and n), nor
+their prior, nor the shape of the noise matters. ``settled`` says which families are; the thresholds were chosen on
+simulated worlds (docs/posteriors.md). Every other family is drawn by itself from its posterior given all that was
+measured inside it, with the exact noise laws, the Dirichlet prior and whole counts that add up to n: of tables exactly
+(``dirichlet_multinomial``), of coefficients by a Markov chain (``table_chain``).
 
 With ``shrink`` an interaction, the residuals of two or more variables together, has an unknown size that is learned
 from it: R_A ~ N(0, tau^2), with the share B = sigma_A^2 / (sigma_A^2 + tau^2) uniform on (0, 1) (Strawderman 1971). B
 given the estimate is a truncated Gamma law and is drawn exactly; R_A given B is N((1 - B) R, (1 - B) sigma_A^2). A cell
 that falls below zero is drawn again from its normal law above zero, so tables agree closely instead of exactly. This is
 a stronger prior than the Dirichlet alone, that variables are nearly independent unless the release says otherwise, and
-better where ratios matter and noise is large, as in classification.
+better where ratios matter and noise is large, as in classification. A variable without parents has no interaction and
+is drawn as without ``shrink``.
 
-The cost does not depend on n. It is right where counts are well above their noise, whatever the shape of the noise,
-since sums of many draws are nearly normal; where most cells are within their noise use ``"tables"`` or ``"records"``.
+The cost does not depend on n.
 """
 
 from __future__ import annotations
@@ -24,20 +31,30 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaincinv, log_ndtr, ndtri_exp
 
+from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
+from dpgraph.inference.counts.table_chain import Statistics, draw_table
 from dpgraph.inference.network.by_tables import dirichlet_draws
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import Evidence, MeasuredTable, block_weights, evidence, rows_estimate
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import PooledCounts, Several
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, margin
 
 #: Cells of all families times draws that are held at once.
 HELD = 1 << 23
+#: A family is settled where every cell is so many deviations of its noise, and the variance of that noise at most such
+#: a part of the cell.
+CLEAR, PART = 4.0, 0.2
+#: Cells times the counts each may have, above which exact draws of a family take longer than a chain.
+MOST_TABLE_WORK = 1e7
 
 
 def draw_by_normal(
-    noisy: NoisyCounts | NoisyCoefficients,
+    noisy: NoisyCounts | NoisyCoefficients | Several,
     concentration: Mapping[str, Reals],
     *,
     rng: np.random.Generator,
@@ -47,7 +64,7 @@ def draw_by_normal(
     """Independent joint draws of every conditional table.
 
     Args:
-        noisy: Noisy counts or coefficients.
+        noisy: Noisy counts or coefficients, of one release or of several.
         concentration: The Dirichlet prior of each variable, axes (variable, *parents).
         rng: Randomness for post-processing.
         draws: How many.
@@ -63,6 +80,9 @@ def draw_by_normal(
     (1, 1000, 2)
     """
     network, estimates = noisy.network, residual_estimates(noisy)
+    assert network is not None
+    pooled = isinstance(noisy, PooledCounts)
+    alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     step = max(1, HELD // max(1, network.cell_count))
     parts: dict[str, list[Reals]] = {name: [] for name in network.domain.names}
     sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
@@ -73,13 +93,103 @@ def draw_by_normal(
             for block, (mean, variance) in estimates.items()
         }
         for name in network.domain.names:
-            counts = _counts(network, network.family(name), latent, rng, redraw=shrink)
+            if name in alone:
+                counts = alone[name][start : start + size]
+            else:
+                counts = _counts(network, network.family(name), latent, rng, redraw=shrink)
             posterior = concentration[name] + counts
             parts[name].append(dirichlet_draws(posterior, rng))
             sums[name] += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
     tables = FrozenMap((name, np.concatenate(drawn)[None]) for name, drawn in parts.items())
     means = FrozenMap((name, total / draws) for name, total in sums.items())
     return PosteriorDraws(network, tables, "normal", means=means)
+
+
+def settled(centre: Reals, variance: float) -> bool:
+    """Whether a family's counts may be drawn as normal.
+
+    Args:
+        centre: The least-squares estimates of its cells, in rows.
+        variance: The noise variance of one of them.
+    """
+    least = float(centre.min())
+    return least >= CLEAR * np.sqrt(variance) and variance <= PART * least
+
+
+def _drawn_alone(
+    noisy: NoisyCounts | NoisyCoefficients,
+    concentration: Mapping[str, Reals],
+    estimates: Mapping[Family, tuple[Reals, float]],
+    rng: np.random.Generator,
+    draws: int,
+    *,
+    shrink: bool,
+) -> dict[str, Integers]:
+    """Draws of the counts of the families that are not settled, axes (draw, variable, *parents)."""
+    network, given = noisy.network, evidence(noisy)
+    found: dict[str, Integers] = {}
+    for name in network.domain.names:
+        family = network.family(name)
+        blocks = subsets(ordered(network, family))
+        if shrink and any(len(block) > 1 for block in blocks):
+            continue
+        scaled = {block: contrast_norms(network.shape(block)) * estimates[block][0] for block in blocks}
+        centre = table_of(network, scaled, family)
+        if not settled(centre, cell_variance(network, {block: estimates[block][1] for block in blocks}, family)):
+            counts = _family_counts(given, family, concentration[name].reshape(-1), centre, rng, draws)
+            found[name] = counts.reshape(draws, *centre.shape)
+    return found
+
+
+def _family_counts(
+    given: Evidence, family: Family, prior: Reals, centre: Reals, rng: np.random.Generator, draws: int
+) -> Integers:
+    """Draws of a family's counts given what was measured inside it, shape (draws, cells)."""
+    if any(table.weights is not None for table in given.tables):
+        statistics = _statistics(given, family)
+        return draw_table([], statistics, prior, given.n, centre, rng, draws)
+    holding = [table for table in given.tables if set(family) <= set(table.variables)]
+    measured = [_margin(table, family) for table in holding]
+    others = [table for table in given.tables if table not in holding and not table.law.sums_to_zero]
+    totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if given.n is None]
+    rows, _ = rows_estimate(given)
+    if prior.size * min(rows, 80 * min(noise.deviation for _, noise in measured)) > MOST_TABLE_WORK:
+        return draw_table(measured, None, prior, given.n, centre, rng, draws, totals=totals)
+
+    def log_prior_n(n: Integers) -> Reals:
+        return np.sum([noise.log(total - n) for total, noise in totals], axis=0) + np.zeros(n.shape)
+
+    return sample_latent_counts(measured, prior, given.n, rng, draws, log_prior_n=log_prior_n)
+
+
+def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
+    """The noisy counts of a family, flat, with the noise of a cell."""
+    values = margin(table.values.reshape(table.shape), table.variables, family).reshape(-1)
+    return values, CellNoise(table.law, table.values.size // values.size)
+
+
+def _statistics(given: Evidence, family: Family) -> Statistics:
+    """The coefficients of all blocks inside a family, as statistics of its flat table."""
+    shape = given.network.shape(family)
+    place = dict(zip(family, np.indices(shape).reshape(len(shape), -1), strict=True))
+    inside = [
+        table for table in given.tables
+        if table.weights is not None and set(table.variables) <= set(family) and (table.variables or given.n is None)
+    ]  # fmt: skip
+    values, weights, directions, costs = [], [], [], []
+    for table in inside:
+        cells = np.ravel_multi_index([place[name] for name in table.variables], table.shape) if table.variables else 0
+        cell = np.broadcast_to(cells, (int(np.prod(shape)),))
+        assert table.weights is not None
+        values.append(table.values)
+        weights.append(table.weights[cell])
+        directions.append(block_weights(table.shape, 1)[cell].T)
+        costs.append(np.tile(table.noise.penalties, (table.values.size, 1)))
+    if not inside:
+        return Statistics.none(int(np.prod(shape)))
+    return Statistics(
+        np.concatenate(values), np.concatenate(weights, axis=1), np.concatenate(directions), np.concatenate(costs)
+    )
 
 
 @dataclass(frozen=True, eq=False)

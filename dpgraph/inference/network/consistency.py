@@ -8,12 +8,20 @@ least-squares solution over all consistent tables, without a solver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.records import NoiseLaw, Release, released_value
+from dpgraph.inference.network.several import (
+    joint_estimates,
+    measured_tables,
+    pooled_estimates,
+    read_released,
+    rebuilt_table,
+)
+from dpgraph.privacy.records import NoiseLaw, Release
 from dpgraph.structure.basis import (
     block_slices,
     cell_variance,
@@ -23,6 +31,7 @@ from dpgraph.structure.basis import (
     subsets,
 )
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tables
 
@@ -31,14 +40,21 @@ ROUNDS = 30
 
 
 def reconcile(
-    noisy: NoisyCounts | NoisyCoefficients | Release, *, nonnegative: bool = False, shrink: bool = False
+    noisy: NoisyCounts | NoisyCoefficients | Several | Release | Sequence[Any],
+    *,
+    network: Network | None = None,
+    nonnegative: bool = False,
+    shrink: bool = False,
 ) -> Tables:
     """Projects noisy tables to consistency: any margin is the same whichever table it is read from.
 
-    Noisy coefficients are consistent already: their tables are rebuilt as they are.
+    Noisy coefficients are consistent already: their tables are rebuilt as they are. Tables of several releases of the
+    same rows are averaged by the inverse of their variances; those of pooled releases are the sums of the rows' tables,
+    one for each maximal family.
 
     Args:
-        noisy: A release of noisy counts or coefficients, or its value.
+        noisy: A release of noisy counts or coefficients, or its value; or a list of releases of the same rows.
+        network: The network whose tables are wanted, over the same domain; None for the one that was released.
         nonnegative: Afterwards move to the nearest tables that also have no negative cell, in the metric of the noise:
             Dykstra's alternation between simplex projections and least squares, ending on the simplex, so nothing
             is below zero and tables agree closely instead of exactly.
@@ -48,14 +64,23 @@ def reconcile(
 
     Returns:
         Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
+
+    Raises:
+        InferenceError: If several releases make no joint release.
+        NetworkError: If several are of different networks and none is named, or no table holds a family of it.
     """
-    counts, provenance = released_value(noisy)
+    counts, provenance = read_released(noisy, network)
     if isinstance(counts, NoisyCoefficients):
         return replace(_tables_from_coefficients(counts, nonnegative=nonnegative, shrink=shrink), provenance=provenance)
-    network, keys = counts.network, tuple(counts.tables)
-    solve = _Averaging(network, _spreads(network, counts.laws), counts.n)
-    tables = solve.project({key: counts.tables[key].astype(float) for key in keys}, shrink=shrink)
-    total = max(0.0, float(tables[keys[0]].sum()))
+    if not _is_tables(counts):
+        made = _tables_from_estimates(counts, nonnegative=nonnegative, shrink=shrink)
+        return replace(made, provenance=provenance)
+    network = counts.network
+    assert network is not None
+    measured, spreads = measured_tables(counts)
+    solve = _Averaging(network, spreads, counts.n)
+    tables = solve.project(measured, shrink=shrink)
+    total = max(0.0, float(next(iter(tables.values())).sum()))
     if nonnegative:
         tables = _nonnegative_tables(solve, tables, total)
     return Tables(network, FrozenMap(tables), total, provenance)
@@ -74,6 +99,30 @@ def _tables_from_coefficients(noisy: NoisyCoefficients, *, nonnegative: bool, sh
     spreads = {key: noisy.variance(key) for key in tables.tables}
     solve = _Averaging(noisy.network, spreads, tables.n)
     return replace(tables, tables=FrozenMap(_nonnegative_tables(solve, dict(tables.tables), tables.n)))
+
+
+def _is_tables(noisy: Any) -> bool:
+    """Whether every release is of tables of the same rows, so that least squares reads the tables themselves."""
+    parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
+    return all(isinstance(part, NoisyCounts) for part in parts)
+
+
+def _tables_from_estimates(noisy: Several, *, nonnegative: bool, shrink: bool) -> Tables:
+    """The maximal families' tables from estimates of their residuals; non-negative ones as for coefficients."""
+    network, estimates = noisy.network, residual_estimates(noisy)
+    assert network is not None
+    if shrink:
+        estimates = {
+            block: (values * (_james_stein(values, spread) if len(block) > 1 else 1.0), spread)
+            for block, (values, spread) in estimates.items()
+        }
+    tables = {key: rebuilt_table(network, estimates, key) for key in network.maximal_families}
+    total = max(0.0, float(estimates[()][0]))
+    if nonnegative:
+        variances = {block: spread for block, (_, spread) in estimates.items()}
+        spreads = {key: cell_variance(network, variances, key) for key in tables}
+        tables = _nonnegative_tables(_Averaging(network, spreads, total), tables, total)
+    return Tables(network, FrozenMap(tables), total)
 
 
 def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: float) -> dict[Family, Reals]:
@@ -98,26 +147,62 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
     return {family: cell_variance(network, variances, family) for family in network.families}
 
 
-def residual_estimates(noisy: NoisyCounts | NoisyCoefficients) -> dict[Family, tuple[Reals, float]]:
+def family_variances(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict[Family, float]:
+    """The noise variance of one cell of each family table after ``reconcile``, from all that was released."""
+    assert noisy.network is not None
+    variances = {block: spread for block, (_, spread) in residual_estimates(noisy).items()}
+    return {family: cell_variance(noisy.network, variances, family) for family in noisy.network.families}
+
+
+def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict[Family, tuple[Reals, float]]:
     """The least-squares estimate of every residual block and the variance of each of its coordinates.
 
     Keyed in the domain's order, over variables of more than one level; () holds the number of rows, with variance 0
-    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated.
+    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Of several releases
+    it is what they say together; pseudo-records that one added count for nothing then.
     """
+    if isinstance(noisy, PooledCounts):
+        assert noisy.network is not None
+        return pooled_estimates([residual_estimates(learning(_plain(part), noisy.network)) for part in noisy.parts])
+    if isinstance(noisy, JointCounts) and not _is_tables(noisy):
+        assert noisy.network is not None
+        tables, blocks = _own_kind(noisy, NoisyCounts), _own_kind(noisy, NoisyCoefficients)
+        found = [residual_estimates(_plain(part)) for part in blocks]
+        if tables:
+            together = tables[0] if len(tables) == 1 else JointCounts(tables)
+            found.append(_table_estimates(noisy.network, together))
+        return joint_estimates(found, noisy.n)
     if isinstance(noisy, NoisyCoefficients):
         return {
             block: (values / contrast_norms(noisy.network.shape(block)), noisy.residual_variance(block))
             for block, values in noisy.contrasts().items()
         }
-    network = noisy.network
-    solve = _Averaging(network, _spreads(network, noisy.laws), noisy.n)
-    mean = solve.averages({key: table.astype(float) for key, table in noisy.tables.items()})
+    assert noisy.network is not None
+    return _table_estimates(noisy.network, noisy)
+
+
+def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict[Family, tuple[Reals, float]]:
+    """The estimates of those of a network's blocks that lie in measured tables of the same rows."""
+    tables, spreads = measured_tables(noisy)
+    solve = _Averaging(network, spreads, noisy.n)
+    mean = solve.averages(tables)
     found: dict[Family, tuple[Reals, float]] = {}
     for block in coefficient_blocks(network):
-        alphabetical = tuple(sorted(block))
-        values = np.transpose(mean[frozenset(block)], [alphabetical.index(name) for name in block])
-        found[block] = (values, solve.variance[frozenset(block)])
+        if frozenset(block) in mean:
+            alphabetical = tuple(sorted(block))
+            values = np.transpose(mean[frozenset(block)], [alphabetical.index(name) for name in block])
+            found[block] = (values, solve.variance[frozenset(block)])
     return found
+
+
+def _own_kind(noisy: JointCounts, kind: Any) -> Any:
+    """The parts of one kind."""
+    return tuple(part for part in noisy.parts if isinstance(part, kind))
+
+
+def _plain(part: Any) -> Any:
+    """A release without the pseudo-records that a single one is read with."""
+    return replace(part, pseudo_records=0) if isinstance(part, NoisyCoefficients) else part
 
 
 class _Averaging:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, smallest_holder
 
@@ -78,24 +79,33 @@ class Evidence:
         )
 
 
-def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
-    """The evidence of released counts or coefficients.
+def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
+    """The evidence of released counts or coefficients; that of several releases of the same rows is one longer list.
 
     Raises:
         InferenceError: If the value is neither.
         NetworkError: If no table holds some family.
     """
+    if isinstance(noisy, JointCounts):
+        assert noisy.network is not None
+        tables = tuple(table for part in noisy.parts for table in _measured(part))
+        return Evidence(noisy.network, tables, noisy.n)
     if isinstance(noisy, NoisyCounts):
         for family in noisy.network.maximal_families:
             smallest_holder(noisy.network, noisy.tables, family)
-        tables = tuple(
+    elif not isinstance(noisy, NoisyCoefficients):
+        raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+    return Evidence(noisy.network, _measured(noisy), noisy.n)
+
+
+def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
+    """What one release measured."""
+    if isinstance(noisy, NoisyCounts):
+        return tuple(
             MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in noisy.tables.items()
         )
-        return Evidence(noisy.network, tables, noisy.n)
-    if not isinstance(noisy, NoisyCoefficients):
-        raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
     network = noisy.network
-    tables = tuple(
+    return tuple(
         MeasuredTable(
             block,
             network.shape(block),
@@ -106,7 +116,6 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients) -> Evidence:
         )
         for block, values in noisy.blocks.items()
     )
-    return Evidence(network, tables, noisy.n)
 
 
 def block_weights(levels: tuple[int, ...], grid: int) -> Integers:

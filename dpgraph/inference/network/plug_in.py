@@ -7,17 +7,19 @@ release with ``tables="families", allocation="uniform"``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
-from dpgraph.inference.network.consistency import consistent_variance, reconcile
-from dpgraph.privacy.records import InferenceError, Provenance, Release, released_value
+from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
+from dpgraph.inference.network.several import read_released
+from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables
 
@@ -86,21 +88,29 @@ class DirichletPosterior:
 
 
 def posterior(
-    noisy: NoisyCounts | NoisyCoefficients | Tables | Release, *, prior: float = 1.0, counts: PlugIn = "nearest"
+    noisy: NoisyCounts | NoisyCoefficients | Several | Tables | Release | Sequence[Any],
+    *,
+    prior: float = 1.0,
+    counts: PlugIn = "nearest",
+    network: Network | None = None,
 ) -> DirichletPosterior:
     """The plug-in posterior of every conditional probability table, given released counts.
 
     Args:
-        noisy: A release of noisy counts or coefficients, its value, or tables already made consistent.
+        noisy: A release of noisy counts or coefficients, its value, or tables already made consistent; or a list of
+            releases of the same rows.
         prior: The Dirichlet concentration of every cell before any row, above 0.
         counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
             best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions within
             their noise are shrunk away, and each cell is its expected count given the estimate, its noise variance
             and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each
-            table cut to [0, n] by itself, as in Zhang et al. 2016.
+            table cut to [0, n] by itself, as in Zhang et al. 2016; of a single release only.
+        network: The network to learn, over the same domain; None for the one that was released.
 
     Raises:
-        InferenceError: If the prior is not a finite number above 0, or the value is not of noisy counts.
+        InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
+            make no joint release.
+        NetworkError: If several are of different networks and none is named, or no table holds a family of it.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
@@ -108,17 +118,18 @@ def posterior(
     >>> posterior(noisy).mean().table("rain")
     array([0.75, 0.25])
     """
-    value, provenance = released_value(noisy)
+    value, provenance = read_released(noisy, network)
     check_prior(prior)
     if counts not in get_args(PlugIn):
         raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
-    if isinstance(value, NoisyCounts | NoisyCoefficients):
+    if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance
     else:
         raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
+    assert value.network is not None
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
 
@@ -132,13 +143,15 @@ def check_prior(prior: float) -> None:
     check_above_zero("prior", prior)
 
 
-def _nearest(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
+def _nearest(noisy: Any) -> dict[str, Reals]:
     tables = reconcile(noisy, nonnegative=True)
     return {name: np.maximum(tables.family(name), 0.0) for name in noisy.network.domain.names}
 
 
-def _clipped(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
+def _clipped(noisy: Any) -> dict[str, Reals]:
     names = noisy.network.domain.names
+    if isinstance(noisy, JointCounts | PooledCounts):
+        raise InferenceError('counts="clipped" cuts the tables of one release; several have "nearest" and "expected"')
     if isinstance(noisy, NoisyCounts):
         tables = noisy.clipped()
         return {name: tables.family(name) for name in names}
@@ -147,7 +160,7 @@ def _clipped(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
     return {name: np.clip(tables.family(name), 0, highest) for name in names}
 
 
-def _expected(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
+def _expected(noisy: Any) -> dict[str, Reals]:
     """E[s | y] = y + sd phi(y / sd) / Phi(y / sd): a flat prior on s >= 0, normal noise; then scaled to the total.
 
     The ratio phi / Phi is written with erfcx, which neither overflows nor cancels far below zero.
@@ -155,13 +168,16 @@ def _expected(noisy: NoisyCounts | NoisyCoefficients) -> dict[str, Reals]:
     from scipy.special import erfcx
 
     tables = reconcile(noisy, shrink=True)
+    network = tables.network
     if isinstance(noisy, NoisyCounts):
         variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
+    elif isinstance(noisy, JointCounts | PooledCounts):
+        variance = family_variances(noisy)
     else:
-        variance = {family: noisy.variance(family) for family in noisy.network.families}
+        variance = {family: noisy.variance(family) for family in network.families}
     expected: dict[str, Reals] = {}
-    for name in noisy.network.domain.names:
-        estimate, spread = tables.family(name), np.sqrt(variance[noisy.network.family(name)])
+    for name in network.domain.names:
+        estimate, spread = tables.family(name), np.sqrt(variance[network.family(name)])
         if spread > 0:
             hazard = np.sqrt(2 / np.pi) / erfcx(-estimate / spread / np.sqrt(2))
             estimate = np.maximum(estimate + spread * hazard, 0.0)

@@ -3,7 +3,7 @@
 For each variable with parents, row r of its table (its law under one configuration of its parents) is Dirichlet with
 concentrations a m: a centre m, which all rows scatter about, and a concentration a, small where rows are sparse and
 differ, large where they are smooth and alike. m is Dirichlet, a is uniform on a grid of logarithms, so the prior is
-proper, and the posterior of all of them given the release is drawn with the tables (proofs.md P74). A variable without
+proper, and the posterior of all of them given the release is drawn with the tables (proofs.md P77). A variable without
 parents has one row, which cannot say how rows differ: it has the uniform prior.
 """
 

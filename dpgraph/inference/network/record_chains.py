@@ -21,6 +21,8 @@ from dpgraph.structure.tables import Integers, Reals
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
 WANTED_ACCEPTANCE = 0.35
+#: The records that a shift moves at most, to begin with.
+FIRST_REACH = 5.0
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,17 @@ class Steps:
             self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
 
 
-def run_all(run: Run, streams: list[np.random.Generator], progress: bool) -> list[Chain]:
-    """Runs the chains in threads; an interruption stops them all after their current sweep."""
+def run_all(
+    run: Any, streams: list[np.random.Generator], progress: bool, chain: Callable[..., Chain] | None = None
+) -> list[Chain]:
+    """Runs the chains in threads; an interruption stops them all after their current sweep.
+
+    Args:
+        run: What all chains share: a ``Run``, or another value with a ``plan`` that ``chain`` takes.
+        streams: Randomness, one for each chain.
+        progress: Whether to show a bar on a terminal.
+        chain: One chain, ``chain(run, rng, tick, stop)``; by default over the records of one data set.
+    """
     from tqdm import tqdm
 
     stop = threading.Event()
@@ -108,7 +119,7 @@ def run_all(run: Run, streams: list[np.random.Generator], progress: bool) -> lis
     ):
         try:
             ticks: list[Callable[[], Any]] = [bar.update, *[_silent] * (len(streams) - 1)]
-            waiting = [pool.submit(_run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
+            waiting = [pool.submit(chain or _run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
             return _results(waiting)
         except BaseException:
             stop.set()
@@ -131,7 +142,7 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
     n = records.shape[0]
     sizes = row_sizes(layout)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    steps = Steps(np.full(sizes.size, 5.0), 1.0, rows_estimate(run.given)[1])
+    steps = Steps(np.full(sizes.size, FIRST_REACH), 1.0, rows_estimate(run.given)[1])
     kept, many = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
     tally, centres, mean = np.zeros(6, np.int64), uniform_centres(layout), np.zeros(counts.size)
     for i in range(plan.sweeps):
@@ -140,7 +151,7 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
         if run.hierarchy is not None:
             run.relearn(rng, layout, counts, run.hierarchy.grid, run.hierarchy.centre, centres)
         theta = draw_rows(rng, layout.prior + counts, sizes, starts)
-        records = _with_room(records, n, n + steps.attempts * steps.most_records)
+        records = with_room(records, n, n + steps.attempts * steps.most_records)
         shifts, this = np.zeros((2, steps.reach.size), np.int64), np.zeros(6, np.int64)
         n = run.sweep(
             rng, layout, theta, records, n, residual, counts, plan.passes, steps.reach, shifts,
@@ -191,7 +202,7 @@ def row_sizes(layout: Layout) -> Integers:
     return np.repeat(layout.nodes[:, LEVELS], many)
 
 
-def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
+def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
     """The records in an array with room for more, the same one if it has it."""
     if needed <= records.shape[0]:
         return records
@@ -201,9 +212,15 @@ def _with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[An
 
 
 def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Integers, Integers]:
+    return starting_state(run.given, run.concentration, rng)
+
+
+def starting_state(
+    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
+) -> tuple[npt.NDArray[Any], Integers, Integers]:
     """Starting records in the network's order, their family counts and the residual they leave."""
-    network = run.given.network
-    columns = starting_records(run.given, run.concentration, rng)
+    network = given.network
+    columns = starting_records(given, concentration, rng)
     widest = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
     records = np.stack([columns[name].astype(widest) for name in network.order], axis=1)
     families = {
@@ -211,6 +228,6 @@ def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Intege
     }
     left = [
         table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
-        for table in run.given.tables
+        for table in given.tables
     ]
     return np.ascontiguousarray(records), flat_tables(network, families), np.concatenate(left)

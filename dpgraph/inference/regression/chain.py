@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.regression._kernels import Given, Metric, Problem, compiled
 from dpgraph.inference.regression.density import (
     Layout,
     Noise,
@@ -20,15 +22,14 @@ from dpgraph.inference.regression.density import (
     conjugate_update,
     log_density,
     matrix_vector,
-    sums_are_possible,
 )
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.tables import Reals
 
 #: How far a trajectory goes, in deviations, and the least and most steps that it takes.
-DISTANCE, STEPS = 1.5, (6, 48)
+DISTANCE, STEPS = 2.2, (6, 160)
 #: The share of proposals to accept, and the first step size.
-ACCEPTED, FIRST_STEP = 0.8, 0.1
+ACCEPTED, FIRST_STEP = 0.65, 0.1
 #: Pseudo-points per coordinate in covariance shrinkage.
 SHRINKING = 0.5
 
@@ -46,6 +47,7 @@ class Model:
         middle: A rough estimate of the centred weights, shape (d,); of other problems in each chain, (chains, d).
         root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
+        structure: Of the precision of the weights, shape (d, d).
 
     Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
@@ -58,6 +60,7 @@ class Model:
     scale: Reals
     middle: Reals
     root: Reals
+    structure: Reals
 
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
@@ -99,6 +102,28 @@ class Model:
         by_u = np.exp(flat[:, -1:] / 2) * by_apart
         return value + d / 2 * flat[:, -1], np.concatenate([by_sums, by_u, by_log_residual[:, None]], axis=1)
 
+    @cached_property
+    def problem(self) -> Problem:
+        """What the compiled loops need, the same in all chains."""
+        layout, d = self.layout, self.layout.d
+        shape, exponents = self.prior.inverse_gamma[0], self.prior.features
+        private = layout.n is None
+        features = np.append(layout.features, [len(self.noise.scale) - 1] * private).astype(np.int64)
+        return Problem(
+            layout.source.reshape(d, d), layout.factor.reshape(d, d), layout.fixed.reshape(d, d),
+            layout.squares.astype(np.int64), features, layout.target.astype(np.int64), self.noise.scale, self.centre,
+            np.array([layout.size, -1.0 if layout.n is None else layout.n, shape, *exponents]),
+            layout.intercept, self.noise.laplace,
+        )  # fmt: skip
+
+    def given(self, prior: WeightPrior) -> Given:
+        """What the compiled loops need of each chain."""
+        chains, d = prior.mean.shape
+        observed = np.broadcast_to(self.noise.observed, (chains, len(self.noise.scale)))
+        coordinates = np.broadcast_to(self.middle, (chains, d)), np.broadcast_to(self.root, (chains, d, d))
+        weights = prior.of_weights(self.layout.intercept), prior.precision[:, 0], prior.rate
+        return Given(*(np.array(one, order="C") for one in (observed, *coordinates, *weights)))
+
 
 @dataclass(frozen=True)
 class State:
@@ -114,10 +139,10 @@ class State:
 class Tuning:
     """Step size by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
 
-    ``root`` is a triangular root of the coordinates' covariance: trajectories move in units of it.
+    Trajectories move in units of the metric. Sums are in it each by itself, as the kinks of Laplace noise are.
     """
 
-    root: Reals
+    metric: Metric
     log_step: float = float(np.log(FIRST_STEP))
     averaged: float = float(np.log(FIRST_STEP))
     error: float = 0.0
@@ -129,85 +154,154 @@ class Tuning:
         k, error = len(recent), self.error + ACCEPTED - chance
         log_step = np.log(FIRST_STEP) - np.sqrt(k) / (k + 10) * error / 0.05
         averaged = k**-0.75 * log_step + (1 - k**-0.75) * self.averaged
-        made = Tuning(self.root, float(log_step), float(averaged), error, recent)
+        made = Tuning(self.metric, float(log_step), float(averaged), error, recent)
         if i + 1 == burn_in:
             return replace(made, log_step=made.averaged)
         if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
             return made
-        return Tuning(_spread(np.stack(recent), self.root))
+        return Tuning(_spread(np.stack(recent), self.metric))
 
 
-def _spread(points: Reals, root: Reals) -> Reals:
-    """A root of the covariance of points about the mean of their chain, correlations a little shrunk.
+def _spread(points: Reals, metric: Metric) -> Metric:
+    """How points spread about the mean of their chain, correlations a little shrunk.
 
-    Shape (iterations, chains, coordinates); no variance is far below that of ``root``.
+    Shape (iterations, chains, coordinates); no variance is far below that of ``metric``.
     """
-    apart = (points - points.mean(axis=0)).reshape(-1, len(root))
-    covariance = apart.T @ apart / len(apart)
-    variance = np.maximum(covariance.diagonal(), 1e-6 * (root**2).sum(axis=1))
-    made = len(apart) / (len(apart) + SHRINKING * len(root)) * covariance
-    made[np.diag_indices(len(root))] = variance
-    found: Any = np.linalg.cholesky(made)
-    return found
+    sums = len(metric.scale)
+    apart = (points - points.mean(axis=0)).reshape(-1, points.shape[2])
+    least = 1e-6 * np.append(metric.scale**2, (metric.root**2).sum(axis=1))
+    variance = np.maximum((apart**2).mean(axis=0), least)
+    others = apart[:, sums:]
+    made = others.T @ others / (len(others) + SHRINKING * apart.shape[1])
+    made[np.diag_indices(len(made))] = variance[sums:]
+    root: Any = np.linalg.cholesky(made)
+    return Metric(np.sqrt(variance[:sums]), root)
 
 
-def run_chains(
-    model: Model,
-    start: Reals,
-    draws: int,
-    *,
-    burn_in: int,
-    thin: int,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Reals, Reals, Reals]:
-    """One chain for each row of ``start``.
+@dataclass(frozen=True)
+class Chains:
+    """Chains at one moment, to go on from: whoever holds the value may sample from it again and again.
+
+    Attributes:
+        model: The model whose unknowns are sampled.
+        state: Where each chain is.
+        tuning: Step size and metric, settled.
+    """
+
+    model: Model
+    state: State
+    tuning: Tuning
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was kept of chains.
+
+    Attributes:
+        weights: Shape (chains, draws, d).
+        variance: Shape (chains, draws).
+        prior: The covariance that the prior gives weights at each draw's variance and hyperparameters, the mean of all
+            chains, shape (draws, d, d).
+    """
+
+    weights: Reals
+    variance: Reals
+    prior: Reals
+
+    @property
+    def length(self) -> int:
+        """How many draws of each chain."""
+        return self.variance.shape[1]
+
+    def then(self, later: Kept) -> Kept:
+        """These draws and later ones of the same chains."""
+        weights = np.concatenate([self.weights, later.weights], axis=1)
+        variance = np.concatenate([self.variance, later.variance], axis=1)
+        return Kept(weights, variance, np.concatenate([self.prior, later.prior]))
+
+    def later_half(self) -> Kept:
+        """Without the earlier half of each chain."""
+        start = self.length // 2
+        return Kept(self.weights[:, start:], self.variance[:, start:], self.prior[start:])
+
+
+Tick = Callable[[int], None] | None
+
+
+def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Generator, progress: Tick = None) -> Chains:
+    """One chain for each row of ``start``, after iterations in which step size and scales are learned.
 
     Args:
         model: The model whose unknowns are sampled.
         start: Possible coordinates, shape (chains, coordinates).
+        burn_in: How many iterations.
+        rng: Randomness for post-processing.
+        progress: Called with the number of each iteration.
+    """
+    chains = len(start)
+    zero = np.zeros((chains, model.layout.d))
+    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
+    tuning = Tuning(_first_metric(model))
+    for i in range(burn_in):
+        state, chance = _iteration(model, state, tuning, rng)
+        tuning = tuning.adapted(state.flat, chance, i, burn_in)
+        if progress is not None:
+            progress(i)
+    return Chains(model, state, tuning)
+
+
+def sampled(
+    chains: Chains, draws: int, thin: int, rng: np.random.Generator, progress: Tick = None
+) -> tuple[Chains, Kept]:
+    """The chains some iterations later, and what was kept of them.
+
+    Args:
+        chains: Where they are.
         draws: Draws kept of each chain.
-        burn_in: Iterations before them, in which step size and scales are learned.
         thin: Iterations for each draw kept.
         rng: Randomness for post-processing.
         progress: Called with the number of each iteration.
-
-    Returns:
-        Weights, shape (chains, draws, d), variances, shape (chains, draws), and numbers of rows, the same.
     """
-    chains, d = len(start), model.layout.d
-    zero = np.zeros((chains, d))
-    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
-    tuning = Tuning(np.diag(_first_scales(model)))
-    weights, variance, n = np.empty((chains, draws, d)), np.empty((chains, draws)), np.empty((chains, draws))
-    for i in range(burn_in + draws * thin):
-        flat, chance = _move(model, state, tuning, rng)
-        state = _refreshed(model, replace(state, flat=flat), rng)
-        if i < burn_in:
-            tuning = tuning.adapted(flat, chance, i, burn_in)
-        elif (i - burn_in) % thin == thin - 1:
-            k = (i - burn_in) // thin
-            weights[:, k], variance[:, k] = state.weights, state.variance
-            n[:, k] = model.layout.rows(model.point(flat).sums)
+    state, many, d = chains.state, len(chains.state.flat), chains.model.layout.d
+    kept = Kept(np.empty((many, draws, d)), np.empty((many, draws)), np.empty((draws, d, d)))
+    for i in range(draws * thin):
+        state, _ = _iteration(chains.model, state, chains.tuning, rng)
+        if i % thin == thin - 1:
+            kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
+            kept.prior[i // thin] = _prior_covariance(chains.model, state)
         if progress is not None:
             progress(i)
-    return weights, variance, n
+    return replace(chains, state=state), kept
 
 
-def _first_scales(model: Model) -> Reals:
+def _prior_covariance(model: Model, state: State) -> Reals:
+    """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
+    layout, sums = model.layout, model.point(state.flat).sums
+    average = layout.averages(sums) if layout.intercept else None
+    covariance: Any = np.linalg.inv(state.prior.matrix(average))
+    return (covariance * state.variance[:, None, None]).mean(axis=0)
+
+
+def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, float]:
+    """A trajectory of the sums, then all else given them; and the mean chance of its acceptance."""
+    flat, chance = _move(model, state, tuning, rng)
+    return _refreshed(model, replace(state, flat=flat), rng), chance
+
+
+def _first_metric(model: Model) -> Metric:
     """Each sum moves by its noise, by no more than a part of the rows; the residuals by theirs, relative to theirs."""
     noise, layout = model.noise.scale, model.layout
     sums = np.append(noise[layout.features], noise[-1:] if layout.n is None else [])
-    limited = 1 / np.sqrt(sums**-2.0 + 0.2**-2.0)
     relative = noise[layout.target[-1]] / model.prior.typical_variance
-    return np.concatenate([limited, np.ones(layout.d), [1 / np.sqrt(relative**-2.0 + 1)]])
+    others = np.append(np.ones(layout.d), 1 / np.sqrt(relative**-2.0 + 1))
+    return Metric(1 / np.sqrt(sums**-2.0 + 0.2**-2.0), np.diag(others))
 
 
 def _first_prior(model: Model, chains: int) -> WeightPrior:
     """The prior with hyperparameters where they start."""
     shape, rate = model.prior.inverse_gamma
     tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
-    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))
+    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate), model.structure)
 
 
 def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
@@ -236,7 +330,8 @@ def _hyperparameters(
         apart = weights - model.centre
         if average is not None:
             apart[:, 0] = (apart * average).sum(axis=1)
-        misfit = apart**2 / variance[:, None] * base.precision
+        scaled = apart * np.sqrt(base.precision / variance[:, None])
+        misfit = scaled * (scaled @ model.structure)
         first = int(model.layout.intercept)
         for alike in (slice(0, first), slice(first, None)):
             many = misfit[:, alike].shape[1]
@@ -249,31 +344,16 @@ def _hyperparameters(
 
 
 def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, float]:
-    """A leapfrog trajectory, accepted or not, and the mean chance that it was."""
-    flat, chains = state.flat, len(state.flat)
-    step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, (chains, 1))
-    momentum = rng.standard_normal(flat.shape)
-    value, push = model.density(flat, state.prior)
-    before, place = value - (momentum**2).sum(axis=1) / 2, flat
-    with np.errstate(all="ignore"):
-        for _ in range(_steps(tuning, rng)):
-            momentum = momentum + step * (push @ tuning.root) / 2
-            place = _held(place + step * (momentum @ tuning.root.T), flat)
-            value, push = model.density(place, state.prior)
-            momentum = momentum + step * (push @ tuning.root) / 2
-        after = value - (momentum**2).sum(axis=1) / 2
-    sound = sums_are_possible(place[:, : -model.layout.d - 1], model.layout) & np.isfinite(after)
-    chance = np.where(sound, np.exp(np.clip(np.where(sound, after - before, 0.0), -700, 0.0)), 0.0)
-    accepted = rng.random(chains) < chance
-    return np.where(accepted[:, None], place, flat), float(chance.mean())
+    """A trajectory of each chain, accepted or not, and the mean chance that it was."""
+    place, speed = state.flat.copy(), rng.standard_normal(state.flat.shape)
+    step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))
+    _, trajectories = compiled()
+    fell = trajectories(model.problem, model.given(state.prior), tuning.metric, place, speed, step, _steps(tuning, rng))
+    chance = np.exp(np.clip(fell, -700.0, 0.0))
+    accepted = np.log(rng.random(len(place))) < fell
+    return np.where(accepted[:, None], place, state.flat), float(chance.mean())
 
 
 def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
     """How many steps a trajectory takes, about as many as its distance needs."""
     return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step), *STEPS)))
-
-
-def _held(place: Reals, origin: Reals) -> Reals:
-    """Trajectories that left every bound become nan at once, so that no arithmetic overflows on their account."""
-    gone = np.asarray(~(np.abs(place) < 1e6).all(axis=1))
-    return np.where(gone[:, None], np.full_like(origin, np.nan), place) if gone.any() else place

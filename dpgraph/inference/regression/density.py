@@ -15,6 +15,7 @@ and A, f and log R are coordinates in which this and the noise are smooth.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,20 @@ class Layout:
         """How many sums of features there are."""
         return len(self.features)
 
+    @cached_property
+    def source(self) -> npt.NDArray[np.int64]:
+        """Which sum each entry of the flattened X'X is, shape (d^2,); any where it is known."""
+        found: npt.NDArray[np.int64] = np.abs(self.basis).argmax(axis=0)
+        return found
+
+    @cached_property
+    def factor(self) -> Reals:
+        """What a unit of that sum adds to it, shape (d^2,); 0 where it is known."""
+        return self.basis[self.source, np.arange(self.d**2)]
+
     def matrix(self, sums: Reals) -> Reals:
         """X'X over ``size``, shape (chains, d, d); where n is private it is the last of the sums."""
-        return (self.fixed + sums @ self.basis).reshape(-1, self.d, self.d)
+        return (self.fixed + sums[:, self.source] * self.factor).reshape(-1, self.d, self.d)
 
     def rows(self, sums: Reals) -> Reals:
         """The number of rows, shape (chains,)."""
@@ -73,7 +85,7 @@ class Layout:
 
     def averages(self, sums: Reals) -> Reals:
         """The averages of the columns, shape (chains, d), where the first is the intercept; its own is 1."""
-        first = self.fixed[: self.d] + sums @ self.basis[:, : self.d]
+        first = self.fixed[: self.d] + sums[:, self.source[: self.d]] * self.factor[: self.d]
         return first / (self.rows(sums) / self.size)[:, None]
 
     def slope_by_sums(self, sums: Reals, slope: Reals) -> Reals:
@@ -108,23 +120,31 @@ def sums_layout(design: LinearDesign, n: float | None, size: float) -> Layout:
 class WeightPrior:
     """Normal-inverse-gamma priors, one a chain: w ~ N(mean, s2 / precision), 1/s2 ~ Gamma(shape, rate).
 
-    The first precision of a design with an intercept is that of the average prediction, not of the weight alone: what
-    is predicted where other columns are 0 may be far from any row. Shapes: mean and precision (chains, d), rate
-    (chains,).
+    Precisions are a matrix: the entries of ``structure``, the identity if None, times the roots of those of its row and
+    column. The first precision of a design with an intercept is that of the average prediction, not of the weight
+    alone: what is predicted where other columns are 0 may be far from any row. Shapes: mean and precision (chains, d),
+    rate (chains,).
     """
 
     mean: Reals
     precision: Reals
     shape: float
     rate: Reals
+    structure: Reals | None = None
 
     def matrix(self, average: Reals | None) -> Reals:
         """The precision matrices; ``average`` holds the columns' averages where the first of them is the intercept."""
-        diagonal = self.precision[:, :, None] * np.eye(self.precision.shape[1])
-        if average is None:
-            return diagonal
-        diagonal[:, 0, 0] = 0.0
-        return diagonal + outer(self.precision[:, 0], average)
+        made = self.of_weights(average is not None)
+        return made if average is None else made + outer(self.precision[:, 0], average)
+
+    def of_weights(self, intercept: bool) -> Reals:
+        """The precision matrices without that of the average prediction, shape (chains, d, d)."""
+        root = np.sqrt(self.precision)
+        structure = np.eye(root.shape[1]) if self.structure is None else self.structure
+        made = root[:, :, None] * structure * root[:, None, :]
+        if intercept:
+            made[:, 0, 0] = 0.0
+        return made
 
 
 @dataclass(frozen=True)

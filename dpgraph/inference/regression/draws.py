@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import diagnostics_of, random_indices
-from dpgraph.privacy.records import InferenceError, Provenance
+from dpgraph.privacy.errors import DomainError, InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -32,6 +33,8 @@ class RegressionDraws:
         variance: The noise variance, scaled, shape (draws,).
         method: ``"hamiltonian"`` or ``"plug-in"``.
         mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
+        prior_covariance: What the prior alone says of the weights at the variance and the scales that were learned,
+            shape (columns - 1, columns - 1); None if it is not known, as in files of earlier versions.
         provenance: The release behind it.
 
     Raises:
@@ -43,6 +46,7 @@ class RegressionDraws:
     variance: Reals
     method: str
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
+    prior_covariance: Reals | None = None
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +58,10 @@ class RegressionDraws:
             raise InferenceError(f"weights must have shape (draws, {d}) and variances (draws,)")
         if not (np.isfinite(self.weights).all() and np.isfinite(self.variance).all() and (self.variance > 0).all()):
             raise InferenceError("draws must be finite numbers, and variances above 0")
+        if self.prior_covariance is not None:
+            object.__setattr__(self, "prior_covariance", frozen_array(self.prior_covariance, np.float64))
+            if self.prior_covariance.shape != (d, d) or not np.isfinite(self.prior_covariance).all():
+                raise InferenceError(f"the prior's covariance must be finite, of shape ({d}, {d})")
 
     def __len__(self) -> int:
         return len(self.variance)
@@ -69,26 +77,44 @@ class RegressionDraws:
 
         A two-level feature's coefficient is of its second level against the first, as of every other level.
         """
+        made = self.weights @ self._to_units.T
+        made[:, 0] += self.design.bounds.middle
+        return made
+
+    @cached_property
+    def _to_units(self) -> Reals:
+        """What a unit of each weight adds to the intercept and the coefficients, shape (1 + columns, columns - 1)."""
         half, columns = self.design.bounds.half, self.design.columns[:-1]
-        made = np.zeros((len(self.variance), 1 + len(columns) - self.design.intercept))
-        made[:, 0], at = self.design.bounds.middle, 1
-        for weight, column in zip(self.weights.T, columns, strict=True):
+        made = np.zeros((1 + len(columns) - self.design.intercept, len(columns)))
+        at = 1
+        for i, column in enumerate(columns):
             feature = self.design.features.get(column.variable)
             match column.kind:
                 case "intercept":
-                    made[:, 0] += half * weight
+                    made[0, i] = half
                     continue
                 case "sign":
-                    made[:, 0] -= half * weight
-                    made[:, at] = 2 * half * weight
+                    made[0, i], made[at, i] = -half, 2 * half
                 case "level":
-                    made[:, at] = half * weight
+                    made[at, i] = half
                 case _:
                     assert isinstance(feature, Bounded)
-                    made[:, 0] -= half * weight * feature.middle / feature.half
-                    made[:, at] = half * weight / feature.half
+                    made[0, i], made[at, i] = -half * feature.middle / feature.half, half / feature.half
             at += 1
         return made
+
+    @cached_property
+    def prior_share(self) -> Reals:
+        """How much of the posterior of the intercept and of each coefficient is prior, 0 to 1, shape (1 + columns,).
+
+        The posterior variance over the variance that the prior alone gives, at the deviation s and the scales of the
+        weights that were learned: near 0 the release decides, at 1 it says nothing of this coefficient. nan where the
+        prior is not known.
+        """
+        if self.prior_covariance is None:
+            return np.full(len(self._to_units), np.nan)
+        before = ((self._to_units @ self.prior_covariance) * self._to_units).sum(axis=1)
+        return np.minimum(self.in_units.var(axis=0) / before, 1.0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +149,7 @@ class RegressionDraws:
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for the intercept and each coefficient: mean, standard deviation and the credible interval."""
-        shown = self.coefficients(probability).reset_index(names="coefficient")
+        shown = self.coefficients(probability).drop(columns="prior").reset_index(names="coefficient")
         return shown.rename(columns={"std": "sd", "lower": "low", "upper": "high"})
 
     @property
@@ -134,7 +160,9 @@ class RegressionDraws:
         return diagnostics_of(self, chains=chains, r_hat=worst, effective_size=least)
 
     def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for the intercept and each coefficient, in the units of the rows: mean, std and a credible interval.
+        """A row for the intercept and each coefficient, in the units of the rows: mean, std, a credible interval.
+
+        And ``prior``, how much of the posterior is prior (``prior_share``).
 
         Raises:
             InferenceError: If the probability is not between 0 and 1.
@@ -143,7 +171,8 @@ class RegressionDraws:
 
         low, high = np.quantile(self.in_units, tails(probability), axis=0)
         mean, std = self.in_units.mean(axis=0), self.in_units.std(axis=0)
-        return pd.DataFrame({"mean": mean, "std": std, "lower": low, "upper": high}, index=pd.Index(self.names))
+        made = {"mean": mean, "std": std, "lower": low, "upper": high, "prior": self.prior_share}
+        return pd.DataFrame(made, index=pd.Index(self.names))
 
     def noise_deviation(self, probability: float = 0.9) -> tuple[float, float, float]:
         """The deviation of the target about its prediction, in its units: mean, and the ends of a credible interval."""
@@ -169,15 +198,15 @@ def scaled_columns(design: LinearDesign, values: Mapping[str, npt.ArrayLike]) ->
         values: For each feature an array of numbers, or of the codes of its levels.
 
     Raises:
-        InferenceError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
+        DomainError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
     """
     absent = [name for name in design.features if name not in values]
     if absent:
-        raise InferenceError(f"no values of the features {', '.join(map(repr, absent))}")
+        raise DomainError(f"no values of the features {', '.join(map(repr, absent))}")
     arrays = {name: _values(design, name, values[name]) for name in design.features}
     rows = len(next(iter(arrays.values())))
     if any(len(array) != rows for array in arrays.values()):
-        raise InferenceError("the features must be columns of one length")
+        raise DomainError("the features must be columns of one length")
     made = np.ones((rows, len(design.columns) - 1))
     for i, column in enumerate(design.columns[:-1]):
         if column.kind == "intercept":
@@ -198,7 +227,7 @@ def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArr
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
     array = array_of(values, problem) if coded else converted(lambda: np.asarray(values).astype(np.float64), problem)
     if array.ndim != 1 or array.dtype.kind not in ("biuf" if coded else "iuf"):
-        raise InferenceError(problem)
+        raise DomainError(problem)
     return array
 
 
@@ -206,5 +235,5 @@ def _present(name: str, feature: Bounded, array: Reals) -> Reals:
     """Numbers with what is declared in the place of NaN."""
     gone = np.isnan(array)
     if gone.any() and feature.missing is None:
-        raise InferenceError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
+        raise DomainError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
     return np.where(gone, feature.missing or 0.0, array)

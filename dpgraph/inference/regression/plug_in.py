@@ -21,8 +21,8 @@ LEAST_EIGENVALUE = 1e-6
 
 def plug_in_draws(
     noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign, draws: int, rng: np.random.Generator
-) -> tuple[Reals, Reals]:
-    """Independent draws of weights, shape (draws, d), and variances, shape (draws,)."""
+) -> tuple[Reals, Reals, Reals]:
+    """Independent draws of weights, shape (draws, d), and variances, shape (draws,); their prior covariance, (d, d)."""
     n = max(1.0, float(noisy.values[-1] if noisy.n is None else noisy.n))
     matrix = nearest_moment_matrix(noisy.values[: len(design.pairs)], n, design)
     d = len(matrix) - 1
@@ -30,14 +30,15 @@ def plug_in_draws(
     fitted: Any = np.linalg.solve(matrix[:d, :d], matrix[:d, d])[None]
     residual = np.maximum(matrix[d, d] - matrix[:d, d] @ fitted[0], 0.0)
     shape, rate = prior.inverse_gamma
-    before = WeightPrior(prior.centre(design)[None], prior.scale(design)[None] ** -2.0, shape, np.array([rate]))
+    precision, structure = prior.scale(design)[None] ** -2.0, prior.structure(design)
+    before = WeightPrior(prior.centre(design)[None], precision, shape, np.array([rate]), structure)
     average = gram[:, :, 0] / n if design.intercept else None
     after = conjugate_update(gram, fitted, np.array([residual]), np.array([n]), before, average)
     variance = after.rate[0] / rng.standard_gamma(after.shape[0], draws)
     root = np.linalg.cholesky(after.covariance[0])
-    return after.mean + np.sqrt(variance)[:, None] * matrix_vector(
-        root[None], rng.standard_normal((draws, d))
-    ), variance
+    z = rng.standard_normal((draws, d))
+    weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root[None], z)
+    return weights, variance, variance.mean() * np.linalg.inv(after.prior[0])
 
 
 def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Reals:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.chains import effective_size, r_hat
+from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
 from dpgraph.inference.progress import progress_bar
-from dpgraph.inference.regression.chain import run_chains
+from dpgraph.inference.regression.chain import Kept, Model, Tick, sampled, settled_chains
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.plug_in import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
@@ -31,7 +32,9 @@ Method = Automatic | Hamiltonian | PlugIn
 METHODS: dict[str, Method] = {"auto": Automatic(), "hamiltonian": Hamiltonian(), "plug-in": PlugIn()}
 
 #: Chains, which together cost little more than one, and the least draws of each: fewer say nothing of mixing.
-CHAINS, LEAST_DRAWS = 16, 60
+CHAINS, LEAST_DRAWS = 8, 60
+#: Chains that have not mixed go on until they are this many times as long as what was asked for.
+LONGEST = 8
 
 
 def regression_posterior(
@@ -70,19 +73,46 @@ def regression_posterior(
     _check(noisy, prior)
     chosen = chosen_method(method, METHODS)
     if isinstance(chosen, PlugIn):
-        weights, variance = plug_in_draws(noisy, prior, design, draws, rng)
-        return RegressionDraws(design, weights, variance, "plug-in")
+        weights, variance, covariance = plug_in_draws(noisy, prior, design, draws, rng)
+        return RegressionDraws(design, weights, variance, "plug-in", prior_covariance=covariance)
     chosen = chosen if isinstance(chosen, Hamiltonian) else Hamiltonian()
     model = as_model(noisy, prior, design)
     length = max(LEAST_DRAWS, -(-draws // CHAINS))
     begin = starting_points(model, design, CHAINS, rng)
-    burn_in, thin = chosen.burn_in, chosen.thin
+    found, mixing = _until_mixed(model, begin, length, chosen, rng, progress)
+    kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
+    flat = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])[kept]
+    diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
+    before = found.prior.mean(axis=0)
+    return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
+
+
+def _until_mixed(
+    model: Model, begin: Reals, length: int, method: Hamiltonian, rng: np.random.Generator, progress: bool
+) -> tuple[Kept, dict[str, float]]:
+    """Chains that go on, each time as long again, until they have mixed or are ``LONGEST`` times ``length``.
+
+    What is kept is all of them, or their later half where that has mixed and all have not; and how they mixed.
+    """
+    burn_in, thin = method.burn_in, method.thin
     with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
-        weights, variance, _ = run_chains(model, begin, length, burn_in=burn_in, thin=thin, rng=rng, progress=tick)
-    mixing = FrozenMap({"chains": float(CHAINS), **_mixing(weights, variance)})
-    kept = np.linspace(0, CHAINS * length - 1, draws).round().astype(np.intp)
-    flat = weights.swapaxes(0, 1).reshape(-1, weights.shape[2])[kept]
-    return RegressionDraws(design, flat, variance.T.ravel()[kept], "hamiltonian", mixing)
+        settled = settled_chains(model, begin, burn_in, rng, tick)
+        chains, made = sampled(settled, length, thin, rng, _after(tick, burn_in))
+    while True:
+        for part in (made, made.later_half()):
+            mixing = _mixing(part.weights, part.variance)
+            if part.length >= length and mixed(mixing["r_hat"], mixing["effective_size"]):
+                return part, mixing
+        if made.length >= LONGEST * length:
+            return made, _mixing(made.weights, made.variance)
+        with progress_bar(progress, made.length * thin, "iterations more, as chains have not mixed") as tick:
+            chains, more = sampled(chains, made.length, thin, rng, tick)
+        made = made.then(more)
+
+
+def _after(tick: Tick, done: int) -> Tick:
+    """A bar's progress where iterations were done before."""
+    return None if tick is None else lambda i: tick(done + i)
 
 
 def _check(value: object, prior: object) -> None:

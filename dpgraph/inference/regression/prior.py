@@ -18,8 +18,9 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain a tenth of what they leave, or far more where
-    the release says so: their weights have one unknown scale, so that noise is not taken for many weak effects.
+    s is .21 to .75 with probability .9, and all features together explain about half of what they leave, or far less or
+    more where the release says so: their weights have one unknown scale. The levels of a feature are alike: effects
+    about their average, of which coefficients are differences, so that none is special, not the first either.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
@@ -45,7 +46,7 @@ class RegressionPrior:
     """
 
     intercept: float = 0.3
-    explained: float = 0.1
+    explained: float = 0.5
     degrees: float = 5.0
     shape: float = 2.0
     rate: float = 0.2
@@ -82,18 +83,34 @@ class RegressionPrior:
         return mean
 
     def scale(self, design: LinearDesign) -> Reals:
-        """The deviation of the weights over s, shape (columns - 1,)."""
+        """The deviation over s of each weight, and of each level's effect about their average, shape (columns - 1,).
+
+        Of levels it is that of the effects before the first is subtracted; ``deviation`` is that of the weights.
+        """
         columns = design.columns[:-1]
         others = max(1, len(columns) - design.intercept)
         spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
-        made = []
-        for column in columns:
-            chance = level_share(design, column)
-            made.append(math.sqrt(self.explained / others / spreads.get(column.kind, chance * (1 - chance))))
-        scale = np.array(made)
+        each = [spreads.get(column.kind, level_share(design, column)) for column in columns]
+        scale = np.sqrt(self.explained / others / np.array(each))
         if design.intercept:
             scale[0] = self.intercept
         return scale
+
+    def structure(self, design: LinearDesign) -> Reals:
+        """The precision of the weights in units of ``scale``, shape (columns - 1, columns - 1).
+
+        The identity, but for a feature with K levels I - 1/K: the precision of differences from the first level of K
+        effects that are independent and alike. Whichever level is the first, the prior says the same.
+        """
+        columns = design.columns[:-1]
+        names = np.array([column.variable if column.kind == "level" else None for column in columns], object)
+        shares = np.array([level_share(design, column) for column in columns])
+        alike = (names[:, None] == names) & (shares > 0)
+        return np.eye(len(columns)) - alike * shares
+
+    def deviation(self, design: LinearDesign) -> Reals:
+        """The prior deviation over s of the weights if their common scales are 1, shape (columns - 1,)."""
+        return self.scale(design) * np.sqrt(np.linalg.inv(self.structure(design)).diagonal())
 
     @property
     def inverse_gamma(self) -> tuple[float, float]:

@@ -23,7 +23,7 @@ def as_model(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) 
     layout = sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
     noise = Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
     centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
-    return Model(layout, noise, prior, centre, prior.scale(design), middle, root)
+    return Model(layout, noise, prior, centre, prior.scale(design), middle, root, prior.structure(design))
 
 
 def starting_points(model: Model, design: LinearDesign, chains: int, rng: np.random.Generator) -> Reals:

@@ -18,6 +18,7 @@ from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_
 from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity, sum_movement
 from dpgraph.mechanisms.takes import check_network
+from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteLaplace,
@@ -38,10 +39,6 @@ from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_v
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
-
-
-class UnprovedGuaranteeWarning(UserWarning):
-    """A setting for which the paper's proof of its guarantee does not hold."""
 
 
 @dataclass(frozen=True)

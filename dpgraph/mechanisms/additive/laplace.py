@@ -6,8 +6,8 @@ measures fewer tables, shares epsilon by what each table is for, and where n is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, Literal, get_args
@@ -33,7 +33,8 @@ from dpgraph.privacy.records import (
     exact,
     rounded,
 )
-from dpgraph.structure.network import Network
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Network
 
 Shape = Literal["auto", "independent", "sum-zero"]
 
@@ -54,6 +55,8 @@ class LaplaceMechanism:
         allocation: ``"optimal"`` (default), ``"closed-form"`` or ``"uniform"``; see ``shares``.
         noise: ``"independent"`` in every cell, ``"sum-zero"``, or ``"auto"``: sum-zero where n is public, except for
             ``tables="families"``, which is Algorithm 1 as printed: scale 2 |V| / epsilon under replace.
+        margins: Variables whose own counts are measured beside the tables, each with its share of epsilon; the tables
+            share the rest. A classifier's label is worth it where the tables would drown it.
 
     Raises:
         ReleaseError: If a setting is not one of these, or epsilon is not a finite number above 0.
@@ -63,15 +66,20 @@ class LaplaceMechanism:
     >>> paper = LaplaceMechanism(1, tables="families", allocation="uniform")
     >>> [m.law.scale for m in paper.event(network, PrivacyUnit("replace")).measurements]
     [4.0, 4.0]
+    >>> first = LaplaceMechanism(1, margins={"rain": "0.5"})
+    >>> [(m.table, m.law.scale) for m in first.event(network, PrivacyUnit()).measurements]
+    [(('wet', 'rain'), 4.0), (('rain',), 4.0)]
     """
 
     epsilon: Number
     tables: Tables = "merged"
     allocation: Allocation = "optimal"
     noise: Shape = "auto"
+    margins: Mapping[str, Number] = field(default_factory=lambda: FrozenMap({}))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
+        object.__setattr__(self, "margins", _checked_margins(self.margins))
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
             if getattr(self, name) not in get_args(choices):
                 wanted = ", ".join(repr(choice) for choice in get_args(choices))
@@ -99,7 +107,19 @@ class LaplaceMechanism:
 
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"
+        if self.margins:
+            settings += f", margins={ ({name: str(share) for name, share in self.margins.items()})!r}"
         return f"LaplaceMechanism(epsilon={str(self.epsilon)!r}, {settings})"
+
+
+def _checked_margins(margins: object) -> FrozenMap[str, Fraction]:
+    """Exact shares by variable, which leave something for the tables."""
+    if not isinstance(margins, Mapping) or not all(isinstance(name, str) for name in margins):
+        raise ReleaseError(f"margins must map variables to shares of epsilon; got {margins!r:.60}")
+    made = FrozenMap((name, exact(share, f"the share of {name!r}")) for name, share in margins.items())
+    if sum(made.values()) >= 1:
+        raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
+    return made
 
 
 @singledispatch
@@ -107,8 +127,8 @@ def laplace_measurements(
     description: Description, mechanism: LaplaceMechanism, unit: PrivacyUnit
 ) -> tuple[Measurement, ...]:
     """What is measured of a description, and how the budget is shared; one that brings no plan has one scale."""
-    if mechanism.tables != "merged" or mechanism.allocation != "optimal":
-        raise ReleaseError("tables= and allocation= are for counts of a network; leave them out for moments")
+    if mechanism.tables != "merged" or mechanism.allocation != "optimal" or mechanism.margins:
+        raise ReleaseError("tables=, allocation= and margins= are for counts of a network; leave them out here")
     return laplace_plan(description, exact(mechanism.epsilon), unit, mechanism.noise)
 
 
@@ -121,6 +141,11 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     movements = [table_movement(network, table, unit) for table in tables]
     spreads = [_spread(network.cells(t), moved.l1, sum_zero) for t, moved in zip(tables, movements, strict=True)]
     parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
+    if mechanism.margins:
+        alone = _margin_tables(network, tables, mechanism)
+        tables = (*tables, *alone)
+        movements += [table_movement(network, table, unit) for table in alone]
+        parts = (*(part * (1 - sum(alone.values())) for part in parts), *alone.values())
     joint: dict[Fraction, int] = {}
     for part, moved in zip(parts, movements, strict=True):
         joint[part] = joint.get(part, 0) + moved.l1
@@ -132,6 +157,14 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
         Measurement(table, network.cells(table), law, moved)
         for table, law, moved in zip(tables, laws, movements, strict=True)
     )
+
+
+def _margin_tables(network: Network, tables: tuple[Family, ...], mechanism: LaplaceMechanism) -> dict[Family, Fraction]:
+    """The tables of single variables that are measured beside the others, with their shares."""
+    for name in mechanism.margins:
+        if name not in network.domain.names or (name,) in tables:
+            raise ReleaseError(f"margins: {name!r} is no variable of the network that has no measured table of its own")
+    return {(name,): share for name, share in mechanism.margins.items()}
 
 
 def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:

@@ -84,7 +84,7 @@ class GibbsSample:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
         states: The number of hidden states.
         sweeps: How many; two updates each. Few are best at small epsilons, since more sweeps need a higher temperature.
-        chain: The variable whose levels are the chains.
+        sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         delta: 0, or the delta at which zCDP is converted.
         prior: The Dirichlet concentration of every emission.
@@ -92,7 +92,7 @@ class GibbsSample:
         floor: The smallest probability of any level of a field; below 1 / V_f for every field.
         grid: How many values a probability may take; by default 1001 for two levels; at most 201 for more.
         temperature: ``"adaptive"`` or ``"fixed"``.
-        held_out: Cells not to learn from, (chain, time) pairs of levels; public.
+        held_out: Cells not to learn from, (sequence, time) pairs of levels; public.
 
     Raises:
         ReleaseError: If a setting is out of its range.
@@ -134,13 +134,13 @@ class GibbsSample:
             object.__setattr__(self, "held_out", tuple((sequence, time) for sequence, time in self.held_out))
             hash(self.held_out)
         except (TypeError, ValueError):
-            raise ReleaseError(f"held_out must be (chain, time) pairs of levels; got {self.held_out!r}") from None
+            raise ReleaseError(f"held_out must be (sequence, time) pairs of levels; got {self.held_out!r}") from None
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """What a release would do: two selections a sweep.
 
         Raises:
-            NetworkError: If the network is not ``hmm_network`` of the chain and the time.
+            NetworkError: If the network is not ``hmm_network`` of the sequence and the time.
             DomainError: If a held-out cell is not declared.
             ReleaseError: If the floor leaves a field no room, or epsilon is too small to be useful.
         """
@@ -186,7 +186,7 @@ class GibbsSample:
         )
 
     def _field_counts(self, statistics: Counts, name: str, shape: tuple[int, ...]) -> Integers:
-        """The counts of one field, held-out cells emptied, shape (chains, steps, levels)."""
+        """The counts of one field, held-out cells emptied, shape (sequences, steps, levels)."""
         counts = statistics.sensitive_margin((self.sequence, self.time, name)).copy()
         counts[_held_out_flags(self, statistics.network, shape)] = 0
         return counts
@@ -209,7 +209,7 @@ class GibbsSample:
         plan: _Plan,
         noise: Noise,
     ) -> Integers:
-        """All states given emissions and transitions: together one update, shape (chains, steps)."""
+        """All states given emissions and transitions: together one update, shape (sequences, steps)."""
         logs = {name: plan.whole_logs(name, law) for name, law in emissions.items()}
         scale = plan.scale
         if self.temperature == "adaptive":
@@ -273,7 +273,7 @@ def _update_epsilon(mechanism: GibbsSample) -> Fraction:
 
 
 def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, ...]) -> Flags:
-    """The held-out cells, shape (chains, steps)."""
+    """The held-out cells, shape (sequences, steps)."""
     flags = np.zeros(shape, bool)
     for sequence, time in mechanism.held_out:
         flags[network.domain.code(mechanism.sequence, sequence), network.domain.code(mechanism.time, time)] = True

@@ -108,5 +108,5 @@ def test_lattice_points_are_even(dimensions):
 
 @pytest.mark.parametrize("value", [0, 1, 1.5, True, "0.9", float("nan"), None])
 def test_intervals_are_probabilities(value):
-    with pytest.raises(dg.errors.ReleaseError, match="interval"):
+    with pytest.raises(dg.errors.InferenceError, match="interval"):
         checked_interval(value)

@@ -54,6 +54,11 @@ def line_posterior(family, prior, y, b, n, bounds, points):
     return weight / weight.sum()
 
 
+def mostly_slow(names, *quick):
+    """All names, those that are not quick for the long runs."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 CASES = {
     "exponential": (
         E.Exponential(),
@@ -70,7 +75,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("scale", [3.0, 60.0])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_slow(CASES, "exponential", "binomial"))
 def test_stationary_law_is_the_posterior_by_quadrature(name, scale):
     """Two modes included (a record outside the bounds contributes nothing, so two parameters may explain one sum).
     400 chains of 40 draws, far apart; mean and deviation within 6 % of the posterior's deviation, mass of the lower
@@ -175,7 +180,7 @@ def ranks(name, n, epsilon, unit, trials, *, seed=0, plug_in=False):
     return (below + rng.random(below.shape)) / (len(kept) + 1)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", mostly_slow(FAMILIES, "binomial", "multinomial", "poisson"))
 def test_every_family_is_calibrated(name):
     """SBC, 200 trials, n = 500, epsilon .2: KS at level 1e-6 (critical value .19). The plug-in, overconfident, is seen
     (below), and so is a posterior shifted by .6 of its deviation, with power above .999."""
@@ -184,7 +189,7 @@ def test_every_family_is_calibrated(name):
         assert stats.kstest(column, "uniform").pvalue > 1e-6
 
 
-@pytest.mark.parametrize("name", ["poisson", "exponential", "normal, known variance", "normal"])
+@pytest.mark.parametrize("name", mostly_slow(["poisson", "exponential", "normal, known variance", "normal"], "poisson"))
 def test_every_family_is_calibrated_where_n_is_private(name):
     found = ranks(name, 400, 0.4, dg.PrivacyUnit("add-remove"), 200, seed=1)
     for column in found.T:

@@ -69,6 +69,7 @@ def check(trials, law, sampler="blocked", seed=0):
     assert plug_in.max() > 2 * critical, plug_in
 
 
+@pytest.mark.slow
 def test_noise_aware_inference_is_calibrated_and_plug_in_is_not():
     """80 logs at scale 4, cells of about 15 entries: a rank shifted by 0.3 is seen with near certainty."""
     check(80, DiscreteLaplace(4.0))

@@ -223,12 +223,12 @@ def test_residuals_of_unknown_size_by_double_quadrature():
 
 def test_interactions_within_their_noise_vanish_and_clear_ones_stay(monkeypatch):
     independent = NoisyCounts(
-        BINARY, {("c", "b", "a"): np.full((2, 2, 2), 5000)}, {("c", "b", "a"): DiscreteLaplace(40.0)}, 40_000
+        BINARY, {("c", "b", "a"): np.full((2, 2, 2), 50_000)}, {("c", "b", "a"): DiscreteLaplace(40.0)}, 400_000
     )
     wide, narrow = (latent_counts(monkeypatch, independent, 4000, shrink=shrink)["c"] for shrink in (False, True))
     assert (narrow.std(axis=0) < 0.9 * wide.std(axis=0)).all()
-    table = np.array([[[9000, 1000], [2000, 6000]], [[1000, 5000], [8000, 8000]]])
-    clear = NoisyCounts(BINARY, {("c", "b", "a"): table}, {("c", "b", "a"): DiscreteLaplace(40.0)}, 40_000)
+    table = 20 * np.array([[[9000, 1000], [2000, 6000]], [[1000, 5000], [8000, 8000]]])
+    clear = NoisyCounts(BINARY, {("c", "b", "a"): table}, {("c", "b", "a"): DiscreteLaplace(40.0)}, 800_000)
     wide, narrow = (latent_counts(monkeypatch, clear, 4000, shrink=shrink)["c"] for shrink in (False, True))
     np.testing.assert_allclose(narrow.std(axis=0), wide.std(axis=0), rtol=0.1)
     np.testing.assert_allclose(narrow.mean(axis=0), wide.mean(axis=0), rtol=0.01)
@@ -285,6 +285,77 @@ def test_redrawn_cells_follow_the_truncated_normal():
     law = stats.truncnorm(-centre / 1.5, np.inf, loc=centre, scale=1.5)
     assert redrawn.sum() > 10_000
     assert stats.kstest(cell, law.cdf).pvalue > LEVEL
+
+
+def sampled(network, noisy, **settings):
+    prior = concentration_tables(network, 1.0)
+    return draw_by_normal(noisy, prior, rng=np.random.default_rng(0), draws=DRAWS, **settings)
+
+
+@pytest.mark.parametrize("method", ["tables", "records", "normal", dg.methods.Normal(shrink=True)], ids=str)
+def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(method):
+    """Released [700, -600] at Laplace scale 200, n = 100. Mean and ends of the 90 % interval within .01 of the sum over
+    the count; counts with a flat prior that are cut at zero give .998 and [.995, 1]."""
+    network = dg.Network.of({"a": [0, 1]}, {})
+    noisy = NoisyCounts(network, {("a",): [700, -600]}, {("a",): DiscreteLaplace(200.0)}, 100)
+    drawn = dg.noise_aware_posterior(noisy, method=method, draws=DRAWS, seed=0).flat("a")[:, 0]
+    mean, low, high = coin(100, 700, -600, 200.0)
+    assert drawn.mean() == pytest.approx(mean, abs=0.01)
+    np.testing.assert_allclose(np.quantile(drawn, [0.05, 0.95]), [low, high], atol=0.01)
+
+
+def coin(n, one, other, scale):
+    """Posterior mean and 90 % interval of a coin by summation over the count."""
+    s = np.arange(n + 1)
+    weight = np.exp(-(np.abs(one - s) + np.abs(other - (n - s))) / scale)
+    weight /= weight.sum()
+    grid = np.linspace(0, 1, 20_001)
+    below = (weight * stats.beta.cdf(grid[:, None], s + 1, n - s + 1)).sum(axis=1)
+    return weight @ (s + 1) / (n + 2), *np.interp([0.05, 0.95], below, grid)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("kind", ["fourier residual", "gaussian residual", "laplace maximal"])
+def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
+    """20 rows of one variable at a tenth of epsilon: the chain over records and draws by family have one posterior.
+    Means within .04, six standard errors of some 1000 effective draws; one that is cut at zero is off by .1."""
+    if (kind, neighbours) == ("gaussian residual", "replace"):
+        return
+    network = dg.Network.of({"a": [0, 1, 2, 3]}, {})
+    rows = pd.DataFrame({"a": [0] * 15 + [1] * 3 + [2] * 2})
+    noise = {
+        "laplace maximal": dg.LaplaceMechanism("0.2", tables="maximal"),
+        "fourier residual": dg.FourierMechanism("0.2", basis="residual"),
+        "gaussian residual": dg.GaussianMechanism(1, 1e-6, basis="residual"),
+    }
+    budget = dg.Budget(1, 1e-6, unit=dg.PrivacyUnit(neighbours))
+    noisy = dg.release(dg.count(rows, network), noise[kind], budget=budget, noise=dg.testing.SeededNoise(4)).value
+    made = sampled(network, noisy)
+    exact = dg.noise_aware_posterior(noisy, method="records", draws=4000, seed=0)
+    np.testing.assert_allclose(made.mean().table("a"), exact.mean().table("a"), atol=0.04)
+    np.testing.assert_allclose(made.flat("a").std(axis=0), exact.flat("a").std(axis=0), rtol=0.2)
+
+
+def test_many_cells_with_much_noise_take_the_chain(monkeypatch):
+    """The same posterior whichever of the two exact methods draws a family of counts."""
+    network = dg.Network.of({"a": [0, 1, 2], "b": [0, 1]}, {"b": ["a"]})
+    table = np.array([[40, -9], [3, 28], [-12, 17]])
+    noisy = NoisyCounts(network, {("a", "b"): table}, {("a", "b"): DiscreteLaplace(15.0)}, None)
+    one = sampled(network, noisy)
+    monkeypatch.setattr(normal, "MOST_TABLE_WORK", 0.0)
+    two = sampled(network, noisy)
+    for name in "ab":
+        spread = one.flat(name).std(axis=0)
+        gap = np.abs(one.flat(name).mean(axis=0) - two.flat(name).mean(axis=0))
+        assert 0 < gap.max() < LIMIT * spread.max() * np.sqrt(4 / DRAWS)
+
+
+@pytest.mark.parametrize(
+    ("least", "variance", "expected"),
+    [(100, 19, True), (100, 21, False), (-1, 1e-9, False), (2, 0.2, True), (2, 0.3, False), (0, 0, True)],
+)
+def test_settled_families_are_clear_of_their_noise(least, variance, expected):
+    assert normal.settled(np.array([[least, 500.0]]), variance) == expected
 
 
 @pytest.mark.parametrize("shrink", [False, True])

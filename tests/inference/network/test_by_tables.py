@@ -214,5 +214,5 @@ def test_variables_of_one_level_are_certain():
 def test_coefficients_are_refused():
     counts = dg.count(pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]}), APART)
     released = dg.release(counts, dg.FourierMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0))
-    with pytest.raises(dg.errors.ReleaseError, match="needs noisy counts"):
+    with pytest.raises(dg.errors.InferenceError, match="needs noisy counts"):
         draw_by_tables(evidence(released.value), uneven(APART), rng=np.random.default_rng(0))

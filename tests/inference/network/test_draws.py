@@ -63,7 +63,7 @@ def test_means_and_intervals_are_those_of_the_draws():
 
 @pytest.mark.parametrize("probability", [0, 1, -0.1, 1.1, float("nan"), True])
 def test_a_probability_out_of_range_is_refused(probability):
-    with pytest.raises(dg.errors.ReleaseError, match="probability must be a probability between 0 and 1"):
+    with pytest.raises(dg.errors.InferenceError, match="probability must be a probability between 0 and 1"):
         made()[0].interval(probability)
 
 
@@ -82,7 +82,7 @@ def test_a_sample_repeats_nothing_until_all_are_used():
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
 def test_a_sample_of_no_size_is_refused(size):
-    with pytest.raises(dg.errors.ReleaseError, match="size must be a whole number, at least 1"):
+    with pytest.raises(dg.errors.InferenceError, match="size must be a whole number, at least 1"):
         made()[0].sample(np.random.default_rng(0), size)
 
 
@@ -166,7 +166,7 @@ def test_latent_rows_and_tables_are_one_possible_data_set(neighbours):
 def test_a_method_without_latent_rows_says_so():
     drawn, _ = made(method="tables")
     for ask in (drawn.latent_tables, drawn.latent_rows):
-        with pytest.raises(dg.errors.ReleaseError, match="method 'tables' has no latent rows"):
+        with pytest.raises(dg.errors.InferenceError, match="method 'tables' has no latent rows"):
             ask()
 
 

@@ -206,7 +206,7 @@ def test_the_prior_is_the_same_in_every_cell():
     "value", [3, None, "rows", np.zeros(3), dg.load("example:asia")], ids=lambda v: type(v).__name__
 )
 def test_another_kind_of_value_is_refused(value):
-    with pytest.raises(dg.errors.ReleaseError, match=rf"noisy counts or coefficients; got {type(value).__name__}"):
+    with pytest.raises(dg.errors.InferenceError, match=rf"noisy counts or coefficients; got {type(value).__name__}"):
         evidence(value)
 
 

@@ -64,14 +64,14 @@ def test_the_expected_count_is_finite_at_any_noise(scale, cell):
 
 @pytest.mark.parametrize("prior", [0, -1, math.nan, math.inf, True, "1", None])
 def test_a_prior_is_a_positive_number(prior):
-    with pytest.raises(dg.errors.ReleaseError, match="prior"):
+    with pytest.raises(dg.errors.InferenceError, match="prior"):
         dg.posterior(noisy({("b", "a"): np.ones((3, 2), int)}), prior=prior)
 
 
 def test_what_is_not_noisy_counts_is_refused():
-    with pytest.raises(dg.errors.ReleaseError, match="noisy counts"):
+    with pytest.raises(dg.errors.InferenceError, match="noisy counts"):
         dg.posterior(NETWORK)
-    with pytest.raises(dg.errors.ReleaseError, match="counts must be"):
+    with pytest.raises(dg.errors.InferenceError, match="counts must be"):
         dg.posterior(noisy({("b", "a"): np.ones((3, 2), int)}), counts="naive")
 
 

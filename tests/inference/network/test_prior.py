@@ -48,7 +48,7 @@ def test_sampled_tables_have_the_moments_of_the_prior():
     ],
 )
 def test_a_prior_out_of_range_is_refused(settings, message):
-    with pytest.raises(dg.errors.ReleaseError, match=message):
+    with pytest.raises(dg.errors.InferenceError, match=message):
         dg.HierarchicalPrior(**settings)
 
 
@@ -56,12 +56,12 @@ def test_a_prior_out_of_range_is_refused(settings, message):
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_methods_that_cannot_learn_it_refuse_it(prior, method):
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
-    with pytest.raises(dg.errors.ReleaseError, match=f"prior must be a number for method '{method}'"):
+    with pytest.raises(dg.errors.InferenceError, match=f"prior must be a number for method '{method}'"):
         dg.noise_aware_posterior(noisy, prior=prior, method=method)
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-def test_records_learn_where_no_prior_is_given_and_auto_keeps_to_them(monkeypatch):
+def test_a_prior_is_learned_where_that_is_asked_for_and_auto_keeps_to_records(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
@@ -71,15 +71,17 @@ def test_records_learn_where_no_prior_is_given_and_auto_keeps_to_them(monkeypatc
         dg.noise_aware_posterior(noisy, method=records, **settings, **prior)
         for prior in ({"prior": "hierarchical"}, {}, {"prior": 1.0})
     )
-    assert learned.tables == default.tables
-    assert learned.tables != uniform.tables
+    assert learned.flat(NETWORK.domain.names[0]).tobytes() != default.flat(NETWORK.domain.names[0]).tobytes()
+    assert default.flat(NETWORK.domain.names[0]).tobytes() == uniform.flat(NETWORK.domain.names[0]).tobytes()
     monkeypatch.setattr(networks, "PATIENCE", 1e-9)
     asked = dg.noise_aware_posterior(noisy, prior="hierarchical", **settings)
     assert (asked.method, asked.reason) == ("records", "the only method for a hierarchical prior")
-    assert (
-        dg.noise_aware_posterior(noisy, **settings).tables
-        == dg.noise_aware_posterior(noisy, prior=1, **settings).tables
-    )
+
+
+def test_pooled_releases_refuse_a_prior_that_learns():
+    months = [released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(k)) for k in (2, 3)]
+    with pytest.raises(dg.errors.InferenceError, match="a single set of rows"):
+        dg.noise_aware_posterior(dg.pooled(months), prior="hierarchical")
 
 
 def test_the_mean_is_that_given_the_latent_counts():

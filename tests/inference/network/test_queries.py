@@ -91,7 +91,7 @@ def test_the_same_generator_state_gives_the_same_rows_and_a_release_is_taken_for
 
 @pytest.mark.parametrize("n", [-1, 1.5, "3", None, True, math.nan], ids=repr)
 def test_a_number_of_rows_that_is_none_is_refused(n):
-    with pytest.raises(dg.errors.ReleaseError, match="n must be a whole number, at least 0"):
+    with pytest.raises(dg.errors.InferenceError, match="n must be a whole number, at least 0"):
         dg.sample_rows(LEARNED, n, np.random.default_rng(0))
 
 

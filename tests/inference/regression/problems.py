@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpgraph.inference.regression.chain import run_chains
+from dpgraph.inference.regression.chain import sampled, settled_chains
 from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.design import RESOLUTION
@@ -46,6 +46,12 @@ def parameters(design, prior, x, rng):
         tails[:] = common
         tails[: int(design.intercept)] = own
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
+    for name in {column.variable for column in design.columns if column.kind == "level"}:
+        # the effects of all levels, alike and independent, and then what they differ by from the first
+        at = [i for i, column in enumerate(design.columns[:-1]) if column.variable == name]
+        first = at[0]
+        scale = np.sqrt(variance) * prior.scale(design)[first] * tails[first]
+        weights[at] -= scale * rng.standard_normal()
     if design.intercept:
         weights[0] -= weights[1:] @ x[:, 1:].mean(axis=0)
     return weights + prior.centre(design), variance
@@ -72,8 +78,8 @@ def solved(design, prior, noisy, rng, *, draws, burn_in, thin):
     rough = {name: np.stack([getattr(one, name) for one in models]) for name in ("middle", "root")}
     model = replace(models[0], noise=replace(models[0].noise, observed=observed), **rough)
     begin = starting_points(model, design, len(noisy), rng)
-    weights, variance, _ = run_chains(model, begin, draws, burn_in=burn_in, thin=thin, rng=rng)
-    return np.concatenate([weights, variance[..., None]], axis=2)
+    _, kept = sampled(settled_chains(model, begin, burn_in, rng), draws, thin, rng)
+    return np.concatenate([kept.weights, kept.variance[..., None]], axis=2)
 
 
 def ranks(draws, truth, rng):

@@ -239,5 +239,5 @@ def test_a_release_round_trips_and_files_without_rho_still_load():
     del plain["event"]["rho"]
     assert value_of(plain).event == dataclasses.replace(released.event, rho=None)
     plain["event"]["rho"] = 0.5
-    with pytest.raises(dg.errors.ReleaseError, match="text"):
+    with pytest.raises(dg.errors.FileError, match="text"):
         value_of(plain)

@@ -22,6 +22,7 @@ DESIGNS = [
     dg.LaplaceMechanism("0.8", tables="maximal"),
     dg.LaplaceMechanism("0.8"),
     dg.LaplaceMechanism("0.8", noise="independent"),
+    dg.LaplaceMechanism("0.8", margins={"b": "0.3"}),
 ]
 ROWS = [dict(zip("ab", levels, strict=True)) for levels in itertools.product(range(2), range(3))]
 

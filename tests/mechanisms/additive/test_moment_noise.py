@@ -79,16 +79,17 @@ def released(moments, epsilon=1, unit=UNITS[0], noise=None, **settings):
 
 def test_every_sum_gets_its_own_draw(monkeypatch):
     """The reference code adds one scalar to all sums, so that their differences are exact. Here the noises of two
-    sums are uncorrelated: 4000 seeded releases, level 1e-6; a correlation of .16 is missed as rarely."""
+    sums are uncorrelated: 1000 seeded releases, level 1e-6; a correlation of .31 is missed as rarely, and one scalar
+    makes it 1."""
     moments = dg.sufficient_statistics(np.linspace(-3, 3, 50), E.Normal(), bounds=(-3, 3))
     description = type(moments.description)
     monkeypatch.setattr(description, "sensitivity", cache(description.sensitivity))  # a search, two in every release
     source = dg.testing.SeededNoise(1)
-    draws = np.array([released(moments, noise=source).value.sums for _ in range(4000)]) - moments.sensitive_sums
+    draws = np.array([released(moments, noise=source).value.sums for _ in range(1000)]) - moments.sensitive_sums
     r, p = stats.pearsonr(*draws.T)
     assert p > 1e-6
-    assert abs(r) < 0.15
-    assert len(set((draws[:, 0] - draws[:, 1]).tolist())) > 3000
+    assert abs(r) < 0.3
+    assert len(set((draws[:, 0] - draws[:, 1]).tolist())) > 750
 
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)

@@ -90,7 +90,11 @@ def test_epsilon_is_attained_where_the_posterior_is_concentrated(mechanism, unit
 
 @pytest.mark.parametrize(
     ("neighbours_", "floor", "temperature", "claim", "actual"),
-    [("replace", 0.05, 1, 11.78, 8.52), ("add-remove", 0.05, 1, 5.89, 5.75), ("replace", 0.05, 3, 3.93, 2.66)],
+    [
+        pytest.param("replace", 0.05, 1, 11.78, 8.52, marks=pytest.mark.slow),
+        ("add-remove", 0.05, 1, 5.89, 5.75),
+        pytest.param("replace", 0.05, 3, 3.93, 2.66, marks=pytest.mark.slow),
+    ],
 )
 def test_the_privacy_loss_of_two_binary_nodes(neighbours_, floor, temperature, claim, actual):
     """Two binary nodes, every data set of 14 rows (13 and 14 under add/remove), on a fine grid."""

@@ -73,7 +73,7 @@ def test_two_levels_have_the_truncated_law_and_no_atom_at_the_floor(noise):
 @pytest.mark.parametrize(
     ("concentration", "floor", "wrong"),
     [
-        ((2.0, 0.7, 5.0), 0.1, (3.0, 1.0, 7.5)),
+        pytest.param((2.0, 0.7, 5.0), 0.1, (3.0, 1.0, 7.5), marks=pytest.mark.slow),
         ((1.0, 1.0, 1.0), 0.25, (3.0, 1.0, 1.0)),
         ((30.0, 3.0, 1.0), 0.2, (40.0, 4.0, 1.3)),
     ],

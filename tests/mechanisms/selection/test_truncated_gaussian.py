@@ -92,10 +92,10 @@ def octants_and_shells(gram, ridge, linear, radius, edges):
 @pytest.mark.parametrize(
     ("scale", "linear", "radius"),
     [
-        (1.0, [1.0, -0.5, 0.3], 1.0),
+        pytest.param(1.0, [1.0, -0.5, 0.3], 1.0, marks=pytest.mark.slow),
         (8.0, [30.0, 20.0, 4.0], 1.0),
         (0.1, [0.0, 0.0, 0.0], 1.5),
-        (5.0, [3.0, 9.0, 2.0], 2.0),
+        pytest.param(5.0, [3.0, 9.0, 2.0], 2.0, marks=pytest.mark.slow),
     ],
 )
 def test_in_the_plane_and_in_space_the_law_is_that_of_integration(size, scale, linear, radius):

@@ -350,8 +350,8 @@ MEMBERS = (
     Mutant(
         "a new public function that takes a budget and that nobody tries",
         "__init__.py",
-        '    "release",\n    "sample_rows",\n',
-        '    "release",\n    "sample_rows",\n    "fit_budget",\n',
+        '    "results",\n    "sample_rows",\n',
+        '    "results",\n    "sample_rows",\n    "fit_budget",\n',
         (f"{DISCOVERY}::test_every_public_name_that_takes_a_budget_is_in_the_contract",),
     ),
 )

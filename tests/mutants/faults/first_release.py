@@ -203,8 +203,8 @@ MUTANTS = (
     Mutant(
         "noise-aware inference touching raw rows",
         "inference/posterior.py",
-        "from dpgraph.inference.methods import Normal\n",
-        "from dpgraph.inference.methods import Normal\nfrom dpgraph.statistics.counts import Counts\n",
+        "from dpgraph.inference.arguments import check_whole_number\n",
+        "from dpgraph.inference.arguments import check_whole_number\nfrom dpgraph.statistics.counts import Counts\n",
         ("tests/test_architecture.py::test_every_contract_holds",),
     ),
     Mutant(
@@ -1009,6 +1009,20 @@ MUTANTS = (
         "value = (a + 0.5) * np.linalg.slogdet(gram)[1]",
         "value = (a - 0.5) * np.linalg.slogdet(gram)[1]",
         ("tests/inference/regression/test_density.py::test_the_gradient_is_that_of_the_density",),
+    ),
+    Mutant(
+        "a kink that turns the force too late",
+        "inference/regression/_kernels.py",
+        "until = (away + math.sqrt(away * away + 2 * force * abs(y) / scale)) / force",
+        "until = (away + math.sqrt(away * away + 3 * force * abs(y) / scale)) / force",
+        ("tests/inference/regression/test_kernels.py::test_a_bounced_coordinate_follows_its_force",),
+    ),
+    Mutant(
+        "a prior in which the first level is special",
+        "inference/regression/prior.py",
+        "return np.eye(len(columns)) - alike * shares",
+        "return np.eye(len(columns)) - 0.0 * alike * shares",
+        ("tests/inference/regression/test_posterior.py::test_no_level_is_special_in_the_prior",),
     ),
     Mutant(
         "plug-in draws passed off as noise-aware",

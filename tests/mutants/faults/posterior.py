@@ -5,6 +5,8 @@ from tests.mutants.planting import Mutant
 LAWS, DRAWS = "tests/privacy/test_measurements.py", "tests/inference/test_draws.py"
 VERB = "tests/inference/test_posterior.py"
 RECORDS = "tests/inference/network/test_by_records.py"
+NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
+AUDIT = "tests/test_audit.py"
 
 MUTANTS = (
     Mutant(
@@ -31,8 +33,8 @@ MUTANTS = (
     Mutant(
         "chains that have not mixed, unsaid",
         "inference/draws.py",
-        "worst <= MOST_R_HAT and least >= LEAST_SIZE",
-        "worst <= MOST_R_HAT or least >= LEAST_SIZE",
+        "return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE",
+        "return r_hat <= MOST_R_HAT or effective_size >= LEAST_SIZE",
         (f"{DRAWS}::test_one_pair_of_thresholds_judges_all_chains",),
     ),
     Mutant(
@@ -76,5 +78,33 @@ MUTANTS = (
         "if value.law.gaussian and not counted:",
         "if False:",
         ("tests/inference/expfam/test_posterior.py::test_settings_that_do_not_fit_are_refused",),
+    ),
+    Mutant(
+        "families within their noise drawn as normal",
+        "inference/network/by_normal.py",
+        "return least >= CLEAR * np.sqrt(variance) and variance <= PART * least",
+        "return True",
+        (f"{NORMAL}::test_one_coin_whose_noise_exceeds_its_rows_is_enumerated",),
+    ),
+    Mutant(
+        "an unknown total without its prior",
+        "inference/counts/_kernels.py",
+        "log = math.lgamma(total + 1.0) - math.lgamma(total + mass)",
+        "log = 0.0 * mass",
+        (f"{CHAIN}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "a verdict that one of two tests may fail",
+        "audit.py",
+        "return self.share_beyond <= share and self.worst <= worst",
+        "return self.share_beyond <= share or self.worst <= worst",
+        (f"{AUDIT}::test_one_bad_parameter_of_many_is_caught_by_the_largest_distance",),
+    ),
+    Mutant(
+        "limits as if parameters were independent",
+        "audit.py",
+        "chosen = np.stack([mine[rng.integers(len(mine))] for mine in places])",
+        "chosen = np.stack([rng.permuted(mine, axis=0)[0] for mine in places])",
+        (f"{AUDIT}::test_limits_follow_the_dependence",),
     ),
 )

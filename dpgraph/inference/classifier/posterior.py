@@ -1,0 +1,64 @@
+"""The posterior that a classifier predicts with: which method, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.classifier.layout import is_star
+from dpgraph.inference.classifier.sampler import draw_by_counts
+from dpgraph.inference.methods import Normal
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import Evidence, evidence, rows_estimate
+from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.privacy.records import Release, released_value
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+
+#: The most rows and cells for which chains over the counts are quick.
+MOST_ROWS, MOST_CELLS = 10_000, 500
+#: Average counts that are as many deviations of their noise are normal enough.
+CLEAR = 10
+#: Draws of the normal method.
+DRAWS = 500
+
+
+def classifier_posterior(
+    noisy: NoisyCounts | NoisyCoefficients | Release[Any], target: str, *, prior: float = 1.0, seed: int = 0
+) -> PosteriorDraws:
+    """The posterior of a naive Bayes network in which features have no effect unless the release says otherwise.
+
+    A classifier multiplies many ratios of small probabilities, so an effect that is all noise costs it dearly. Where
+    the counts are not well above their noise, and rows and cells are few, chains over the unseen counts
+    (``sampler.draw_by_counts``); else, and for coefficients, the normal method with interactions of unknown size. As
+    the noise vanishes that becomes naive Bayes with the prior in every cell.
+
+    Args:
+        noisy: A release of a naive Bayes network, or its value.
+        target: The label.
+        prior: The Dirichlet concentration of each label; with the normal method of every cell.
+        seed: For the draws.
+
+    Raises:
+        InferenceError: If the prior is refused.
+    """
+    value, provenance = released_value(noisy)
+    check_prior(prior)
+    given, rng = evidence(value), np.random.default_rng(seed)
+    rows, _ = rows_estimate(given)
+    few = rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
+    if few and is_star(given, target) and _clearness(given, rows) < CLEAR:
+        drawn = draw_by_counts(given, target, prior=prior, rng=rng)
+        return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
+    made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
+    return replace(made, provenance=provenance)
+
+
+def _clearness(given: Evidence, rows: float) -> float:
+    """The average count of a cell over the deviation of its noise, in the table where that is least."""
+    return min(
+        rows / table.values.size / max(1e-9, math.sqrt(table.law.variance(table.values.size))) for table in given.tables
+    )

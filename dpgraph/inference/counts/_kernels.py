@@ -1,0 +1,226 @@
+"""The inner loop of the chain over one table of counts: arrays in, arrays out.
+
+The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+#: The kinds of moves: from one cell to another; along a direction; one cell alone, where the total is unknown.
+PAIR, ALONG, ALONE = 0, 1, 2
+#: Columns of ``Problem.noises``.
+LINEAR, QUADRATIC, STEP, START, SIZE = range(5)
+#: A count is never above this.
+MOST = 1 << 50
+
+
+class Problem(NamedTuple):
+    """The posterior of a table of counts as a few arrays.
+
+    Attributes:
+        prior: The Dirichlet concentrations, shape (cells,).
+        flat: Whether all of them are 1.
+        noisy: Noisy versions of the table, shape (versions, cells).
+        totals: Noisy versions of an unknown total, shape (totals,).
+        noises: For each version, then each total, the law of its noise: what a unit of |noise| and of noise^2 costs in
+            log density; or, where STEP is above 0, how far apart its tabulated values are, where they start and how
+            many they are, LINEAR being the cost beyond.
+        tabulated: Tabulated log densities, one law after another.
+        weights: What a row in each cell adds to each statistic, shape (cells, statistics).
+        costs: What a unit of |residual| and of residual^2 of each statistic costs, shape (statistics, 2).
+        directions: For each statistic a move of the table that changes no other, shape (statistics, cells).
+        gains: How much a step along its direction adds to each statistic.
+        lifts: How much it adds to the total.
+        known: Whether the total is known.
+    """
+
+    prior: Reals
+    flat: bool
+    noisy: Integers
+    totals: Integers
+    noises: Reals
+    tabulated: Reals
+    weights: Integers
+    costs: Reals
+    directions: Integers
+    gains: Integers
+    lifts: Integers
+    known: bool
+
+
+def noise_log(problem: Problem, law: int, noise: int) -> float:
+    """The log density of a noise, up to a constant."""
+    size, step = float(abs(noise)), problem.noises[law, STEP]
+    if step == 0.0:
+        return -problem.noises[law, LINEAR] * size - problem.noises[law, QUADRATIC] * size * size
+    start, many = int(problem.noises[law, START]), int(problem.noises[law, SIZE])
+    place = size / step
+    if place >= many - 1:
+        return problem.tabulated[start + many - 1] - problem.noises[law, LINEAR] * (size - step * (many - 1))
+    below = int(place)
+    one, two = problem.tabulated[start + below], problem.tabulated[start + below + 1]
+    return one + (place - below) * (two - one)
+
+
+def cell_log(problem: Problem, cell: int, count: int) -> float:
+    """What a cell of the table adds to the log posterior."""
+    log = 0.0
+    if not problem.flat:
+        log += math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
+    for version in range(problem.noisy.shape[0]):
+        log += noise_log(problem, version, problem.noisy[version, cell] - count)
+    return log
+
+
+def total_log(problem: Problem, total: int) -> float:
+    """What an unknown total adds: n! / Gamma(A + n) of a flat prior, and what was measured of it."""
+    mass = problem.prior.sum()
+    log = math.lgamma(total + 1.0) - math.lgamma(total + mass)
+    for at in range(problem.totals.size):
+        log += noise_log(problem, problem.noisy.shape[0] + at, problem.totals[at] - total)
+    return log
+
+
+def statistic_log(problem: Problem, at: int, residual: int) -> float:
+    """What the residual of a statistic adds."""
+    size = float(abs(residual))
+    return -problem.costs[at, 0] * size - problem.costs[at, 1] * size * size
+
+
+def bounds(problem: Problem, counts: Integers, kind: int, one: int, other: int) -> tuple[int, int]:
+    """The fewest and the most steps of a move that leave no count below 0."""
+    if kind == PAIR:
+        return -counts[other], counts[one]
+    if kind == ALONE:
+        return -counts[one], MOST
+    low, high = -MOST, MOST
+    for cell in range(counts.size):
+        change = problem.directions[one, cell]
+        if change > 0:
+            low = max(low, -(counts[cell] // change))
+        elif change < 0:
+            high = min(high, counts[cell] // -change)
+    return low, high
+
+
+def moved_log(
+    problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int, total: int
+) -> float:
+    """The log posterior, up to what the move leaves as it is, after so many steps of it."""
+    log = 0.0
+    if kind == ALONG:
+        log += statistic_log(problem, one, residuals[one] - steps * problem.gains[one])
+        if not problem.flat or problem.noisy.shape[0] > 0:
+            for cell in range(counts.size):
+                if problem.directions[one, cell] != 0:
+                    log += cell_log(problem, cell, counts[cell] + steps * problem.directions[one, cell])
+        if problem.lifts[one] != 0:
+            log += total_log(problem, total + steps * problem.lifts[one])
+        return log
+    if kind == PAIR:
+        log += cell_log(problem, one, counts[one] - steps) + cell_log(problem, other, counts[other] + steps)
+        for at in range(residuals.size):
+            change = problem.weights[other, at] - problem.weights[one, at]
+            log += statistic_log(problem, at, residuals[at] - steps * change)
+        return log
+    log += cell_log(problem, one, counts[one] + steps) + total_log(problem, total + steps)
+    for at in range(residuals.size):
+        log += statistic_log(problem, at, residuals[at] - steps * problem.weights[one, at])
+    return log
+
+
+def moved(
+    rng: np.random.Generator, problem: Problem, counts: Integers, residuals: Integers,
+    kind: int, one: int, other: int, width: int,
+) -> int:  # fmt: skip
+    """Makes a move by slice sampling on the whole numbers, stepping out (Neal 2003); returns how many steps."""
+    low, high = bounds(problem, counts, kind, one, other)
+    if low == high:
+        return 0
+    total = counts.sum()
+    level = moved_log(problem, counts, residuals, kind, one, other, 0, total) + math.log(1.0 - rng.random())
+    left = -int(rng.random() * width)
+    right = left + width
+    while left > low and moved_log(problem, counts, residuals, kind, one, other, left, total) >= level:
+        left -= width
+    while right <= high and moved_log(problem, counts, residuals, kind, one, other, right, total) >= level:
+        right += width
+    left, right = max(left, low), min(right, high + 1)
+    steps = 0
+    while True:
+        steps = left + int(rng.random() * (right - left))
+        if steps == 0 or moved_log(problem, counts, residuals, kind, one, other, steps, total) >= level:
+            break
+        if steps < 0:
+            left = steps + 1
+        else:
+            right = steps
+    if steps != 0:
+        apply(problem, counts, residuals, kind, one, other, steps)
+    return steps
+
+
+def apply(problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int) -> None:
+    """Moves counts and residuals."""
+    if kind == ALONG:
+        residuals[one] -= steps * problem.gains[one]
+        for cell in range(counts.size):
+            counts[cell] += steps * problem.directions[one, cell]
+        return
+    source = -1
+    if kind == PAIR:
+        counts[one] -= steps
+        counts[other] += steps
+        source, one = one, other
+    else:
+        counts[one] += steps
+    for at in range(residuals.size):
+        change = problem.weights[one, at]
+        if source >= 0:
+            change -= problem.weights[source, at]
+        residuals[at] -= steps * change
+
+
+def run(
+    rng: np.random.Generator, problem: Problem, counts: Integers, residuals: Integers,
+    drawn: Integers, burn_in: int, thin: int,
+) -> None:  # fmt: skip
+    """Draws of the table into ``drawn``, shape (draws, cells); widths follow the moves made while burning in."""
+    cells, statistics = counts.size, residuals.size
+    typical = np.full((3, max(cells, statistics, 1)), 1.0 + counts.sum() / (4.0 * cells))
+    for sweep in range(burn_in + drawn.shape[0] * thin):
+        for kind in range(3):
+            if (kind == PAIR and cells == 1) or (kind == ALONE and problem.known):
+                continue
+            for one in range(statistics if kind == ALONG else cells):
+                other = 0
+                if kind == PAIR:
+                    other = int(rng.random() * (cells - 1))
+                    other += other >= one
+                width = max(2, int(3.0 * typical[kind, one]))
+                steps = moved(rng, problem, counts, residuals, kind, one, other, width)
+                if sweep < burn_in:
+                    typical[kind, one] += (abs(steps) - typical[kind, one]) * max(0.05, 1.0 / (sweep + 2))
+        if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
+            drawn[(sweep - burn_in) // thin] = counts
+
+
+@cache
+def compiled_run() -> Callable[..., None]:
+    """``run`` compiled; the machine code is kept on disk."""
+    import numba
+    from numba.extending import register_jitable
+
+    for function in (noise_log, cell_log, total_log, statistic_log, bounds, moved_log, moved, apply):
+        register_jitable(forceinline=True)(function)
+    return numba.njit(run, cache=True, nogil=True)

@@ -1,0 +1,94 @@
+"""Several releases read by one method: what the verbs take, and residuals estimated from all of them (proofs.md P75).
+
+Each release estimates a residual block R_A with an error of known variance, independent of the others'. Of the same
+rows they estimate one number, and the best linear estimate is their inverse-variance average; of different rows each
+has its own, and estimates and variances of the sum add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpgraph.privacy.joining import joint_release
+from dpgraph.privacy.records import Provenance, released_value
+from dpgraph.structure.basis import contrast_norms, table_of
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.joint import JointCounts, PooledCounts, learning
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import NoisyCounts, Reals
+
+#: The estimate of every residual block, and the variance of each of its coordinates.
+Estimates = Mapping[Family, tuple[Reals, float]]
+
+
+def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance | None]:
+    """The value to learn from and its record: of a release, or of a list of releases of the same rows.
+
+    Args:
+        noisy: A release or its value, or a list of either.
+        network: The network to learn; None for the one that was released.
+
+    Raises:
+        InferenceError: If the releases make no joint release.
+        NetworkError: If they are of different networks and none is named, or no table holds a family of it.
+    """
+    together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
+    value, provenance = released_value(together)
+    if network is not None:
+        value = learning(value, network)
+    if isinstance(value, JointCounts | PooledCounts) and value.network is None:
+        raise NetworkError("these releases are of different networks; name the one to learn, network=")
+    return value, provenance
+
+
+def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Reals], dict[Family, float]]:
+    """The tables that were measured, and the variance of their noise along any direction that sums to zero.
+
+    Where several releases measured one table it is their inverse-variance average, which loses nothing that least
+    squares reads (proofs.md P75).
+    """
+    met: dict[Family, list[tuple[Reals, float]]] = {}
+    for part in noisy.parts if isinstance(noisy, JointCounts) else (noisy,):
+        assert isinstance(part, NoisyCounts)
+        for key, table in part.tables.items():
+            spread = part.laws[key].contrast_variance(part.network.cells(key))
+            met.setdefault(key, []).append((table.astype(float), spread))
+    averaged = {key: averaged_estimate(mine) for key, mine in met.items()}
+    return {key: mean for key, (mean, _) in averaged.items()}, {key: spread for key, (_, spread) in averaged.items()}
+
+
+def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, float]:
+    """The inverse-variance average of independent estimates of the same numbers, and its variance; exact ones win."""
+    if len(estimates) == 1:
+        return estimates[0]
+    weights = [1 / max(spread, 1e-300) for _, spread in estimates]
+    total = sum(weights)
+    mean = sum((weight / total * values for weight, (values, _) in zip(weights, estimates, strict=True)), np.zeros(()))
+    return np.asarray(mean), 0.0 if any(spread == 0 for _, spread in estimates) else 1 / total
+
+
+def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, tuple[Reals, float]]:
+    """What releases of the same rows say of each residual block that one of them has; a public n is exact."""
+    met: dict[Family, list[tuple[Reals, float]]] = {}
+    for part in parts:
+        for block, estimate in part.items():
+            met.setdefault(block, []).append(estimate)
+    found = {block: averaged_estimate(mine) for block, mine in met.items()}
+    return found if n is None else found | {(): (np.array(float(n)), 0.0)}
+
+
+def pooled_estimates(parts: Sequence[Estimates]) -> dict[Family, tuple[Reals, float]]:
+    """What releases of different rows say of each residual block of all their rows together: sums."""
+    return {
+        block: (np.asarray(sum(part[block][0] for part in parts)), sum(part[block][1] for part in parts))
+        for block in parts[0]
+    }
+
+
+def rebuilt_table(network: Network, estimates: Estimates, table: Family) -> Reals:
+    """The table over some variables from estimates of its residual blocks."""
+    contrasts = {block: values * contrast_norms(network.shape(block)) for block, (values, _) in estimates.items()}
+    return table_of(network, contrasts, table)

@@ -1,0 +1,98 @@
+"""The classes of what the public functions return, for annotations and ``isinstance``.
+
+A few are also made by hand from a value that was loaded: an ``Evaluation`` of a saved release, a ``NaiveBayes`` of
+probabilities. Names are imported when they are first used.
+
+>>> import dpgraph as dg
+>>> isinstance(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=1000), dg.results.PrivacyReport)
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgraph.lazy import lazy_names
+
+_HOMES = {
+    # budgets and prices
+    "PrivacyCost": "privacy.records",
+    "PrivacyReport": "analysis.cost",
+    # what a Release holds, and the record of how it was made
+    "Event": "privacy.records",
+    "Provenance": "privacy.records",
+    "NoisyCounts": "structure.tables",
+    "NoisyCoefficients": "structure.tables",
+    "NoisyMoments": "structure.moments",
+    "JointCounts": "structure.joint",
+    "PooledCounts": "structure.joint",
+    "NoisyOutcomes": "structure.outcomes",
+    # what was measured: of one group of rows, of a family's moments, of a design's columns
+    "RowGroup": "privacy.scope",
+    "MomentDescription": "structure.moments",
+    "Column": "structure.design",
+    # posteriors
+    "DirichletPosterior": "inference.network.plug_in",
+    "PosteriorDraws": "inference.network.draws",
+    "ParameterDraws": "inference.expfam.draws",
+    "RegressionDraws": "inference.regression.draws",
+    # fitted models
+    "NaiveBayes": "models.naive_bayes",
+    "NaiveBayesEnsemble": "models.naive_bayes",
+    "HiddenMarkovModel": "models.hmm",
+    "LinearRegressionModel": "models.regression",
+    # scores
+    "Evaluation": "models.evaluation",
+    "CrossValidation": "estimators.cross_validation",
+    "Score": "models.outcome_readings",
+}
+
+__all__ = [
+    "Column",
+    "CrossValidation",
+    "DirichletPosterior",
+    "Evaluation",
+    "Event",
+    "HiddenMarkovModel",
+    "JointCounts",
+    "LinearRegressionModel",
+    "MomentDescription",
+    "NaiveBayes",
+    "NaiveBayesEnsemble",
+    "NoisyCoefficients",
+    "NoisyCounts",
+    "NoisyMoments",
+    "NoisyOutcomes",
+    "ParameterDraws",
+    "PooledCounts",
+    "PosteriorDraws",
+    "PrivacyCost",
+    "PrivacyReport",
+    "Provenance",
+    "RegressionDraws",
+    "RowGroup",
+    "Score",
+]
+
+if TYPE_CHECKING:
+    from dpgraph.analysis.cost import PrivacyReport
+    from dpgraph.estimators.cross_validation import CrossValidation
+    from dpgraph.inference.expfam.draws import ParameterDraws
+    from dpgraph.inference.network.draws import PosteriorDraws
+    from dpgraph.inference.network.plug_in import DirichletPosterior
+    from dpgraph.inference.regression.draws import RegressionDraws
+    from dpgraph.models.evaluation import Evaluation
+    from dpgraph.models.hmm import HiddenMarkovModel
+    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+    from dpgraph.models.outcome_readings import Score
+    from dpgraph.models.regression import LinearRegressionModel
+    from dpgraph.privacy.records import Event, PrivacyCost, Provenance
+    from dpgraph.privacy.scope import RowGroup
+    from dpgraph.structure.design import Column
+    from dpgraph.structure.joint import JointCounts, PooledCounts
+    from dpgraph.structure.moments import MomentDescription, NoisyMoments
+    from dpgraph.structure.outcomes import NoisyOutcomes
+    from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,29 @@
+"""Compiles the loops of the package on tiny problems, so that what numba keeps on disk is there for every worker.
+
+``tests/conftest.py`` runs it in a process of its own while the workers collect their tests. Where all is there already
+it takes the seconds of its imports.
+"""
+
+import warnings
+from itertools import product
+
+import pandas as pd
+
+import dpgraph as dg
+
+
+def main() -> None:
+    """Draws from each kind of posterior that has compiled loops; one chain and several are two types to numba."""
+    warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
+    rows = pd.DataFrame({"region": [0, 1, 1, 0], "month": [0, 1, 0, 1], "kind": [0, 1, 1, 1]})
+    domain = dg.Domain.of({name: [0, 1] for name in rows})
+    for sampler, inference, chains in product(("blocked", "collapsed"), ("noise-aware", "plug-in"), (1, 2)):
+        settings = {"sampler": sampler, "inference": inference, "chains": chains, "noise": dg.testing.SeededNoise(0)}
+        dg.PrivateHMM(2, domain, 1, iterations=2, burn_in=2, **settings).fit(rows)
+    counts = dg.count(rows, dg.Network.of(domain, {"kind": ["month"]}))
+    release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0))
+    dg.noise_aware_posterior(release, method=dg.methods.Records(chains=1, burn_in=2), draws=2, seed=0)
+
+
+if __name__ == "__main__":
+    main()
