@@ -19,13 +19,14 @@ The source is plain Python. numba compiles it; tests run it plain too, and both 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
+#: Whole numbers and numbers; an entry is one of Python's, which is what numba makes of it.
+Integers = npt.NDArray[Any]
+Reals = npt.NDArray[Any]
 
 #: Where ``tally`` counts accepted and tried moves.
 TRANSFER, RELABEL, RESIZE, SHIFT, TRANSLATE, SCALE = 0, 2, 4, 6, 8, 10
@@ -91,7 +92,7 @@ class Unseen(NamedTuple):
     tally: Integers
 
 
-def penalty(plan: Plan, table: int, cell: int, count: int) -> float:
+def penalty(plan: Plan, table: int, cell: int, count: Any) -> float:
     """-ln of the noise law at a cell, up to a constant."""
     apart = float(plan.released[cell] - count)
     return plan.absolute[table] * abs(apart) + plan.squares[table] * apart * apart
@@ -286,7 +287,7 @@ def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, gr
     state.concentration[f] = grid[k]
 
 
-def new_draws(rng: np.random.Generator, rows: int, share: float) -> int:
+def new_draws(rng: np.random.Generator, rows: Any, share: float) -> int:
     """How many of some rows are new draws: row i = 0, 1, ... is with probability share / (share + i), independently.
 
     From row 1 on stretches [i, 2 i) are walked in steps to the next row that would be one if all had the chance of the
@@ -354,7 +355,7 @@ def carried(
     y: int,
     x: int,
     z: int,
-    chance: float,
+    chance: Any,
     change: Integers,
 ) -> None:
     """Each row of label y and level x of feature f goes to level z with a chance, its other levels staying."""
@@ -404,7 +405,7 @@ def drawn_laws(rng: np.random.Generator, plan: Plan, state: Unseen, f: int) -> N
             state.laws[plan.margin[f] + x * plan.labels + y] /= total
 
 
-def log_column(plan: Plan, state: Unseen, f: int, x: int, law: float, share: float, concentration: float) -> float:
+def log_column(plan: Plan, state: Unseen, f: int, x: int, law: Any, share: Any, concentration: float) -> float:
     """What one entry of a column adds to its Dirichlet log density, without the concentration's own normaliser."""
     return (concentration * share - 1.0) * math.log(law) - math.lgamma(concentration * share)
 

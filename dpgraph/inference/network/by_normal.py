@@ -40,7 +40,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, block_weights, evidence, rows_estimate
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.joint import PooledCounts, Several
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, margin
 
@@ -117,7 +117,7 @@ def settled(centre: Reals, variance: float) -> bool:
 
 
 def _drawn_alone(
-    noisy: NoisyCounts | NoisyCoefficients,
+    noisy: NoisyCounts | NoisyCoefficients | JointCounts,
     concentration: Mapping[str, Reals],
     estimates: Mapping[Family, tuple[Reals, float]],
     rng: np.random.Generator,
@@ -126,7 +126,8 @@ def _drawn_alone(
     shrink: bool,
 ) -> dict[str, Integers]:
     """Draws of the counts of the families that are not settled, axes (draw, variable, *parents)."""
-    network, given = noisy.network, evidence(noisy)
+    given = evidence(noisy)
+    network = given.network
     found: dict[str, Integers] = {}
     for name in network.domain.names:
         family = network.family(name)

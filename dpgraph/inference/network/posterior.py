@@ -98,7 +98,7 @@ def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
         return prior, DEFAULT_PRIOR
     if isinstance(prior, str) and prior == "hierarchical":
         return HierarchicalPrior(), DEFAULT_PRIOR
-    cells = DEFAULT_PRIOR if prior is None else prior
+    cells: Any = DEFAULT_PRIOR if prior is None else prior
     check_prior(cells)
     return None, float(cells)
 

@@ -48,6 +48,7 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     labels = network.domain.sizes[target]
     alone = _alone(network, target, exact(epsilon), unit)
     together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)
+    share = SHARES[0]
     for share in SHARES:
         part = share / 100
         precision = together * (1 - part) ** 2 + alone * part**2

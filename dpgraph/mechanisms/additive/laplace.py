@@ -164,7 +164,7 @@ def _margin_tables(network: Network, tables: tuple[Family, ...], mechanism: Lapl
     for name in mechanism.margins:
         if name not in network.domain.names or (name,) in tables:
             raise ReleaseError(f"margins: {name!r} is no variable of the network that has no measured table of its own")
-    return {(name,): share for name, share in mechanism.margins.items()}
+    return {(name,): exact(share) for name, share in mechanism.margins.items()}
 
 
 def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:
