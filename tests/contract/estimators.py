@@ -205,13 +205,17 @@ def _cross_validated() -> Iterator[Case]:
                 found = dg.cross_validate(one, X, y, folds=folds, noise=noise, **settings, **asked)
             return found.cost, found.parts, found.evaluation.release.value, repr(found)
 
-        setting = f"{type(estimator).__name__}, {folds} folds"
+        named = "" if getattr(estimator, "mechanism", "laplace") == "laplace" else ", its mechanism given"
+        setting = f"{type(estimator).__name__}, {folds} folds{named}"
         return Case(dg.cross_validate, setting, make, few_neighbours, **more)
 
     bayes = dg.PrivateNaiveBayes(SPAM, inference="plug-in")
     for folds in (2, 3):
         yield case(bayes, MAILS, ["word", "spam"], "spam", folds, units=(REPLACE, ADD, ADD_3))
-        yield case(bayes, MAILS, ["word", "spam"], "spam", folds, units=(REPLACE_3,), **apart)
+        tables = dg.PrivateNaiveBayes(SPAM, mechanism=dg.LaplaceMechanism(1), inference="plug-in")
+        yield case(tables, MAILS, ["word", "spam"], "spam", folds, units=(REPLACE_3,), **apart)
+        flipped = {"tight": (("replace", 0.58),), "why": f"{apart['why']}; few of these neighbours flip every label"}
+        yield case(bayes, MAILS, ["word", "spam"], "spam", folds, units=(REPLACE_3,), **flipped)
     regression = dg.PrivateLinearRegression([SIDES], SIDES, inference="plug-in", draws=20)
     yield case(regression, POINTS, ["x", "y"], "y", 2, tight=(("replace", 0.4),), why=sure)
     few: dict[str, Any] = {"iterations": 4, "burn_in": 2, "chains": 2, "inference": "plug-in"}

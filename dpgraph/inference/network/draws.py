@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The share of parameters that the diagnostics of chains speak of.
 JUDGED = 0.99
+#: The methods whose draws are chains.
+CHAINS = ("records", "counts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class PosteriorDraws:
         network: The DAG over its domain.
         tables: For each variable an array with axes (chain, draw, variable, *parents); columns sum to 1. Independent
             draws form one chain.
-        method: Which sampler drew them: ``"tables"``, ``"records"`` or ``"normal"``.
+        method: Which sampler drew them: ``"tables"``, ``"records"`` or ``"normal"``; ``"counts"`` in a classifier.
         reason: Why that one.
         n: The number of latent rows in each draw, shape (chains, draws), where it is private; else None.
         records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
@@ -137,7 +139,7 @@ class PosteriorDraws:
         compare: R-hat is 1 and every draw counts in full.
         """
         accepted = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
-        if self.method != "records":
+        if self.method not in CHAINS:
             return diagnostics_of(self) | accepted
         worst = np.quantile(_flat(self.r_hat), JUDGED, method="higher")
         least = np.quantile(_flat(self.effective_sizes), 1 - JUDGED, method="lower")

@@ -37,7 +37,7 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     >>> domain = Domain.of({name: [0, 1, 2] for name in "yabcdefgh"})
     >>> network = Network.of(domain, {name: ["y"] for name in "abcdefgh"})
     >>> [str(label_first(network, "y", "0.1", PrivacyUnit(), n).margins.get("y", 0)) for n in (100, 1_000, 10_000)]
-    ['9/10', '2/5', '0']
+    ['19/20', '4/5', '0']
     """
     plain = LaplaceMechanism(epsilon)
     tables = laplace_measurements(network, plain, unit)
