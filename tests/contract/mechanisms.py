@@ -58,6 +58,9 @@ def _laplace() -> Iterator[Case]:
         mechanism = dg.LaplaceMechanism("0.8", tables=tables, allocation=allocation)
         yield case(mechanism, CHAIN, f"{tables}, {allocation}; {CHAIN.name}")
         yield case(mechanism, APART, f"{tables}, {allocation}; {APART.name}", **_still(tables, allocation))
+    for data in (ARC, CHAIN):
+        name = next(iter(data.network.domain.names))
+        yield case(dg.LaplaceMechanism("0.8", margins={name: "0.3"}), data, f"margin of {name}; {data.name}")
 
 
 def _still(tables: str, allocation: str) -> dict[str, Any]:

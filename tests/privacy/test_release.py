@@ -155,8 +155,13 @@ def test_released_tables_are_integers(counts):
 
 #: Modules of inference that are handed a Generator and make none.
 GIVEN_A_GENERATOR = (
+    "classifier/layout",
+    "classifier/loops",
+    "classifier/sampler",
+    "counts/_kernels",
     "counts/dirichlet_multinomial",
     "counts/integer_sums",
+    "counts/table_chain",
     "draws",
     "expfam/chain",
     "expfam/conjugate",
@@ -178,6 +183,7 @@ GIVEN_A_GENERATOR = (
     "network/plug_in",
     "network/pooled",
     "network/posterior",
+    "network/prior",
     "network/queries",
     "network/record_chains",
     "network/starts",
@@ -212,6 +218,7 @@ def test_noise_is_drawn_through_its_one_home():
         "analysis/cost.py": {"np.random.default_rng"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/posterior.py": makes,
+        "inference/classifier/posterior.py": {"np.random.default_rng"},
         "models/markov_counts.py": makes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}

@@ -32,7 +32,7 @@ def classifier_posterior(
     """The posterior of a naive Bayes network in which features have no effect unless the release says otherwise.
 
     A classifier multiplies many ratios of small probabilities, so an effect that is all noise costs it dearly. Where
-    the counts are not well above their noise, and rows and cells are few, chains over the unseen counts
+    n is public, the counts are not well above their noise, and rows and cells are few, chains over the unseen counts
     (``sampler.draw_by_counts``); else, and for coefficients, the normal method with interactions of unknown size. As
     the noise vanishes that becomes naive Bayes with the prior in every cell.
 
@@ -49,7 +49,7 @@ def classifier_posterior(
     check_prior(prior)
     given, rng = evidence(value), np.random.default_rng(seed)
     rows, _ = rows_estimate(given)
-    few = rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
+    few = given.n is not None and rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
     if few and is_star(given, target) and _clearness(given, rows) < CLEAR:
         drawn = draw_by_counts(given, target, prior=prior, rng=rng)
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")

@@ -15,6 +15,8 @@ from dpgraph.structure.network import Network
 
 #: The expected excess log-loss, in nats, of predicting the label by its noisy frequencies, that is small enough.
 WANTED = 0.003
+#: The most rows for which the label is measured by itself: with more, what is left of the features is worth more.
+MOST_ROWS = 10_000
 #: The shares that are tried, in hundredths.
 SHARES = (0, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 
@@ -24,7 +26,8 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
 
     The excess log-loss of predicting by noisy frequencies is about half the noise's variance over n^2, over each
     frequency, summed; at even frequencies K^2 / 2 times it for K labels. Tables and label are averaged by precision.
-    Where n is private, the label's own counts are one table among the others.
+    Where n is private, or above ``MOST_ROWS``, the tables get all: there a label measured by itself made predictions
+    worse on real rows (docs/posteriors.md).
 
     Args:
         network: A naive Bayes network.
@@ -41,10 +44,8 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     """
     plain = LaplaceMechanism(epsilon)
     tables = laplace_measurements(network, plain, unit)
-    if (target,) in {m.table for m in tables}:
+    if n is None or n > MOST_ROWS or (target,) in {m.table for m in tables}:
         return plain
-    if n is None:
-        return _allowed(network, target, epsilon, unit, Fraction(1, len(tables) + 1))
     labels = network.domain.sizes[target]
     alone = _alone(network, target, exact(epsilon), unit)
     together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)

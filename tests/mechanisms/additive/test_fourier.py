@@ -275,6 +275,7 @@ class Replayed:
     [FourierMechanism(1), FourierMechanism(1, nonnegative=0.5), FourierMechanism(1, "paper", t=2)],
     ids=repr,
 )
+@pytest.mark.usefixtures("budgets_of_one_name")
 @pytest.mark.parametrize("network", [BINARY["clique"], LEVELS["three"]], ids=["binary", "levels"])
 def test_the_same_released_integers_give_the_same_bytes(network, mechanism, unit):
     """promise.md S7: different rows, and under add/remove different numbers of rows."""

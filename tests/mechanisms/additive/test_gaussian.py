@@ -211,6 +211,7 @@ def test_the_error_after_consistency_is_the_closed_form(unit):
     assert tuned * 0.998 <= math.sqrt(expected / network.cell_count) <= tuned * 1.01
 
 
+@pytest.mark.usefixtures("budgets_of_one_name")
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_replay(unit):
     """promise.md S7: other rows that release the same integers; everything seen, and every noise call, is the same."""

@@ -424,6 +424,7 @@ class Replayed:
         return self._next(2**32) << (count - 32)
 
 
+@pytest.mark.usefixtures("budgets_of_one_name")
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_the_same_choices_give_the_same_bytes(unit, recwarn):
     """Replay (promise.md S7): release, file, model and budget of different data sets, one of them empty."""

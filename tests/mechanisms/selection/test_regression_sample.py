@@ -293,6 +293,7 @@ class Watching:
         return self.source.bits(count)
 
 
+@pytest.mark.usefixtures("budgets_of_one_name")
 @pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
 def test_all_but_the_weights_is_the_same_whatever_the_rows(unit):
     """promise.md S4 and S7: the bits asked for, the event, the budget, shapes and the file but for the weights."""
