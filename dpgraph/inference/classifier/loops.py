@@ -13,7 +13,8 @@ columns all sum to the label counts. One chain's moves, all exact for Dirichlet 
   towards it and away from it, and the rows move with them, so that only the columns' prior and the noise decide: where
   noise drowns the counts, columns given counts would be stuck.
 
-The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
+The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws. It is one file
+because what numba keeps on disk is made anew when the file of ``sweep`` changes, and when no other does.
 """
 
 from __future__ import annotations
