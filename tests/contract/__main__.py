@@ -37,7 +37,7 @@ def shown(*shares: Fraction | float | None) -> str:
 
 
 def main(every: bool) -> None:
-    """Measures all cases and prints them; budgets have one name, so that files of two runs are equal to the last byte."""
+    """Measures all cases and prints them; budgets have one name, so that files of two runs are equal."""
     warnings.simplefilter("ignore")
     accounting.secrets = SimpleNamespace(token_hex=lambda size: "0" * (2 * size))
     found = [(case, *measured(case)) for kind in (mechanisms, estimators, commands) for case in kind.cases()]
