@@ -18,7 +18,6 @@ from dpgraph.mechanisms.additive.blocks import GRID, WEIGHTS
 from dpgraph.mechanisms.additive.fourier import walsh_distance, walsh_movement
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance, table_movement
 from dpgraph.privacy.claims import concentrated_parts, exceeds, joint_parts, pure_parts, total_up
-from dpgraph.privacy.joining import combined_label
 from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -32,6 +31,7 @@ from dpgraph.privacy.records import (
     Provenance,
     ReleaseError,
     SumZeroLaplace,
+    combined_label,
 )
 from dpgraph.structure.basis import block_shape, coefficient_blocks
 from dpgraph.structure.design import LinearDesign

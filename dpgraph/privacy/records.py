@@ -1,26 +1,36 @@
-"""Values of the privacy promise: who is protected, what was done, what it cost, what was released.
+"""What was released, with what a reader must know of it; and several releases read as one.
 
-Everything here is immutable, knows no network and no rows, and may be imported by every layer.
+A release is a value with the event that released it, the unit it protects and what is on record of its rows. Joining
+neither is private nor spends: the releases were paid for one by one. Their joint cost is their composition, whoever
+is in their rows, so releases of different rows are priced as if one person were in all of them; where none is in two,
+``Budget.parallel`` prices them lower.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from numbers import Rational
-from typing import Any, Generic, Literal, TypeVar
+from itertools import combinations
+from typing import Any, Generic, TypeVar
 
-from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.claims import claim_problem, movement_problem
+from dpgraph.privacy.claims import movement_problem
 from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
 from dpgraph.privacy.errors import DPGraphError as DPGraphError
 from dpgraph.privacy.errors import FileError as FileError
 from dpgraph.privacy.errors import InferenceError as InferenceError
 from dpgraph.privacy.errors import PrivacyLeakWarning as PrivacyLeakWarning
 from dpgraph.privacy.errors import ReleaseError as ReleaseError
+from dpgraph.privacy.events import Event as Event
+from dpgraph.privacy.events import Neighbours as Neighbours
+from dpgraph.privacy.events import Number as Number
+from dpgraph.privacy.events import PrivacyCost as PrivacyCost
+from dpgraph.privacy.events import PrivacyUnit as PrivacyUnit
+from dpgraph.privacy.events import decimal as decimal
+from dpgraph.privacy.events import exact as exact
+from dpgraph.privacy.events import exact_delta as exact_delta
+from dpgraph.privacy.events import rounded as rounded
 from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
 from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
 from dpgraph.privacy.measurements import Joint as Joint
@@ -30,177 +40,10 @@ from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
 from dpgraph.privacy.measurements import Selection as Selection
 from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
 from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
-from dpgraph.privacy.rows import RowsRecord
+from dpgraph.privacy.rows import RowsRecord, relation
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-Neighbours = Literal["replace", "add-remove"]
-Number = int | float | str | Fraction | Decimal
-
-
-def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
-    """Reads a privacy parameter as an exact fraction; a float means the decimal it prints as.
-
-    Args:
-        value: An int, a float, a decimal string such as ``"0.1"`` or ``"1/3"``, a Fraction or a Decimal.
-        name: How the message calls it.
-        zero: Whether zero is allowed (delta), else the value must be positive (epsilon).
-
-    Raises:
-        ReleaseError: If the value is a bool, not a number, infinite, negative, or zero where that is refused.
-
-    >>> exact(0.1) * 3 == exact("0.3")
-    True
-    """
-    bound = "a finite number, at least 0" if zero else "a finite number above 0"
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        if isinstance(value, Rational):
-            number = Fraction(int(value.numerator), int(value.denominator))
-        else:
-            text = str(value).strip()
-            if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
-                raise ValueError
-            if "/" not in text and float(text) == 0 and text.lower().partition("e")[0].strip("+0."):
-                raise ValueError  # so small that its exact value would take longer than it is worth
-            number = Fraction(text)
-        size = float(number)
-    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-        raise ReleaseError(f"{name} must be {bound}; got {value!r}") from None
-    if number < 0 or (size == 0 and not (zero and number == 0)):
-        raise ReleaseError(f"{name} must be {bound}; got {value!r}")
-    return number
-
-
-def exact_delta(value: Number) -> Fraction:
-    """Reads a delta as an exact fraction, at least 0 and below 1.
-
-    Raises:
-        ReleaseError: If it is not.
-
-    >>> exact_delta("1e-6")
-    Fraction(1, 1000000)
-    """
-    delta = exact(value, "delta", zero=True)
-    if delta >= 1:
-        raise ReleaseError(f"delta must be below 1; got {value!r}")
-    return delta
-
-
-def rounded(value: Fraction | float, *, up: bool) -> Fraction:
-    """A number rounded up or down to twelve decimal digits, as an exact fraction.
-
-    >>> rounded(Fraction(2, 3), up=False)
-    Fraction(333333333333, 500000000000)
-    """
-    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    number = Fraction(value)
-    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
-
-
-@dataclass(frozen=True)
-class PrivacyUnit:
-    """The unit of privacy: the neighbour relation and how many rows one person may have.
-
-    Under ``"replace"`` one person's rows may change to any others, and the number of rows n is public. Under
-    ``"add-remove"`` one person's rows may appear or vanish, and n is private.
-
-    >>> PrivacyUnit("add-remove").n_is_public
-    False
-    """
-
-    neighbours: Neighbours = "replace"
-    rows_per_person: int = 1
-
-    def __post_init__(self) -> None:
-        if self.neighbours not in ("replace", "add-remove"):
-            raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
-        check_whole("rows_per_person", self.rows_per_person)
-
-    @property
-    def n_is_public(self) -> bool:
-        """Whether the exact number of rows may be shown."""
-        return self.neighbours == "replace"
-
-    def within_groups(self) -> PrivacyUnit:
-        """The unit inside one of several disjoint groups of rows: a row may appear or vanish there, so n is private."""
-        return PrivacyUnit("add-remove", self.rows_per_person)
-
-    def __str__(self) -> str:
-        person = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
-        return f"{self.neighbours} {person} of one person"
-
-
-@dataclass(frozen=True)
-class Event:
-    """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
-
-    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
-    ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
-    composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
-    as one has nothing but its ``parts``, and claims their sums.
-
-    Raises:
-        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is
-            not the sum of the parts' claims.
-
-    >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
-    >>> Event("mine", Fraction(1, 4), measurements=(one,))
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.ReleaseError: mine claims epsilon 0.25, but its noise costs epsilon 0.5
-    """
-
-    mechanism: str
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    measurements: tuple[Measurement, ...] = ()
-    rho: Fraction | None = None
-    selections: tuple[Selection, ...] = ()
-    joint: Joint | None = None
-    parts: tuple[Event, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.parts and (unfit := _parts_problem(self)) is not None:
-            raise ReleaseError(f"{self.mechanism} {unfit}")
-        if (why := claim_problem(self)) is not None:
-            raise ReleaseError(f"{self.mechanism} {why}")
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The parts, or itself where it has none: what accountants price one by one."""
-        return self.parts or (self,)
-
-
-def _parts_problem(event: Event) -> str | None:
-    """Why an event cannot have these parts; None if it can."""
-    if len(event.parts) < 2 or any(not isinstance(part, Event) or part.parts for part in event.parts):
-        return "has parts that are not several single events"
-    if event.measurements or event.selections or event.joint is not None or event.rho is not None:
-        return "has parts, and measurements, selections or a rho beside them"
-    sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
-    return None if sums == (event.epsilon, event.delta) else "claims something else than its parts together"
-
-
-@dataclass(frozen=True)
-class PrivacyCost:
-    """A privacy cost: exact epsilon and delta.
-
-    >>> print(PrivacyCost(Fraction(1, 10)))
-    epsilon 0.1 (pure)
-    """
-
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-
-    def __add__(self, other: PrivacyCost) -> PrivacyCost:
-        return PrivacyCost(self.epsilon + other.epsilon, self.delta + other.delta)
-
-    def __str__(self) -> str:
-        tail = "(pure)" if self.delta == 0 else f"and delta {float(self.delta):g}"
-        return f"epsilon {decimal(self.epsilon)} {tail}"
 
 
 @dataclass(frozen=True)
@@ -252,8 +95,6 @@ class Release(Generic[T]):
         Raises:
             ReleaseError: If they are not, as far as their records tell, or values of their kind are not joined.
         """
-        from dpgraph.privacy.joining import joint_release
-
         return joint_release((self, other)) if isinstance(other, Release) else NotImplemented
 
     @property
@@ -271,18 +112,85 @@ def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:
             raise ReleaseError(f"{part.mechanism} does not fit a unit of {unit}: {why}")
 
 
-def decimal(value: Fraction) -> str:
-    """Prints a fraction as its exact decimal where that is short, else as p/q.
-
-    >>> decimal(Fraction(1, 4)), decimal(Fraction(1, 3))
-    ('0.25', '1/3')
-    """
-    text = f"{float(value):.12g}"
-    return text if Fraction(text) == value else str(value)
-
-
 def released_value(value: T | Release[T]) -> tuple[T, Provenance | None]:
     """Unwraps a Release into its value and its provenance; any other value has none."""
     if isinstance(value, Release):
         return value.value, value.provenance
     return value, None
+
+
+def joint_release(releases: Sequence[Any]) -> Any:
+    """Several releases of the same rows as one, whose likelihood is the product of theirs; one of them is itself.
+
+    Args:
+        releases: Releases, or the values of releases; then the result is a value too.
+
+    Raises:
+        ReleaseError: If there are none, releases are mixed with values, the records tell that the rows differ or the
+            units do, or the values cannot be joined.
+        NetworkError: If their domains differ.
+    """
+    values = checked_values(releases, "a joint release")
+    if len(releases) == 1:
+        return releases[0]
+    if isinstance(releases[0], Release):
+        for one, other in combinations(releases, 2):
+            if relation(one.scope, other.scope) in ("different", "overlapping"):
+                raise ReleaseError(
+                    f"these are releases of different rows of one data set, {one.scope} and {other.scope}, and make no "
+                    "joint release; dg.pooled adds up releases of rows that nobody shares"
+                )
+    join = getattr(values[0], "joint_with", None)
+    if join is None:
+        raise ReleaseError(f"a joint release is of noisy counts or coefficients; got {type(values[0]).__name__}")
+    value = join(*values[1:])
+    return combined(value, releases) if isinstance(releases[0], Release) else value
+
+
+def checked_values(releases: Sequence[Any], what: str) -> list[Any]:
+    """The values of releases, or values as they are.
+
+    Raises:
+        ReleaseError: If there are none, or both kinds.
+    """
+    if not isinstance(releases, list | tuple) or not releases:
+        got = "an empty one" if isinstance(releases, list | tuple) else type(releases).__name__
+        raise ReleaseError(f"{what} is made of a list of releases, at least one; got {got}")
+    if len({isinstance(one, Release) for one in releases}) > 1:
+        raise ReleaseError(f"{what} is made of releases or of their values, not of both")
+    return [one.value if isinstance(one, Release) else one for one in releases]
+
+
+def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = True) -> Release[Any]:
+    """A release of a value that was made of several, with the events of all.
+
+    Raises:
+        ReleaseError: If the releases protect different units: their costs do not add.
+    """
+    units = {one.unit for one in releases}
+    if len(units) > 1:
+        raise ReleaseError(
+            f"releases under different units make no one release: {' | '.join(sorted(map(str, units)))}; their values "
+            "can be read together, without a record"
+        )
+    event = combined_event([part for one in releases for part in one.event.events])
+    scope = next((one.scope for one in releases if one.scope is not None), None) if same_rows else None
+    return Release(value, event, releases[0].unit, all(one.private for one in releases), scope)
+
+
+def combined_event(events: Sequence[Event]) -> Event:
+    """The event of several, one after another: its claim is the sum of theirs, exactly.
+
+    >>> one = Event("a", Fraction(1, 3))
+    >>> combined_event([one, one]).epsilon, combined_event([one, one]).mechanism
+    (Fraction(2, 3), '2 x a')
+    """
+    epsilon = sum((event.epsilon for event in events), Fraction(0))
+    delta = sum((event.delta for event in events), Fraction(0))
+    return Event(combined_label(events), epsilon, delta, parts=tuple(events))
+
+
+def combined_label(events: Sequence[Event]) -> str:
+    """The label of several events."""
+    times = Counter(event.mechanism for event in events)
+    return " + ".join(name if many == 1 else f"{many} x {name}" for name, many in times.items())

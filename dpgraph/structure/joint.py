@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from dpgraph.privacy.joining import checked_values, combined
-from dpgraph.privacy.records import Release, ReleaseError
+from dpgraph.privacy.records import Release, ReleaseError, checked_values, combined
 from dpgraph.privacy.rows import relation
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.network import Family, Network

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.joining import combined_label
-from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, Release, ReleaseError
+from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, Release, ReleaseError, combined_label
 from dpgraph.privacy.rows import Fixed, RowsRecord, relation
 
 DOMAIN = dg.Domain.of({"region": ["north", "south"], "sex": ["F", "M"], "age": dg.Bins([0, 50, 100])})

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.joining import joint_release
-from dpgraph.privacy.records import Provenance, released_value
+from dpgraph.privacy.records import Provenance, joint_release, released_value
 from dpgraph.structure.basis import contrast_norms, table_of
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.joint import JointCounts, PooledCounts, learning

@@ -11,7 +11,7 @@ BY_TWO = f"{COMPOSITION}::test_one_sum_that_moves_by_two_is_priced_right_under_a
 MUTANTS = (
     Mutant(
         "a claim believed, not recomputed",
-        "privacy/records.py",
+        "privacy/events.py",
         "if (why := claim_problem(self)) is not None:",
         "if False and (why := claim_problem(self)) is not None:",
         (CLAIMS,),

@@ -395,7 +395,7 @@ MUTANTS = (
     ),
     Mutant(
         "float budget",
-        "privacy/records.py",
+        "privacy/events.py",
         "            number = Fraction(text)\n",
         "            number = Fraction(float(text))\n",
         (f"{BUDGET}::test_three_tenths_hold_three_spends_of_a_tenth_and_not_four",),

@@ -43,14 +43,14 @@ MUTANTS = (
     ),
     Mutant(
         "a joint event that claims its largest part",
-        "privacy/joining.py",
+        "privacy/records.py",
         "epsilon = sum((event.epsilon for event in events), Fraction(0))",
         "epsilon = max(event.epsilon for event in events)",
         (f"{JOINING}::test_the_cost_is_the_composition_of_both",),
     ),
     Mutant(
         "a joint event that may claim less than its parts",
-        "privacy/records.py",
+        "privacy/events.py",
         "sums == (event.epsilon, event.delta)",
         "sums >= (event.epsilon, event.delta)",
         (f"{JOINING}::test_an_event_claims_the_sum_of_its_parts_and_nothing_else",),
@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "releases of different groups joined",
-        "privacy/joining.py",
+        "privacy/records.py",
         'in ("different", "overlapping")',
         'in ("same",)',
         (f"{JOINING}::test_each_verb_refuses_the_rows_of_the_other_where_records_tell",),

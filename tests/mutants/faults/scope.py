@@ -18,7 +18,7 @@ FORGETFUL = (
     "made._group = RowGroup((condition,))",
 )
 PER_PERSON = (
-    "privacy/records.py",
+    "privacy/events.py",
     'return PrivacyUnit("add-remove", self.rows_per_person)',
     'return PrivacyUnit("add-remove")',
 )

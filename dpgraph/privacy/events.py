@@ -1,0 +1,196 @@
+"""Values of the privacy promise: who is protected, what a mechanism did, what it cost.
+
+Everything here is immutable, knows no network and no rows, and may be imported by every layer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Literal
+
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.claims import claim_problem
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Joint, Measurement, Selection
+
+Neighbours = Literal["replace", "add-remove"]
+Number = int | float | str | Fraction | Decimal
+
+
+def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
+    """Reads a privacy parameter as an exact fraction; a float means the decimal it prints as.
+
+    Args:
+        value: An int, a float, a decimal string such as ``"0.1"`` or ``"1/3"``, a Fraction or a Decimal.
+        name: How the message calls it.
+        zero: Whether zero is allowed (delta), else the value must be positive (epsilon).
+
+    Raises:
+        ReleaseError: If the value is a bool, not a number, infinite, negative, or zero where that is refused.
+
+    >>> exact(0.1) * 3 == exact("0.3")
+    True
+    """
+    bound = "a finite number, at least 0" if zero else "a finite number above 0"
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, Rational):
+            number = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            text = str(value).strip()
+            if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
+                raise ValueError
+            if "/" not in text and float(text) == 0 and text.lower().partition("e")[0].strip("+0."):
+                raise ValueError  # so small that its exact value would take longer than it is worth
+            number = Fraction(text)
+        size = float(number)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+        raise ReleaseError(f"{name} must be {bound}; got {value!r}") from None
+    if number < 0 or (size == 0 and not (zero and number == 0)):
+        raise ReleaseError(f"{name} must be {bound}; got {value!r}")
+    return number
+
+
+def exact_delta(value: Number) -> Fraction:
+    """Reads a delta as an exact fraction, at least 0 and below 1.
+
+    Raises:
+        ReleaseError: If it is not.
+
+    >>> exact_delta("1e-6")
+    Fraction(1, 1000000)
+    """
+    delta = exact(value, "delta", zero=True)
+    if delta >= 1:
+        raise ReleaseError(f"delta must be below 1; got {value!r}")
+    return delta
+
+
+def rounded(value: Fraction | float, *, up: bool) -> Fraction:
+    """A number rounded up or down to twelve decimal digits, as an exact fraction.
+
+    >>> rounded(Fraction(2, 3), up=False)
+    Fraction(333333333333, 500000000000)
+    """
+    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    number = Fraction(value)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """The unit of privacy: the neighbour relation and how many rows one person may have.
+
+    Under ``"replace"`` one person's rows may change to any others, and the number of rows n is public. Under
+    ``"add-remove"`` one person's rows may appear or vanish, and n is private.
+
+    >>> PrivacyUnit("add-remove").n_is_public
+    False
+    """
+
+    neighbours: Neighbours = "replace"
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in ("replace", "add-remove"):
+            raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
+        check_whole("rows_per_person", self.rows_per_person)
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether the exact number of rows may be shown."""
+        return self.neighbours == "replace"
+
+    def within_groups(self) -> PrivacyUnit:
+        """The unit inside one of several disjoint groups of rows: a row may appear or vanish there, so n is private."""
+        return PrivacyUnit("add-remove", self.rows_per_person)
+
+    def __str__(self) -> str:
+        person = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        return f"{self.neighbours} {person} of one person"
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
+
+    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
+    ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
+    composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
+    as one has nothing but its ``parts``, and claims their sums.
+
+    Raises:
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is
+            not the sum of the parts' claims.
+
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace, Movement
+    >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
+    >>> Event("mine", Fraction(1, 4), measurements=(one,))
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: mine claims epsilon 0.25, but its noise costs epsilon 0.5
+    """
+
+    mechanism: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    measurements: tuple[Measurement, ...] = ()
+    rho: Fraction | None = None
+    selections: tuple[Selection, ...] = ()
+    joint: Joint | None = None
+    parts: tuple[Event, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parts and (unfit := _parts_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {unfit}")
+        if (why := claim_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {why}")
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The parts, or itself where it has none: what accountants price one by one."""
+        return self.parts or (self,)
+
+
+def _parts_problem(event: Event) -> str | None:
+    """Why an event cannot have these parts; None if it can."""
+    if len(event.parts) < 2 or any(not isinstance(part, Event) or part.parts for part in event.parts):
+        return "has parts that are not several single events"
+    if event.measurements or event.selections or event.joint is not None or event.rho is not None:
+        return "has parts, and measurements, selections or a rho beside them"
+    sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
+    return None if sums == (event.epsilon, event.delta) else "claims something else than its parts together"
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """A privacy cost: exact epsilon and delta.
+
+    >>> print(PrivacyCost(Fraction(1, 10)))
+    epsilon 0.1 (pure)
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __str__(self) -> str:
+        tail = "(pure)" if self.delta == 0 else f"and delta {float(self.delta):g}"
+        return f"epsilon {decimal(self.epsilon)} {tail}"
+
+
+def decimal(value: Fraction) -> str:
+    """Prints a fraction as its exact decimal where that is short, else as p/q.
+
+    >>> decimal(Fraction(1, 4)), decimal(Fraction(1, 3))
+    ('0.25', '1/3')
+    """
+    text = f"{float(value):.12g}"
+    return text if Fraction(text) == value else str(value)
