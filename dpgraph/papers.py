@@ -47,6 +47,7 @@ _HOMES = {
     "gibbs_sweep_cost": "mechanisms.selection.private_gibbs",  # section 4.1, parallel composition
     "random_scan_cost": "mechanisms.selection.private_gibbs",  # section 4.1, without the discount
     "composed_cost": "mechanisms.selection.private_gibbs",  # sections 2.1 and 4.1, advanced composition
+    "approximate_sample_cost": "mechanisms.selection.private_gibbs",  # Proposition 3
     "barker_step": "mechanisms.selection.annealing",  # section 4, Metropolis-Hastings
     "barker_cost": "mechanisms.selection.private_gibbs",  # its cost
     "annealed_path": "mechanisms.selection.annealing",  # section 4, annealed importance sampling
@@ -72,6 +73,7 @@ __all__ = [
     "annealed_cost",
     "annealed_path",
     "annealed_weight_sensitivity",
+    "approximate_sample_cost",
     "barker_cost",
     "barker_step",
     "composed_cost",
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from dpgraph.mechanisms.selection.private_gibbs import (
         annealed_cost,
         annealed_weight_sensitivity,
+        approximate_sample_cost,
         barker_cost,
         composed_cost,
         gibbs_sweep_cost,

@@ -9,7 +9,8 @@ and annealed importance sampling as functions. No other is offered, for these re
 * Every one of thousands of updates is charged, whether or not the chain has mixed. Noise on the statistics is charged
   once (``LaplaceMechanism``), any number of updates on it is free, and the prior may still be changed.
 * The last state of a chain is not a posterior sample: the lower cost of one sample needs convergence, which cannot be
-  verified. ``PosteriorSample`` draws exactly instead. A hidden Markov model has no exact sampler: given emissions its
+  verified; ``approximate_sample_cost`` prices a distance that somebody has proved. ``PosteriorSample`` draws exactly
+  instead. A hidden Markov model has no exact sampler: given emissions its
   states are summed out in closed form and given states its emissions are, but not both, and a sum over all states has
   states^cells terms.
 * Plain Metropolis is not differentially private. Take one row, x = 0 or 1 with P(1) = theta, theta = 0.4 now and 0.6
@@ -36,7 +37,11 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.composition import advanced, basic, zero_concentrated
-from dpgraph.privacy.records import Event, Number, PrivacyCost, ReleaseError, exact, exact_delta
+from dpgraph.privacy.noise import exp_bounds
+from dpgraph.privacy.records import Event, Number, PrivacyCost, ReleaseError, exact, exact_delta, rounded
+
+#: Above this epsilon exp(epsilon) times any distance that is a float exceeds 1; digits of exp below it.
+_VACUOUS, _DIGITS = 750, 400
 
 
 def gibbs_update_cost(sensitivity: Number) -> PrivacyCost:
@@ -149,6 +154,42 @@ def barker_cost(sensitivity: Number) -> PrivacyCost:
     epsilon 0.5 (pure)
     """
     return PrivacyCost(2 * _delta(sensitivity))
+
+
+def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCost:
+    """The cost of a sampler close to a private one: the same epsilon, and (1 + exp(epsilon)) distance of delta.
+
+    Foulds et al. 2016, Proposition 3, after Wang, Fienberg and Smola 2015, who measure the distance of two laws by the
+    sum of |p - q|; total variation is half of that and gives the same statement at half of their delta, which some
+    sampler attains (proofs.md P84). The distance must hold for every data set and be proved: no diagnostic of a
+    chain bounds it, and a chain that is close for these rows may be far for their neighbours.
+
+    Args:
+        sample: What a draw from the private law itself costs, such as epsilon of ``PosteriorSample``; a delta of its
+            own is added.
+        distance: The largest total variation distance, 1/2 sum |p - q|, between the sampler's law and the private
+            one, over all data sets.
+
+    Returns:
+        The cost; delta is rounded up to twelve digits.
+
+    Raises:
+        ReleaseError: If the distance is negative or not a number, or delta reaches 1, where nothing is promised.
+
+    >>> print(approximate_sample_cost(PrivacyCost(Fraction(1)), "1e-7"))
+    epsilon 1 and delta 3.71828e-07
+    >>> print(approximate_sample_cost(PrivacyCost(Fraction(1)), 0))
+    epsilon 1 (pure)
+    """
+    far = exact(distance, "distance", zero=True)
+    if far == 0:
+        return sample
+    if sample.epsilon < _VACUOUS:
+        delta = sample.delta + (1 + exp_bounds(sample.epsilon, _DIGITS)[1]) * far
+        if delta < 1 and (found := rounded(delta, up=True)) < 1:
+            return PrivacyCost(sample.epsilon, found)
+    said = f"a sampler within {float(far):g} of one at epsilon {float(sample.epsilon):g}"
+    raise ReleaseError(f"{said} has a delta of 1: it promises nothing")
 
 
 def annealed_cost(sensitivity: Number, powers: Iterable[Number]) -> PrivacyCost:

@@ -112,6 +112,78 @@ def test_no_path_moves_its_weight_by_more_than_its_sensitivity():
     assert found == pytest.approx(float(gibbs.annealed_weight_sensitivity(DELTA, ["0", "0.1", "0.4", "1"])))
 
 
+def tempered(ones, n, temperature):
+    """One posterior sample: the law on the grid given n rows, the likelihood tempered."""
+    log = log_likelihood(ones, n, GRID) / temperature
+    return np.exp(log - np.logaddexp.reduce(log))
+
+
+def steps_towards(target):
+    """One plain Metropolis step to any parameter, which no epsilon covers: a chain whose law tends to the target."""
+    kernel = np.zeros((len(GRID), len(GRID)))
+    for i, j in product(range(len(GRID)), repeat=2):
+        share = min(1.0, target[j] / target[i]) / len(GRID)
+        kernel[i, j] += share
+        kernel[i, i] += 1 / len(GRID) - share
+    return kernel
+
+
+def far(one, other):
+    return np.abs(one - other).sum() / 2
+
+
+def hockey_stick(laws, price):
+    """The least delta at epsilon over all neighbours, here data sets whose numbers of ones differ by one."""
+    pairs = [*pairwise(laws), *pairwise(laws[::-1])]
+    return max(np.maximum(p - np.exp(price) * q, 0).sum() for p, q in pairs)
+
+
+@pytest.mark.parametrize(("n", "temperature"), [(1, 1.0), (4, 2.0)])
+def test_a_chain_close_to_a_sample_costs_what_it_says(n, temperature):
+    """A chain on seven parameters started at one end, its law after 1 to 40 steps exact for each data set.
+
+    The exact sample is pure at epsilon, the chain is not: its delta is above 0, with one row a fifth of the bound
+    while this is below a tenth, and never above it.
+    """
+    targets = [tempered(ones, n, temperature) for ones in range(n + 1)]
+    price = max(np.abs(np.log(p / q)).max() for p, q in pairwise(targets)) + 1e-12
+    assert hockey_stick(targets, price) == 0
+    sample = PrivacyCost(Fraction(price))
+    laws, found, bounds = [np.eye(len(GRID))[0]] * len(targets), [], []
+    for _ in range(40):
+        laws = [law @ steps_towards(target) for law, target in zip(laws, targets, strict=True)]
+        distance = max(far(law, target) for law, target in zip(laws, targets, strict=True))
+        found.append(hockey_stick(laws, price))
+        bounds.append((1 + np.exp(price)) * distance)
+        if bounds[-1] < 1:
+            cost = gibbs.approximate_sample_cost(sample, distance)
+            assert cost.epsilon == sample.epsilon
+            assert found[-1] <= float(cost.delta) == pytest.approx(bounds[-1], rel=1e-9)
+    assert max(found) > 0.05
+    assert n > 1 or max(a / b for a, b in zip(found, bounds, strict=True) if b < 0.1) > 0.2
+    assert bounds[-1] < 1e-6
+
+
+@pytest.mark.parametrize("price", [Fraction(1, 10), Fraction(1), Fraction(3)])
+def test_the_delta_of_a_close_sampler_is_attained(price):
+    """Two answers, one exp(epsilon) likelier given one data set; a sampler moves each law by the distance, apart."""
+    distance, rare = 1e-3, 0.04
+    exact = [np.array([rare * np.exp(float(price)), 0.0]), np.array([rare, 0.0])]
+    exact = [np.array([law[0], 1 - law[0]]) for law in exact]
+    close = [exact[0] + [distance, -distance], exact[1] - [distance, -distance]]
+    assert max(far(a, b) for a, b in zip(exact, close, strict=True)) == pytest.approx(distance)
+    cost = gibbs.approximate_sample_cost(PrivacyCost(price), distance)
+    assert hockey_stick(close, float(price)) == pytest.approx(float(cost.delta), rel=1e-9)
+    assert hockey_stick(exact, float(price)) < 1e-12
+
+
+def test_a_delta_of_the_sample_is_kept_and_that_of_the_distance_rounded_up():
+    cost = gibbs.approximate_sample_cost(PrivacyCost(Fraction(2), Fraction(1, 10**6)), "1e-9")
+    assert Fraction(1, 10**6) + Fraction(np.exp(2.0) + 1) / 10**9 <= cost.delta * (1 + Fraction(1, 10**15))
+    assert float(cost.delta) == pytest.approx(1e-6 + (1 + np.exp(2)) * 1e-9, rel=1e-11)
+    assert gibbs.approximate_sample_cost(PrivacyCost(Fraction(740)), "1e-323").delta < 1
+
+
 def latent_law(row, lean):
     """P(z = 1 | row) of a binary latent variable: ln p(row | z) is 1/8 up to a constant where they agree, else -1/8.
 
@@ -192,6 +264,9 @@ def test_composition_is_the_least_of_three():
         (lambda: gibbs.composed_cost(PrivacyCost(Fraction(1)), 2, 1), "delta must be below 1"),
         (lambda: gibbs.composed_cost(PrivacyCost(Fraction(1)), 2, -1), "delta"),
         (lambda: gibbs.annealed_cost(1, [-1]), "a power"),
+        (lambda: gibbs.approximate_sample_cost(PrivacyCost(Fraction(1)), -1), "distance"),
+        (lambda: gibbs.approximate_sample_cost(PrivacyCost(Fraction(1)), 0.27), "promises nothing"),
+        (lambda: gibbs.approximate_sample_cost(PrivacyCost(Fraction(10**9)), "1e-9"), "promises nothing"),
     ],
 )
 def test_bad_settings_are_refused(call, message):

@@ -61,6 +61,13 @@ MUTANTS = (
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
+        "a close sampler charged for its distance once",
+        "mechanisms/selection/private_gibbs.py",
+        "(1 + exp_bounds(sample.epsilon, _DIGITS)[1]) * far",
+        "exp_bounds(sample.epsilon, _DIGITS)[1] * far",
+        (f"{GIBBS_COSTS}::test_the_delta_of_a_close_sampler_is_attained",),
+    ),
+    Mutant(
         "a random scan with the paper's discount",
         "mechanisms/selection/private_gibbs.py",
         "    return gibbs_update_cost(sensitivity)\n",
