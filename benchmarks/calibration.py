@@ -3,9 +3,11 @@
 Simulation-based calibration: parameters from the prior, records from the parameters, a release, a posterior; the rank
 of the true parameter among the posterior's draws is uniform if the posterior is right. The exponential's bounds are
 fixed beforehand, at the middle 95 % of the law at the prior mean: bounds at the quantiles of the true law, as in the
-paper, tell the truth and hide miscalibration. The noise is seeded: the study repeats.
+paper, tell the truth and hide miscalibration. Of the binomial there are posterior samples as well (OPS): 100 draws of
+the posterior tempered and cut to [0.1, 0.9], each at a hundredth of epsilon, as in the paper. Traces of 500 iterations
+from the first are the paper's Appendix E. The noise is seeded: the study repeats.
 
-    python benchmarks/calibration.py [--trials 300]
+    python benchmarks/calibration.py [--trials 300] [--only figure] [--only forms] [--only traces]
 
 Needs matplotlib for the figure, which is saved to docs/figures; without it the tables alone are printed.
 """
@@ -24,6 +26,7 @@ from scipy import stats
 from tqdm import tqdm
 
 import dpgraph as dg
+from dpgraph.inference.chains import effective_size
 from dpgraph.inference.expfam.chain import Form, run_chains
 from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
 from dpgraph.inference.expfam.posterior import as_problems
@@ -41,14 +44,34 @@ FAMILIES: dict[str, tuple[Any, Any, Any]] = {
     "multinomial": (dg.expfam.Multinomial(4), dg.expfam.Multinomial(4).prior(), None),
     "exponential": (dg.expfam.Exponential(), RATES, BOUNDS),
 }
+#: One posterior sample of a binomial: bounds of the parameter, and draws that share epsilon.
+LOWEST, SAMPLES = 0.1, 100
+OPS = "posterior samples"
+TRACED, TRACE_EPSILONS, CHAINS = 500, (0.1, 0.01), 16
 FORMS: dict[str, Form] = {"ours": "corrected", "regions independent": "coded", "as printed": "printed"}
+
+
+PARTS = ("figure", "forms", "traces")
 
 
 @click.command()
 @click.option("--trials", default=300, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-def main(trials: int, seed: int) -> None:
-    """Prints the tables and saves the figure."""
+@click.option("--only", multiple=True, type=click.Choice(PARTS), help="Parts to run; all where none is named.")
+def main(trials: int, seed: int, only: tuple[str, ...]) -> None:
+    """Prints the tables and saves the figures."""
+    wanted = only or PARTS
+    if "figure" in wanted:
+        figure_1(trials, seed)
+    if "forms" in wanted:
+        print("\nexponential, n = 1000, bounds fixed beforehand, 100 draws (a central 90 % of them covers 88 %)")
+        print(forms(trials, seed).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
+    if "traces" in wanted:
+        traces(seed)
+
+
+def figure_1(trials: int, seed: int) -> None:
+    """Calibration and distance from the posterior that is not private, as a table and as Figure 1."""
     cells = [(name, n, epsilon) for name in FAMILIES for n in SIZES for epsilon in EPSILONS]
     ranks: dict[tuple[str, int, float, str], Reals] = {}
     rows = []
@@ -64,8 +87,6 @@ def main(trials: int, seed: int) -> None:
     print(f"{trials} trials, replace-one; KS of the ranks, 1 % critical value {critical:.3f}; MMD to the not private")
     wide = table.set_index(["family", "n", "epsilon", "method"]).unstack("method")
     print(wide.to_string(float_format=lambda x: f"{x:.3f}"))
-    print("\nexponential, n = 1000, bounds fixed beforehand, 100 draws (a central 90 % of them covers 88 %)")
-    print(forms(trials, seed).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
     draw(table, ranks, critical)
 
 
@@ -114,6 +135,8 @@ def studied(
         )
         seen = np.stack([one.values for one in noisy])
     methods = {"ours": ours, "plug-in": conjugate(name, seen, n, rng), "not private": conjugate(name, exact, n, rng)}
+    if name == "binomial":
+        methods[OPS] = posterior_samples(exact[:, 0], n, epsilon, rng)
     return methods, np.array([theta[0] for theta, _ in simulations])
 
 
@@ -125,6 +148,65 @@ def conjugate(name: str, sums: Reals, n: int, rng: np.random.Generator) -> Reals
     return draw_conjugate(family, prior, nearest_possible_sums(family, repeated, many), many, rng)[:, 0].reshape(
         -1, DRAWS
     )
+
+
+def posterior_samples(ones: Reals, n: int, epsilon: float, rng: np.random.Generator) -> Reals:
+    """Draws of each trial's posterior, tempered so that each costs its share of epsilon, shape (trials, samples)."""
+    temperature = max(1.0, 2 * float(np.log((1 - LOWEST) / LOWEST)) * SAMPLES / epsilon)
+    law = stats.beta(1 + ones[:, None] / temperature, 1 + (n - ones[:, None]) / temperature)
+    low, high = law.cdf(LOWEST), law.cdf(1 - LOWEST)
+    drawn = law.ppf(low + (high - low) * rng.random((len(ones), SAMPLES)))
+    return np.clip(drawn, LOWEST, 1 - LOWEST)
+
+
+def traces(seed: int) -> None:
+    """Prints how well chains of 500 iterations mix and where they are, and saves those at the larger epsilon."""
+    shown, rows = {}, []
+    for i, (name, epsilon) in enumerate((f, e) for e in TRACE_EPSILONS for f in ("binomial", "exponential")):
+        rng, noise = np.random.default_rng([seed, 2000, i]), dg.testing.SeededNoise(seed + 2000 + i)
+        (theta, x), prior = next(simulated(name, 1000, 1, rng)), FAMILIES[name][1]
+        problems = as_problems([released(name, x, epsilon, noise)] * CHAINS, prior)
+        for label, form in {"the paper's": "coded", "our": "corrected"}.items():
+            burn_in = 0 if form == "coded" else TRACED
+            kept, _ = run_chains(problems, TRACED, burn_in=burn_in, rng=rng, form=form)
+            chains = kept[:, :, 0].T
+            rows.append((name, epsilon, label, theta[0], chains[:, TRACED // 2 :].mean(), *first_visit(chains),
+                         float(effective_size(chains[:, :, None])[0]) / CHAINS))  # fmt: skip
+            if epsilon == TRACE_EPSILONS[0]:
+                shown[name, label] = chains, theta[0]
+    columns = ["family", "epsilon", "chain", "truth", "posterior mean", "median visit", "last visit", "ESS a chain"]
+    print(f"\nn = 1000, {CHAINS} chains of {TRACED} iterations of one release; ours after as many of burn-in, theirs")
+    print("from the first; the iteration of the first visit to the middle 90 % of all chains' later half")
+    print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
+    draw_traces(shown)
+
+
+def first_visit(chains: Reals) -> tuple[float, float]:
+    """The median and the last of the iterations at which chains, shape (chains, iterations), first reach the middle."""
+    low, high = np.quantile(chains[:, chains.shape[1] // 2 :], [0.05, 0.95])
+    inside = (chains >= low) & (chains <= high)
+    visit = np.where(inside.any(axis=1), inside.argmax(axis=1), chains.shape[1])
+    return float(np.median(visit)), float(visit.max())
+
+
+def draw_traces(shown: dict[tuple[str, str], tuple[Reals, float]]) -> None:
+    """Saves four chains of each family and form, with the true parameter."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print("matplotlib is not installed: no figure", file=sys.stderr)
+        return
+    figure = Figure(figsize=(10, 5.5), layout="constrained")
+    for axes, ((name, label), (chains, truth)) in zip(
+        figure.subplots(2, 2, sharex=True, sharey="row").ravel(), shown.items(), strict=True
+    ):
+        axes.plot(chains[:4].T, lw=0.7, alpha=0.8)
+        axes.axhline(truth, color="black", ls="--", lw=1.2)
+        axes.set(title=f"{name}, {label} chain, n = 1000, epsilon {TRACE_EPSILONS[0]:g}", xlabel="iteration")
+        axes.set_ylabel("parameter; dashed: the truth")
+        axes.label_outer()
+    figure.savefig(Path(__file__).parents[1] / "docs" / "figures" / "calibration_traces.png", dpi=120)
+    print("saved calibration_traces.png to docs/figures")
 
 
 def forms(trials: int, seed: int) -> pd.DataFrame:
@@ -183,7 +265,7 @@ def draw(table: pd.DataFrame, ranks: dict[tuple[str, int, float, str], Reals], c
     except ImportError:
         print("matplotlib is not installed: no figure", file=sys.stderr)
         return
-    colours = {"ours": "#1b6ca8", "plug-in": "#d1495b", "not private": "#888888"}
+    colours = {"ours": "#1b6ca8", "plug-in": "#d1495b", "not private": "#888888", OPS: "#edae49"}
     figure, axes = plt.subplots(3, 3, figsize=(10, 9))
     for column, name in enumerate(FAMILIES):
         top, middle, bottom = axes[:, column]
@@ -193,9 +275,9 @@ def draw(table: pd.DataFrame, ranks: dict[tuple[str, int, float, str], Reals], c
                 mine = table.query("family == @name and method == @method and epsilon == @epsilon")
                 label = f"{method}, epsilon {epsilon:g}"
                 top.plot(mine["n"], mine["KS"], style, color=colour, marker="o", markersize=4, label=label)
-                if name != "exponential" and method != "not private":
+                if name != "exponential" and method not in ("not private", OPS):
                     bottom.plot(mine["n"], mine["MMD"], style, color=colour, marker="o", markersize=4)
-            sorted_ranks = np.sort(ranks[name, 1000, 0.01, method])
+            sorted_ranks = np.sort(ranks.get((name, 1000, 0.01, method), np.empty(0)))
             middle.plot(sorted_ranks, np.linspace(0, 1, sorted_ranks.size), color=colour)
         top.axhline(critical, color="black", linewidth=0.7, linestyle=":")
         top.set(xscale="log", ylim=(0, None), xlabel="n")

@@ -1,10 +1,10 @@
-"""Beta posteriors under both mechanisms, and how far their samples fall from the truth: Foulds et al. 2016, Figures 1, 2.
+"""Beta posteriors under both mechanisms, and the error of their samples: Foulds et al. 2016, Figures 1 and 2.
 
     python benchmarks/foulds_beta.py [--repeats 20000]
 
 Rows of a coin with P(1) = 0.3, uniform prior. Four laws of the parameter: the posterior itself; the posterior tempered
-and truncated to [0.2, 0.8], of which one draw is released (OPS); the Beta law of two noisy counts clipped at 0 (Laplace,
-as the paper); and the posterior given one noisy count, n being public, that knows the law of its noise (noise-aware).
+and truncated to [0.2, 0.8], of which one draw is released (OPS); the Beta law of two noisy counts clipped at 0 (Laplace
+as in the paper); and the posterior given one noisy count, n public, that knows the law of its noise (noise-aware).
 Replace-one. The text of the paper that was at hand lost epsilon and the bounds of Figure 2, so both 0.1 and 1 are here.
 All noise is seeded: the study repeats. Needs matplotlib for the figures, which are saved to docs/figures.
 """
