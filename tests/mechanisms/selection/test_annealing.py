@@ -118,6 +118,93 @@ def test_the_weights_average_to_the_probability_of_the_rows():
     assert (weights * last).mean() / weights.mean() == pytest.approx(posterior @ np.arange(5), abs=0.05)
 
 
+class Script:
+    """Directions and uniforms as listed, then zeros."""
+
+    private = False
+
+    def __init__(self, answers):
+        self.answers = [int(one) for pair in answers for one in pair]
+
+    def bits(self, count):
+        return self.answers.pop(0) if self.answers else 0
+
+
+YES, NO = 0, 2**64 - 1
+HOW = {"log_prior": log_prior, "log_likelihood": log_likelihood, "propose": neighbour}
+
+
+def accepted(start, powers, before, up):
+    """The probability that ``annealed_path`` takes a direction after given steps, by bisection over its uniform."""
+    low, high = 0.0, 1.0
+    for _ in range(52):
+        middle = (low + high) / 2
+        states = annealed_path(Script([*before, (up, middle * 2**64)]), start, powers, **HOW).states
+        low, high = (middle, high) if states[len(before) + 1] != states[len(before)] else (low, middle)
+    return (low + high) / 2
+
+
+def all_paths(start, powers, before=(), chance=1.0):
+    """Every path from a start with its probability, one Barker step a power, read off ``annealed_path`` itself."""
+    states = annealed_path(Script(before), start, powers, **HOW).states
+    if len(before) == len(powers) - 2:
+        yield chance, annealed_path(Script(before), start, powers, **HOW)
+        return
+    here = states[len(before)]
+    for up in (0, 1):
+        stays = walk(here, 2 * up - 1) == here
+        share = 1.0 if stays else accepted(start, powers, before, up)
+        for answer, part in ((YES, share), (NO, 1 - share)):
+            if part > 0:
+                yield from all_paths(start, powers, (*before, (up, answer)), chance * part / 2)
+
+
+@pytest.mark.parametrize("powers", [(0.0, 1.0), (0.0, 0.4, 1.0), POWERS, (0.0, 0.05, 0.9, 1.0)])
+def test_the_weight_is_unbiased_by_enumeration_of_all_paths(powers):
+    """E w = p(rows) and E w f(last state) = p(rows) E(f | rows), over all starts and paths, to eight digits.
+
+    Two steps at the powers before theirs, or after, miss p(rows) by over 1 % (the test below).
+    """
+    log = np.array([log_prior(i) for i in range(5)])
+    prior = np.exp(log - np.logaddexp.reduce(log))
+    joint = prior * np.exp([log_likelihood(i) for i in range(5)])
+    paths = [(prior[i] * chance, path) for i in range(5) for chance, path in all_paths(i, powers)]
+    assert sum(chance for chance, _ in paths) == pytest.approx(1, abs=1e-12)
+    found = np.zeros(5)
+    for chance, path in paths:
+        assert len(path.states) == len(powers) - 1
+        found[path.states[-1]] += chance * np.exp(path.log_weight)
+    assert found.sum() == pytest.approx(joint.sum(), rel=1e-8)
+    np.testing.assert_allclose(found, joint, rtol=1e-8)
+
+
+def test_a_weight_of_the_wrong_steps_is_seen():
+    """What the test above rejects: steps that leave the law of the power before, or weights of the states after."""
+    log = np.array([log_prior(i) for i in range(5)])
+    prior = np.exp(log - np.logaddexp.reduce(log))
+    score = np.array([log_likelihood(i) for i in range(5)])
+    wanted = prior @ np.exp(score)
+
+    def kernel(power):
+        moves = np.zeros((5, 5))
+        for i, up in product(range(5), (0, 1)):
+            share = acceptance(i, up, 6, 8, power)
+            moves[i, walk(i, 2 * up - 1)] += share / 2
+            moves[i, i] += (1 - share) / 2
+        return moves
+
+    def mean_weight(steps):
+        law = prior
+        for (a, b), power in zip(pairwise(POWERS), (*steps, None), strict=True):
+            law = law * np.exp((b - a) * score)
+            law = law if power is None else law @ kernel(power)
+        return law.sum()
+
+    assert mean_weight((0.2, 0.5)) == pytest.approx(wanted, rel=1e-8)
+    assert abs(mean_weight((0.0, 0.2)) / wanted - 1) > 0.01
+    assert abs(mean_weight((0.5, 1.0)) / wanted - 1) > 0.01
+
+
 def test_a_path_costs_the_sum_of_its_powers_times_two_delta():
     """All paths of two updates from each end, all outcomes of 2 rows: never more, and over half is attained."""
     price = float(gibbs.annealed_cost(DELTA, [0.2, 0.5]).epsilon)

@@ -89,6 +89,13 @@ MUTANTS = (
         (f"{GIBBS_COSTS}::test_a_sweep_over_latent_variables_of_a_row_each_costs_one_update",),
     ),
     Mutant(
+        "annealed steps at the power before",
+        "mechanisms/selection/annealing.py",
+        "lambda x, b=power: log_prior(x)",
+        "lambda x, b=before: log_prior(x)",
+        ("tests/mechanisms/selection/test_annealing.py::test_the_weight_is_unbiased_by_enumeration_of_all_paths",),
+    ),
+    Mutant(
         "Barker's step with plain Metropolis's acceptance",
         "mechanisms/selection/annealing.py",
         "float(barker_acceptance(there - here))",
