@@ -7,7 +7,7 @@ paper, tell the truth and hide miscalibration. Of the binomial there are posteri
 the posterior tempered and cut to [0.1, 0.9], each at a hundredth of epsilon, as in the paper. Traces of 500 iterations
 from the first are the paper's Appendix E. The noise is seeded: the study repeats.
 
-    python benchmarks/calibration.py [--trials 300] [--only figure] [--only forms] [--only traces]
+    python benchmarks/calibration.py [--trials 300] [--only figure] [--only samples] [--only forms] [--only traces]
 
 Needs matplotlib for the figure, which is saved to docs/figures; without it the tables alone are printed.
 """
@@ -51,7 +51,9 @@ TRACED, TRACE_EPSILONS, CHAINS = 500, (0.1, 0.01), 16
 FORMS: dict[str, Form] = {"ours": "corrected", "regions independent": "coded", "as printed": "printed"}
 
 
-PARTS = ("figure", "forms", "traces")
+PARTS = ("figure", "samples", "forms", "traces")
+#: A prior under which tempering shows: of a uniform one the flattest posterior is the prior itself.
+INFORMED, SAMPLED_EPSILONS = 10.0, (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @click.command()
@@ -63,6 +65,9 @@ def main(trials: int, seed: int, only: tuple[str, ...]) -> None:
     wanted = only or PARTS
     if "figure" in wanted:
         figure_1(trials, seed)
+    if "samples" in wanted:
+        print(f"\nbinomial, n = 1000, prior Beta({INFORMED:g}, {INFORMED:g}), {SAMPLES} samples that share epsilon")
+        print(samples_under_a_prior(1000, trials, seed).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
     if "forms" in wanted:
         print("\nexponential, n = 1000, bounds fixed beforehand, 100 draws (a central 90 % of them covers 88 %)")
         print(forms(trials, seed).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
@@ -150,13 +155,35 @@ def conjugate(name: str, sums: Reals, n: int, rng: np.random.Generator) -> Reals
     )
 
 
-def posterior_samples(ones: Reals, n: int, epsilon: float, rng: np.random.Generator) -> Reals:
-    """Draws of each trial's posterior, tempered so that each costs its share of epsilon, shape (trials, samples)."""
+def posterior_samples(
+    ones: Reals, n: int, epsilon: float, rng: np.random.Generator, *, shape: float = 1.0, whole: bool = False
+) -> Reals:
+    """Draws of each trial's posterior, tempered so that each costs its share of epsilon, shape (trials, samples).
+
+    The prior is Beta(shape, shape); ``whole`` tempers it as well, as Foulds et al. 2016 do.
+    """
     temperature = max(1.0, 2 * float(np.log((1 - LOWEST) / LOWEST)) * SAMPLES / epsilon)
-    law = stats.beta(1 + ones[:, None] / temperature, 1 + (n - ones[:, None]) / temperature)
+    prior = 1 + (shape - 1) / temperature if whole else shape
+    law = stats.beta(prior + ones[:, None] / temperature, prior + (n - ones[:, None]) / temperature)
     low, high = law.cdf(LOWEST), law.cdf(1 - LOWEST)
     drawn = law.ppf(low + (high - low) * rng.random((len(ones), SAMPLES)))
     return np.clip(drawn, LOWEST, 1 - LOWEST)
+
+
+def samples_under_a_prior(n: int, trials: int, seed: int) -> pd.DataFrame:
+    """Calibration of posterior samples under an informed prior, tempered with the likelihood or left as it is."""
+    rows = []
+    for i, epsilon in enumerate(SAMPLED_EPSILONS):
+        rng = np.random.default_rng([seed, 3000, i])
+        truth = rng.beta(INFORMED, INFORMED, trials)
+        ones = rng.binomial(n, truth).astype(float)
+        for label, whole in (("prior and likelihood", True), ("likelihood", False)):
+            drawn = posterior_samples(ones, n, epsilon, rng, shape=INFORMED, whole=whole)
+            ranks = uniform_ranks(drawn, truth, rng)
+            middle = float(((ranks > 0.25) & (ranks < 0.75)).mean())
+            distance = stats.kstest(ranks, "uniform").statistic
+            rows.append((epsilon, label, distance, coverage(drawn, truth), middle, width(drawn)))
+    return pd.DataFrame(rows, columns=["epsilon", "tempered", "KS", "coverage", "in the middle half", "width"])
 
 
 def traces(seed: int) -> None:

@@ -140,8 +140,10 @@ def draw(mean: pd.DataFrame, error: pd.DataFrame) -> None:
         print("matplotlib is not installed: no figure")
         return
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for method in mean.index:
-        axes.errorbar(mean.columns, mean.loc[method], yerr=2 * error.loc[method], label=method, marker="o", ms=3)
+    for i, method in enumerate(mean.index):
+        colour = pyplot.get_cmap("tab20")(2 * (i - 1) % 20 if i < 11 else 1) if i else "black"
+        style = {"color": colour, "label": method, "marker": "o", "ms": 3}
+        axes.errorbar(mean.columns, mean.loc[method], yerr=2 * error.loc[method], **style)
     axes.set(xscale="log", xlabel="epsilon (replace one row)", ylabel="accuracy on held-out rows")
     axes.legend(fontsize=8)
     path = Path(__file__).parents[1] / "docs" / "figures" / "zhang_figure2.png"

@@ -55,7 +55,7 @@ _HOMES = {
     "annealed_cost": "mechanisms.selection.private_gibbs",  # its cost
     "annealed_weight_sensitivity": "mechanisms.selection.private_gibbs",  # of its log importance weight
     # Bernstein and Sheldon 2018
-    "moments_posterior": "inference.expfam.posterior",  # Algorithms 1 to 3, form="printed" or "coded"
+    "moments_posterior": "inference.expfam.posterior",  # Algorithms 1 to 3, corrected
 }
 
 __all__ = [
