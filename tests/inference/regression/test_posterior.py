@@ -301,16 +301,18 @@ def test_other_releases_are_refused():
 
 
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "1", True, None])
-@pytest.mark.parametrize("name", ["intercept", "explained", "degrees", "shape", "rate", "half_cauchy"])
+@pytest.mark.parametrize("name", ["intercept", "explained", "degrees", "own", "shape", "rate", "half_cauchy"])
 def test_priors_are_checked(name, value):
-    if (name, value) in (("degrees", math.inf), ("half_cauchy", None)):
+    if (name, value) in (("degrees", math.inf), ("own", math.inf), ("half_cauchy", None)):
         dg.RegressionPrior(**{name: value})
         return
     with pytest.raises(dg.errors.InferenceError, match=name):
         dg.RegressionPrior(**{name: value})
 
 
-@pytest.mark.parametrize("value", [(1.0,), [1.0, 1.0], (-1.0, 1.0), (math.nan, 0.0), 2.0])
+@pytest.mark.parametrize(
+    "value", [(1.0, 1.0), [1.0, 1.0, 1.0], (-1.0, 1.0, 1.0), (1.0, math.nan, 1.0), (1.0, 0.0, 1.0), 2.0]
+)
 def test_priors_of_features_are_checked(value):
     with pytest.raises(dg.errors.InferenceError, match="features"):
         dg.RegressionPrior(features=value)
