@@ -78,6 +78,21 @@ def weights_in_units(design: dg.LinearDesign, weights: np.ndarray) -> np.ndarray
     return dg.results.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]
 
 
+def from_prior(
+    design: dg.LinearDesign, prior: dg.RegressionPrior, rng: np.random.Generator
+) -> dg.results.RegressionDraws:
+    """Draws where there is no release, of columns that average 0."""
+    count, columns = 4000, design.columns[:-1]
+    gammas = lambda degrees: np.ones(count) if np.isinf(degrees) else rng.chisquare(degrees, count) / degrees  # noqa: E731
+    variance = prior.rate / rng.standard_gamma(prior.shape, count)
+    common, own = (gammas(prior.degrees) for _ in range(2)), {name: gammas(prior.own) for name in design.features}
+    first, others = common
+    precision = np.stack([own[c.variable] * others if c.kind != "intercept" else first for c in columns], axis=1)
+    root = np.linalg.cholesky(np.linalg.inv(prior.structure(design)))
+    weights = prior.scale(design) * (rng.standard_normal((count, len(columns))) @ root.T)
+    return dg.results.RegressionDraws(design, np.sqrt(variance[:, None] / precision) * weights, variance, "prior")
+
+
 def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], seed: int) -> list[dict[str, Any]]:
     """Each prior's figures from one release of a world, and the baselines'."""
     design = made.design
@@ -99,8 +114,11 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
             "excess error": error(draws.weights.mean(axis=0)) - error(least_squares),
             "R-hat": draws.mixing.get("r_hat", np.nan), "seconds": time.process_time() - begun,
         })  # fmt: skip
-    nothing = np.zeros(len(least_squares))
-    found.append({"prior": "middle of the bounds", "excess error": error(nothing) - error(least_squares)})
+    excess = error(np.zeros(len(least_squares))) - error(least_squares)
+    low, high = np.quantile(
+        from_prior(design, dg.RegressionPrior(), np.random.default_rng(seed)).in_units, [0.05, 0.95], axis=0
+    )
+    found.append({"prior": "no release", "held": np.mean((low <= aim) & (aim <= high)), "excess error": excess})
     return [{"epsilon": epsilon, "seed": seed, **one} for one in found]
 
 

@@ -18,9 +18,10 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain about half of what they leave, or far less or
-    more where the release says so: their weights have one unknown scale. The levels of a feature are alike: effects
-    about their average, of which coefficients are differences, so that none is special, not the first either.
+    s is .21 to .75 with probability .9, and all features together explain about as much as they leave, or far less or
+    more where the release says so: their weights have one unknown scale, and those of each feature one more. The levels
+    of a feature are alike: effects about their average, of which coefficients are differences, so that none is special,
+    not the first either.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
@@ -40,6 +41,7 @@ class RegressionPrior:
         typical: What the target is about before any row, in its own units, from public knowledge; its middle if None.
         features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
             rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
+            With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
 
     Raises:
         InferenceError: If a number is out of range.
@@ -49,9 +51,9 @@ class RegressionPrior:
     """
 
     intercept: float = 0.3
-    explained: float = 0.5
+    explained: float = 1.0
     degrees: float = 5.0
-    own: float = math.inf
+    own: float = 3.0
     shape: float = 2.0
     rate: float = 0.2
     half_cauchy: float | None = None
@@ -124,6 +126,7 @@ class RegressionPrior:
         S_jj has marginally the power of |S| and half a power for each other column, which are taken off.
         """
         a, b, c = self.features
+        a = max(a, columns / 6)
         return a, b - 1 - a - (columns - 1) / 2, c - 1
 
     @property
