@@ -29,7 +29,8 @@ class Problem(NamedTuple):
         target: Which released sums are X'y and y'y.
         scale: Of the noise on each released sum.
         mean: The prior mean of the weights.
-        numbers: size; n, or -1 where it is private; the prior's shape; the exponents a and b of the features' prior.
+        numbers: size; n, or -1 where it is private; the prior's shape; exponents of the features' prior: of |S|, of
+            mean squares of numbers, and of 1 minus these.
         intercept: Whether the first column is one.
         laplace: Whether the noise is Laplace, or normal.
     """
@@ -147,7 +148,7 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
         kinks: Whether the slope has that of the noise on the features' sums, which has kinks where it is Laplace.
     """
     d, intercept = problem.mean.shape[0], problem.intercept
-    size, n, shape, a, b = problem.numbers
+    size, n, shape, a, low, high = problem.numbers
     private, last, entries = n < 0, x.shape[0] - 1, problem.features.shape[0]
     gram, before, inverse, covariance, whole = work[0], work[1], work[2], work[3], work[4]
     vectors = work[5]
@@ -248,12 +249,13 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
             by_fitted[i] -= by_fitted[0] * average[i]
     for k in range(problem.squares.shape[0]):
         at = problem.squares[k]
-        room = 1 - x[at] / share
-        if not room > 0.0:
+        square = x[at] / share
+        if not 0.0 < square < 1.0:
             return math.nan
-        value += b * math.log(room)
-        slope[at] -= b / room / share
-        by_share += b * x[at] / (share * share * room)
+        value += low * math.log(square) + high * math.log(1 - square)
+        by_square = low / square - high / (1 - square)
+        slope[at] += by_square / share
+        by_share -= by_square * square / share
     for k in range(entries):
         more, pull = log_noise(problem, observed, problem.features[k], x[k])
         value += more

@@ -48,6 +48,7 @@ class Model:
         root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
         structure: Of the precision of the weights, shape (d, d).
+        alike: Which column is of which feature, 1 or 0, shape (d, features); the intercept is of none.
 
     Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
@@ -61,6 +62,7 @@ class Model:
     middle: Reals
     root: Reals
     structure: Reals
+    alike: Reals
 
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
@@ -91,7 +93,7 @@ class Model:
     def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
         """The log density of vectors and its gradient, given the prior of the weights."""
         point, d = self.point(flat), self.layout.d
-        value, slope = log_density(point, self.layout, weights, self.prior.features, self.noise)
+        value, slope = log_density(point, self.layout, weights, self.prior.exponents(d), self.noise)
         by_sums, by_centred, apart = slope.sums, slope.fitted, np.exp(flat[:, -1:] / 2) * flat[:, -d - 1 : -1]
         if self.layout.intercept:
             averages, along = self.layout.averages(point.sums), slope.fitted[:, :1]
@@ -106,7 +108,7 @@ class Model:
     def problem(self) -> Problem:
         """What the compiled loops need, the same in all chains."""
         layout, d = self.layout, self.layout.d
-        shape, exponents = self.prior.inverse_gamma[0], self.prior.features
+        shape, exponents = self.prior.inverse_gamma[0], self.prior.exponents(d)
         private = layout.n is None
         features = np.append(layout.features, [len(self.noise.scale) - 1] * private).astype(np.int64)
         return Problem(
@@ -127,39 +129,50 @@ class Model:
 
 @dataclass(frozen=True)
 class State:
-    """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior."""
+    """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior.
+
+    ``own`` is what each feature's own scale multiplies the precision of its weights by, shape (chains, d).
+    """
 
     flat: Reals
     weights: Reals
     variance: Reals
     prior: WeightPrior
+    own: Reals
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Step size by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
+    """Step sizes by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
 
-    Trajectories move in units of the metric. Sums are in it each by itself, as the kinks of Laplace noise are.
+    Trajectories move in units of the metric. Sums are in it each by itself, as the kinks of Laplace noise are. The
+    metric is common; each chain has a step size of its own, as one that began far off would not move by the others'.
     """
 
     metric: Metric
-    log_step: float = float(np.log(FIRST_STEP))
-    averaged: float = float(np.log(FIRST_STEP))
-    error: float = 0.0
+    log_step: Reals
+    averaged: Reals
+    error: Reals
     recent: tuple[Reals, ...] = ()
 
-    def adapted(self, flat: Reals, chance: float, i: int, burn_in: int) -> Tuning:
+    def adapted(self, flat: Reals, chance: Reals, i: int, burn_in: int) -> Tuning:
         """After one iteration of burn-in; the metric is taken at a quarter, half and three quarters of it."""
         recent = (*self.recent, flat)
         k, error = len(recent), self.error + ACCEPTED - chance
         log_step = np.log(FIRST_STEP) - np.sqrt(k) / (k + 10) * error / 0.05
         averaged = k**-0.75 * log_step + (1 - k**-0.75) * self.averaged
-        made = Tuning(self.metric, float(log_step), float(averaged), error, recent)
+        made = Tuning(self.metric, log_step, averaged, error, recent)
         if i + 1 == burn_in:
             return replace(made, log_step=made.averaged)
         if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
             return made
-        return Tuning(_spread(np.stack(recent), self.metric))
+        return _untuned(_spread(np.stack(recent), self.metric), len(flat))
+
+
+def _untuned(metric: Metric, chains: int) -> Tuning:
+    """The first step sizes in a metric."""
+    first = np.full(chains, np.log(FIRST_STEP))
+    return Tuning(metric, first, first, np.zeros(chains))
 
 
 def _spread(points: Reals, metric: Metric) -> Metric:
@@ -185,7 +198,7 @@ class Chains:
     Attributes:
         model: The model whose unknowns are sampled.
         state: Where each chain is.
-        tuning: Step size and metric, settled.
+        tuning: Step sizes and metric, settled.
     """
 
     model: Model
@@ -200,7 +213,7 @@ class Kept:
     Attributes:
         weights: Shape (chains, draws, d).
         variance: Shape (chains, draws).
-        prior: The covariance that the prior gives weights at each draw's variance and hyperparameters, the mean of all
+        prior: The precision that the prior gives weights at each draw's variance and hyperparameters, the mean of all
             chains, shape (draws, d, d).
     """
 
@@ -240,8 +253,8 @@ def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Gene
     """
     chains = len(start)
     zero = np.zeros((chains, model.layout.d))
-    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
-    tuning = Tuning(_first_metric(model))
+    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains), zero + 1), rng)
+    tuning = _untuned(_first_metric(model), chains)
     for i in range(burn_in):
         state, chance = _iteration(model, state, tuning, rng)
         tuning = tuning.adapted(state.flat, chance, i, burn_in)
@@ -268,22 +281,21 @@ def sampled(
         state, _ = _iteration(chains.model, state, chains.tuning, rng)
         if i % thin == thin - 1:
             kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
-            kept.prior[i // thin] = _prior_covariance(chains.model, state)
+            kept.prior[i // thin] = _prior_precision(chains.model, state)
         if progress is not None:
             progress(i)
     return replace(chains, state=state), kept
 
 
-def _prior_covariance(model: Model, state: State) -> Reals:
+def _prior_precision(model: Model, state: State) -> Reals:
     """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
     layout, sums = model.layout, model.point(state.flat).sums
     average = layout.averages(sums) if layout.intercept else None
-    covariance: Any = np.linalg.inv(state.prior.matrix(average))
-    return (covariance * state.variance[:, None, None]).mean(axis=0)
+    return (state.prior.matrix(average) / state.variance[:, None, None]).mean(axis=0)
 
 
-def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, float]:
-    """A trajectory of the sums, then all else given them; and the mean chance of its acceptance."""
+def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, Reals]:
+    """A trajectory of the sums, then all else given them; and the chance of acceptance in each chain."""
     flat, chance = _move(model, state, tuning, rng)
     return _refreshed(model, replace(state, flat=flat), rng), chance
 
@@ -316,44 +328,57 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
     root: Any = np.linalg.cholesky(after.covariance)
     z = rng.standard_normal(point.fitted.shape)
     weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root, z)
-    return State(state.flat, weights, variance, _hyperparameters(model, weights, variance, average, rng))
+    prior, own = _hyperparameters(model, weights, variance, average, state.own, rng)
+    return State(state.flat, weights, variance, prior, own)
 
 
 def _hyperparameters(
-    model: Model, weights: Reals, variance: Reals, average: Reals | None, rng: np.random.Generator
-) -> WeightPrior:
-    """The scales of the intercept and of all other weights, and of a half-Cauchy deviation, given the rest."""
-    base = _first_prior(model, len(weights))
-    precision, rate = base.precision.copy(), base.rate
-    df, scale = model.prior.degrees, model.prior.half_cauchy
-    if np.isfinite(df):
-        apart = weights - model.centre
-        if average is not None:
-            apart[:, 0] = (apart * average).sum(axis=1)
-        scaled = apart * np.sqrt(base.precision / variance[:, None])
-        misfit = scaled * (scaled @ model.structure)
-        first = int(model.layout.intercept)
-        for alike in (slice(0, first), slice(first, None)):
-            many = misfit[:, alike].shape[1]
-            common = rng.standard_gamma((df + many) / 2, len(weights)) / ((df + misfit[:, alike].sum(axis=1)) / 2)
-            precision[:, alike] *= common[:, None]
+    model: Model, weights: Reals, variance: Reals, average: Reals | None, own: Reals, rng: np.random.Generator
+) -> tuple[WeightPrior, Reals]:
+    """The scales of the intercept, of all other weights and of each feature, and of a half-Cauchy deviation."""
+    base, degrees = _first_prior(model, len(weights)), model.prior.own
+    misfit, first = _misfit(model, weights, variance, average), int(model.layout.intercept)
+    common, rate, scale = np.ones_like(base.precision), base.rate, model.prior.half_cauchy
+    for together in (slice(0, first), slice(first, None)):
+        part = (own * misfit)[:, together]
+        drawn = _precision(model.prior.degrees, float(part.shape[1]), part.sum(axis=1), rng)
+        common[:, together] = drawn[:, None]
+    if np.isfinite(degrees):
+        each = _precision(degrees, model.alike.sum(axis=0), (common * misfit) @ model.alike, rng)
+        own = np.where(model.alike.any(axis=1), each @ model.alike.T, 1.0)
     if scale is not None:
         # s2 given c is inverse gamma (1/2, c), c ~ Gamma(1/2, rate scale^-2 ...): then s is half-Cauchy
         rate = rng.standard_gamma(1.0, variance.shape) / (1 / variance + 1 / scale**2)
-    return replace(base, precision=precision, rate=rate)
+    return replace(base, precision=base.precision * common * own, rate=rate), own
 
 
-def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, float]:
-    """A trajectory of each chain, accepted or not, and the mean chance that it was."""
+def _misfit(model: Model, weights: Reals, variance: Reals, average: Reals | None) -> Reals:
+    """What each weight adds to the prior's quadratic form where all scales are 1, shape (chains, d)."""
+    apart = weights - model.centre
+    if average is not None:
+        apart[:, 0] = (apart * average).sum(axis=1)
+    scaled = apart / model.scale / np.sqrt(variance)[:, None]
+    return scaled * (scaled @ model.structure)
+
+
+def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generator) -> Reals:
+    """The precision that makes ``many`` normal numbers Student-t, given the sum of their squares; 1 if these are."""
+    if not np.isfinite(degrees):
+        return np.ones(misfit.shape)
+    return rng.standard_gamma((degrees + many) / 2, misfit.shape) / ((degrees + misfit) / 2)
+
+
+def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, Reals]:
+    """A trajectory of each chain, accepted or not, and the chance that it was."""
     place, speed = state.flat.copy(), rng.standard_normal(state.flat.shape)
     step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))
     _, trajectories = compiled()
     fell = trajectories(model.problem, model.given(state.prior), tuning.metric, place, speed, step, _steps(tuning, rng))
     chance = np.exp(np.clip(fell, -700.0, 0.0))
     accepted = np.log(rng.random(len(place))) < fell
-    return np.where(accepted[:, None], place, state.flat), float(chance.mean())
+    return np.where(accepted[:, None], place, state.flat), chance
 
 
 def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
     """How many steps a trajectory takes, about as many as its distance needs."""
-    return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step), *STEPS)))
+    return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step.mean()), *STEPS)))

@@ -216,14 +216,15 @@ class Point:
 
 
 def log_density(
-    point: Point, layout: Layout, prior: WeightPrior, features: tuple[float, float], noise: Noise
+    point: Point, layout: Layout, prior: WeightPrior, features: tuple[float, float, float], noise: Noise
 ) -> tuple[Reals, Point]:
     """The log posterior density of points by their coordinates, shape (chains,), and its gradient.
 
-    The prior of S = A / n is proportional to |S|^a times the product of (1 - S_jj)^b over numbers, on positive definite
-    matrices of bounded columns, with ``features`` = (a, b). Where ``possible`` says no the density has no meaning.
+    The prior of S = A / n is proportional to |S|^a times the product of S_jj^low (1 - S_jj)^high over numbers, on
+    positive definite matrices of bounded columns, with ``features`` = (a, low, high). Where ``possible`` says no the
+    density has no meaning.
     """
-    a, b = features
+    a, low, high = features
     sums, fitted, size = point.sums, point.fitted, layout.size
     gram, n = layout.matrix(sums), layout.rows(sums)
     degrees, share = np.maximum(n - layout.d, LEAST_DEGREES), n / size
@@ -233,10 +234,12 @@ def log_density(
     after = conjugate_update(gram * size, fitted, residual * size, n, prior, average)
     ratio = after.shape * size / (2 * after.rate)
 
-    room = 1 - sums[:, layout.squares] / share[:, None]
+    squares = sums[:, layout.squares] / share[:, None]
+    by_squares = low / squares - high / (1 - squares)
     # the Jacobian of (r, y'y) by (f, log R) is |A| R
     value = (a + 0.5) * np.linalg.slogdet(gram)[1] + degrees / 2 * point.log_residual
-    value += b * np.log(room).sum(axis=1) - after.log_precision / 2 - after.shape * np.log(after.rate)
+    value += (low * np.log(squares) + high * np.log1p(-squares)).sum(axis=1)
+    value -= after.log_precision / 2 + after.shape * np.log(after.rate)
     by_gram = (a + 0.5) * np.linalg.inv(gram) - size / 2 * after.covariance - outer(ratio, after.pulled)
     by_fitted = -2 * ratio[:, None] * matrix_vector(after.prior, after.mean - prior.mean) / size
     by_log_residual = degrees / 2 - ratio * residual
@@ -250,13 +253,13 @@ def log_density(
     by_gram[:, :, 0] += by_average / share[:, None]
     by_sums = by_gram.reshape(len(n), -1) @ layout.basis.T
     by_sums[:, : layout.entries] += pull[:, layout.features]
-    by_sums[:, layout.squares] -= b / room / share[:, None]
+    by_sums[:, layout.squares] += by_squares / share[:, None]
     if layout.n is None:
         more, slope = _rows_term(n, point.log_residual, after, layout, a)
         value += more
         if average is not None:
             slope = slope - (by_average * average).sum(axis=1) / share
-        by_sums[:, -1] += slope + b * (sums[:, layout.squares] / share[:, None] ** 2 / room).sum(axis=1) + pull[:, -1]
+        by_sums[:, -1] += slope - (by_squares * squares).sum(axis=1) / share + pull[:, -1]
     return value + likelihood, Point(by_sums, by_fitted, by_log_residual)
 
 

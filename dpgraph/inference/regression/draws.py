@@ -33,8 +33,9 @@ class RegressionDraws:
         variance: The noise variance, scaled, shape (draws,).
         method: ``"hamiltonian"`` or ``"plug-in"``.
         mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
-        prior_covariance: What the prior alone says of the weights at the variance and the scales that were learned,
-            shape (columns - 1, columns - 1); None if it is not known, as in files of earlier versions.
+        prior_covariance: What the prior alone says of the weights at the variance and the scales that were learned, the
+            inverse of their mean precision, shape (columns - 1, columns - 1); None if it is not known, as in files of
+            earlier versions.
         provenance: The release behind it.
 
     Raises:

@@ -83,7 +83,7 @@ def regression_posterior(
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
     flat = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])[kept]
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
-    before = found.prior.mean(axis=0)
+    before: Any = np.linalg.inv(found.prior.mean(axis=0))
     return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
 
 

@@ -18,9 +18,10 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain about half of what they leave, or far less or
-    more where the release says so: their weights have one unknown scale. The levels of a feature are alike: effects
-    about their average, of which coefficients are differences, so that none is special, not the first either.
+    s is .21 to .75 with probability .9, and all features together explain about as much as they leave, or far less or
+    more where the release says so: their weights have one unknown scale, and those of each feature one more. The levels
+    of a feature are alike: effects about their average, of which coefficients are differences, so that none is special,
+    not the first either.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
@@ -32,11 +33,15 @@ class RegressionPrior:
         degrees: The intercept, and all other weights together, are (multivariate) Student-t with these degrees of
             freedom given s; infinity makes them normal. Light tails trust the prior, heavy ones the release where the
             two disagree.
+        own: The weights of each feature have a scale of their own as well, which makes them Student-t with these
+            degrees of freedom given the common scale; infinity for none. Few large effects are then not taken for many.
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
         typical: What the target is about before any row, in its own units, from public knowledge; its middle if None.
-        features: Exponents (a, b) of the prior of S = X'X / n: |S|^a times the product of (1 - S_jj)^b over numbers.
+        features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
+            rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
+            With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
 
     Raises:
         InferenceError: If a number is out of range.
@@ -46,25 +51,28 @@ class RegressionPrior:
     """
 
     intercept: float = 0.3
-    explained: float = 0.5
+    explained: float = 1.0
     degrees: float = 5.0
+    own: float = 3.0
     shape: float = 2.0
     rate: float = 0.2
     half_cauchy: float | None = None
     typical: float | None = None
-    features: tuple[float, float] = (2.0, 1.0)
+    features: tuple[float, float, float] = (2.0, 1.5, 4.0)
 
     def __post_init__(self) -> None:
-        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees"):
+        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees", "own"):
             value = getattr(self, name)
             if value is None and name == "half_cauchy":
                 continue
-            check_above_zero(f"{name} of the prior", value, infinite=name == "degrees")
+            check_above_zero(f"{name} of the prior", value, infinite=name in ("degrees", "own"))
         if self.typical is not None and not _finite(self.typical):
             raise InferenceError(f"typical of the prior must be finite; got {self.typical!r}")
-        pair = self.features
-        if not isinstance(pair, tuple) or len(pair) != 2 or not all(_finite(one) and one >= 0 for one in pair):
-            raise InferenceError(f"features of the prior must be two numbers, at least 0; got {pair!r}")
+        three = self.features
+        if not isinstance(three, tuple) or len(three) != 3 or not all(_finite(one) and one >= 0 for one in three):
+            raise InferenceError(f"features of the prior must be three numbers, at least 0; got {three!r}")
+        if not min(three[1:]) > 0:
+            raise InferenceError(f"the last two numbers of features of the prior must be above 0; got {three!r}")
 
     def centre(self, design: LinearDesign) -> Reals:
         """The mean of the weights, shape (columns - 1,).
@@ -112,6 +120,15 @@ class RegressionPrior:
         """The prior deviation over s of the weights if their common scales are 1, shape (columns - 1,)."""
         return self.scale(design) * np.sqrt(np.linalg.inv(self.structure(design)).diagonal())
 
+    def exponents(self, columns: int) -> tuple[float, float, float]:
+        """Of |S|, of mean squares S_jj and of 1 - S_jj in the density of S = X'X / n, of so many columns (P82).
+
+        S_jj has marginally the power of |S| and half a power for each other column, which are taken off.
+        """
+        a, b, c = self.features
+        a = max(a, columns / 6)
+        return a, b - 1 - a - (columns - 1) / 2, c - 1
+
     @property
     def inverse_gamma(self) -> tuple[float, float]:
         """Shape and rate of 1/s2; of a half-Cauchy deviation given its hyperparameter, where that starts."""
@@ -121,6 +138,12 @@ class RegressionPrior:
     def typical_variance(self) -> float:
         """A variance the prior finds likely."""
         return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
+
+
+def columns_by_feature(design: LinearDesign) -> Reals:
+    """Which column is of which feature, 1 or 0, shape (columns - 1, features); the intercept is of none."""
+    features = list(design.features)
+    return np.array([[float(column.variable == name) for name in features] for column in design.columns[:-1]])
 
 
 def level_share(design: LinearDesign, column: Column) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpgraph.inference.regression.chain import Model
 from dpgraph.inference.regression.density import Layout, Noise, Point, matrix_vector, sums_are_possible, sums_layout
-from dpgraph.inference.regression.prior import RegressionPrior, level_share
+from dpgraph.inference.regression.prior import RegressionPrior, columns_by_feature, level_share
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.tables import Reals
@@ -23,7 +23,8 @@ def as_model(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) 
     layout = sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
     noise = Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
     centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
-    return Model(layout, noise, prior, centre, prior.scale(design), middle, root, prior.structure(design))
+    structure, alike = prior.structure(design), columns_by_feature(design)
+    return Model(layout, noise, prior, centre, prior.scale(design), middle, root, structure, alike)
 
 
 def starting_points(model: Model, design: LinearDesign, chains: int, rng: np.random.Generator) -> Reals:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpgraph.inference.regression.chain import sampled, settled_chains
+from dpgraph.inference.regression.prior import columns_by_feature
 from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.design import RESOLUTION
@@ -45,6 +46,9 @@ def parameters(design, prior, x, rng):
         own, common = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, 2))
         tails[:] = common
         tails[: int(design.intercept)] = own
+    if np.isfinite(prior.own):
+        for at in columns_by_feature(design).T:
+            tails[at == 1] *= np.sqrt(prior.own / rng.chisquare(prior.own))
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
     for name in {column.variable for column in design.columns if column.kind == "level"}:
         # the effects of all levels, alike and independent, and then what they differ by from the first
@@ -71,14 +75,18 @@ def simulated(design, prior, n, scale, rng, *, gaussian=False, private=False):
 
 
 def solved(design, prior, noisy, rng, *, draws, burn_in, thin):
-    """One chain for each release of a design and a number of rows: draws of weights and variance."""
+    """One chain for each release of a design and a number of rows: draws of weights and variance.
+
+    The chains have one metric and step sizes of their own; each must have moved.
+    """
     models = [as_model(one, prior, design) for one in noisy]
     size = models[0].layout.size
     observed = np.stack([one.noise.observed * one.layout.size / size for one in models])
     rough = {name: np.stack([getattr(one, name) for one in models]) for name in ("middle", "root")}
     model = replace(models[0], noise=replace(models[0].noise, observed=observed), **rough)
-    begin = starting_points(model, design, len(noisy), rng)
-    _, kept = sampled(settled_chains(model, begin, burn_in, rng), draws, thin, rng)
+    settled = settled_chains(model, starting_points(model, design, len(noisy), rng), burn_in, rng)
+    after, kept = sampled(settled, draws, thin, rng)
+    assert (after.state.flat != settled.state.flat).any(axis=1).all(), "a chain has not moved"
     return np.concatenate([kept.weights, kept.variance[..., None]], axis=2)
 
 

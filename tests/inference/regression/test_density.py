@@ -13,6 +13,7 @@ from dpgraph.inference.regression.density import (
     sums_are_possible,
     sums_layout,
 )
+from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.design import LinearDesign
 from tests.inference.regression.problems import features
 
@@ -47,7 +48,7 @@ def test_the_gradient_is_that_of_the_density(private, intercept, laplace):
     noise = Noise(observed + 0.01, np.full(observed.size, 0.05), laplace)
 
     def density(x):
-        value, slope = log_density(Point(x[:, :k], x[:, k:-1], x[:, -1]), layout, prior, (1.5, 0.5), noise)
+        value, slope = log_density(Point(x[:, :k], x[:, k:-1], x[:, -1]), layout, prior, (1.5, -0.7, 0.5), noise)
         return value, np.concatenate([slope.sums, slope.fitted, slope.log_residual[:, None]], axis=1)
 
     assert sums_are_possible(flat[:, :k], layout).all()
@@ -86,8 +87,44 @@ def test_weights_and_variance_are_integrated_out(n):
     points = np.array(places)
     point = Point(points[:, :1], points[:, 1:2], np.log(points[:, 2]))
     many = WeightPrior(*(np.repeat(v, 4, axis=0) for v in (prior.mean, prior.precision)), shape, np.full(4, rate))
-    found, _ = log_density(point, layout, many, (0.0, 0.0), flat_noise)
+    found, _ = log_density(point, layout, many, (0.0, 0.0, 0.0), flat_noise)
     assert np.allclose(found - found[0], expected - expected[0], rtol=0, atol=1e-8)
+
+
+def test_mean_squares_have_a_beta_law_whatever_the_other_columns():
+    """proofs.md P82: |S|^a times powers of S_jj and 1 - S_jj, summed over a grid of averages and cross products of two
+    numbers beside an intercept, is the product of two Beta densities; with the exponents of no columns it is not."""
+    prior = RegressionPrior(features=(2.0, 1.5, 4.0))
+    a, low, high = prior.exponents(3)
+    at = np.linspace(-1, 1, 161)
+    one, two, cross = at[:, None, None], at[None, :, None], at[None, None, :]
+
+    def weight(p, q, low):
+        determinant = (p - one**2) * (q - two**2) - (cross - one * two) ** 2
+        sound = (one**2 < p) & (two**2 < q) & (determinant > 0)
+        return np.where(sound, determinant, 0).__pow__(a).sum() * (p * q) ** low * ((1 - p) * (1 - q)) ** high
+
+    squares = [(0.2, 0.2), (0.1, 0.3), (0.5, 0.25), (0.7, 0.6)]
+    law = stats.beta(1.5, 4.0)
+    expected = np.array([law.pdf(p) * law.pdf(q) for p, q in squares])
+    found, wrong = (np.array([weight(p, q, power) for p, q in squares]) for power in (low, prior.exponents(1)[1]))
+    assert found / found[0] == pytest.approx(expected / expected[0], rel=0.01)
+    assert (np.abs(wrong / wrong[0] / (expected / expected[0]) - 1)[1:] > 0.1).all()
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_the_features_prior_is_in_the_density(private):
+    """Two priors of features apart by their formula, of S = A / n, at a point with each number's mean square."""
+    design = LinearDesign(FEATURES, "y", (0, 1))
+    layout, point, gram, observed = point_of(design, 200, 180.0, np.random.default_rng(0), private=private)
+    prior = WeightPrior(np.zeros((1, 6)), np.ones((1, 6)), 2.0, np.array([0.1]))
+    noise = Noise(observed, np.full(observed.size, 0.05), True)
+    base, other = (log_density(point, layout, prior, three, noise)[0] for three in ((0.0, 0.0, 0.0), (1.5, -2.5, 3.0)))
+    s = gram[:-1, :-1] / 200
+    numbers = np.array([s[i, i] for i, column in enumerate(design.columns[:-1]) if column.kind == "number"])
+    expected = 1.5 * np.linalg.slogdet(s)[1] + (-2.5 * np.log(numbers) + 3 * np.log(1 - numbers)).sum()
+    constant = 0.0 if private else 1.5 * layout.d * np.log(200 / 180)
+    assert other - base == pytest.approx(expected + constant)
 
 
 def test_the_update_is_the_textbooks():

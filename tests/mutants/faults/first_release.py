@@ -1032,6 +1032,27 @@ MUTANTS = (
         ("tests/inference/regression/test_kernels.py::test_a_bounced_coordinate_follows_its_force",),
     ),
     Mutant(
+        "one step size for all chains of a regression",
+        "inference/regression/chain.py",
+        "step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))",
+        "step = np.exp(tuning.log_step.mean()) * rng.uniform(0.7, 1.3, len(place))",
+        ("tests/inference/regression/test_chain.py::test_every_chain_moves_however_unlike_the_others",),
+    ),
+    Mutant(
+        "own scales of features drawn without the common one",
+        "inference/regression/chain.py",
+        "each = _precision(degrees, model.alike.sum(axis=0), (common * misfit) @ model.alike, rng)",
+        "each = _precision(degrees, model.alike.sum(axis=0), misfit @ model.alike, rng)",
+        ("tests/inference/regression/test_chain.py::test_own_scales_leave_the_prior_as_it_is",),
+    ),
+    Mutant(
+        "mean squares with the power of the determinant left on",
+        "inference/regression/prior.py",
+        "return a, b - 1 - a - (columns - 1) / 2, c - 1",
+        "return a, b - 1, c - 1",
+        ("tests/inference/regression/test_density.py::test_mean_squares_have_a_beta_law_whatever_the_other_columns",),
+    ),
+    Mutant(
         "a prior in which the first level is special",
         "inference/regression/prior.py",
         "return np.eye(len(columns)) - alike * shares",
