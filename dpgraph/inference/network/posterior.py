@@ -72,7 +72,7 @@ def network_posterior(
     Warns:
         ApproximationWarning: If pooled releases are drawn by ``Normal`` where that is too rough for a family.
     """
-    asked, (hierarchy, cells) = chosen_method(method, METHODS), _read_prior(prior)
+    asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     concentration = concentration_tables(network, cells)
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
@@ -96,7 +96,7 @@ def network_posterior(
     return replace(drawn, reason=reason)
 
 
-def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
+def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     """The prior of concentrations where learning is asked for, and the concentration where they are not learned."""
     if isinstance(prior, HierarchicalPrior):
         return prior, DEFAULT_PRIOR

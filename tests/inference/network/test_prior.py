@@ -61,7 +61,7 @@ def test_methods_that_cannot_learn_it_refuse_it(prior, method):
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-def test_records_learn_the_prior_unless_it_is_given_and_auto_keeps_to_records_where_that_is_asked_for(monkeypatch):
+def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
