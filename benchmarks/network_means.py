@@ -7,8 +7,8 @@ parameters whose R-hat is below 1.1, and the worst.
 
     python benchmarks/network_means.py [--networks asia,alarm] [--seeds 0,1] [--methods auto,tables] [--rows 10000]
 
-``--networks random:0.5`` is a simulated world, another one for each seed: twelve variables of two to five levels with up
-to three parents, every cell of every table with a Dirichlet concentration of 0.5.
+``--networks random:0.5`` is a simulated world, another one for each seed: twelve variables of two to five levels with
+up to three parents, every cell of every table with a Dirichlet concentration of 0.5.
 """
 
 from __future__ import annotations

@@ -302,7 +302,9 @@ class _Study:
         """Draws of the free parameters given the exact counts of every family, shape (draws, parameters)."""
         if isinstance(self.prior, HierarchicalPrior):
             return self._flat(tables_given_counts(self.network, self.prior, exact, rng, draws))
-        law = DirichletPosterior(self.network, FrozenMap((name, self.prior + table.astype(float)) for name, table in exact.items()))
+        law = DirichletPosterior(
+            self.network, FrozenMap((name, self.prior + table.astype(float)) for name, table in exact.items())
+        )
         return np.stack([self._free(one) for one in law.sample(rng, draws)])
 
     def _draws(self, counts: Any, exact: Mapping[str, Integers], rng: np.random.Generator) -> Reals:

@@ -313,8 +313,8 @@ def test_asia_is_calibrated(neighbours):
 def test_a_prior_that_learns_can_be_audited(prior, n):
     """Ranks of every parameter are uniform at 1e-6 / 3, given exact counts and given a release.
 
-    Power: without rows, rows of wet at a concentration of .1 are within .05 of 0 or 1 in more than 8 of 10 worlds; ranks
-    among draws of the uniform prior are then further than .3 from uniform, where the limit of 200 worlds is .2.
+    Power: without rows, rows of wet at a concentration of .1 are within .05 of 0 or 1 in more than 8 of 10 worlds;
+    ranks among draws of the uniform prior are then further than .3 from uniform, and the limit of 200 worlds is .2.
     """
     pair = dg.Network.of({"rain": [0, 1], "wet": [0, 1]}, {"wet": ["rain"]})
     settings = {"prior": prior, "n": n, "trials": 200, "draws": 50}

@@ -37,8 +37,13 @@ METHODS: dict[str, Method] = {
 #: The concentration of every cell before any row, where no prior is given and the method has none that learns.
 DEFAULT_PRIOR = 1.0
 
-#: What a compiled sweep takes for each latent row and each variable or measured table, and how long is long.
-SECONDS_PER_STEP, PATIENCE = 13e-9, 20.0
+#: What a compiled sweep takes for each latent row and each level of a variable, and for each coefficient.
+SECONDS_PER_LEVEL, SECONDS_PER_COEFFICIENT = 12e-9, 16e-9
+#: The seconds that chains of records may take before another method is chosen.
+PATIENCE = 90.0
+#: Where concentrations are learned chains mix slower: quicker ones than this many seconds have more sweeps for each
+#: draw, at most so many times as many.
+UNHURRIED, MOST_SWEEPS = 4.0, 8
 
 #: Cells times the counts each may have, above which exact draws by tables take minutes.
 MOST_TABLE_WORK = 4e8
@@ -77,6 +82,8 @@ def network_posterior(
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
     chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
+    if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
+        chosen = _unhurried(given, chosen, draws)
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
@@ -153,12 +160,18 @@ def _named(names: tuple[str, ...]) -> str:
 
 
 def _seconds(given: Evidence, records: Records, draws: int) -> float:
-    """How long chains of records would take."""
+    """How long chains of records would take, each on a core of its own, within a factor of two."""
     rows, _ = rows_estimate(given)
-    network, sweeps = given.network, records.burn_in + draws * records.thin
-    steps = (1 + records.passes / 2) * (len(network.domain.names) + 2 * len(given.tables))
-    steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
-    return float(sweeps * rows * steps * SECONDS_PER_STEP)
+    sweeps = records.burn_in + draws * records.thin
+    levels = (1 + records.passes / 2) * sum(given.network.domain.sizes.values())
+    coefficients = sum(table.weights.shape[1] for table in given.tables if table.weights is not None)
+    return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
+
+
+def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
+    """Chains with more sweeps for each draw where these take seconds."""
+    seconds = sum(_seconds(one, records, draws) for one in given)
+    return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:

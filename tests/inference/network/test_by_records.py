@@ -433,7 +433,9 @@ def test_tables_given_exact_counts_enumerated():
     counts = np.array([[5, 1, 0], [2, 0, 0], [0, 3, 1], [0, 0, 0]], np.int64).T
     seen = {"a": counts.sum(axis=0), "b": counts}
     _, first, second = over_the_prior(HIERARCHY, counts[None])
-    made = record_chains.tables_given_counts(network, HIERARCHY, seen, np.random.default_rng(15), 20_000)["b"].reshape(1, 20_000, -1)
+    made = record_chains.tables_given_counts(network, HIERARCHY, seen, np.random.default_rng(15), 20_000)["b"].reshape(
+        1, 20_000, -1
+    )
     error = assert_agree(np.concatenate([made, made**2], axis=2), np.concatenate([first[0], second[0]]))
     assert error.max() < 0.005
     assert np.abs(first[0].reshape(3, 4) - (counts + 1) / (counts.sum(axis=0) + 3)).max() > 0.05
