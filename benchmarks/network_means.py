@@ -6,6 +6,9 @@ that made the rows, each with its ratio to ``posterior(counts="nearest")``; seco
 parameters whose R-hat is below 1.1, and the worst.
 
     python benchmarks/network_means.py [--networks asia,alarm] [--seeds 0,1] [--methods auto,tables] [--rows 10000]
+
+``--networks random:0.5`` is a simulated world, another one for each seed: twelve variables of two to five levels with
+up to three parents, every cell of every table with a Dirichlet concentration of 0.5.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ def main(
     print(HEAD)
     for name in networks.split(","):
         for seed in map(int, seeds.split(",")):
-            truth = dg.load(f"example:{name}")
+            truth = world(name, seed)
             records = sample_codes(truth, rows, np.random.default_rng(seed))
             counts = dg.count(Codes(truth.network.domain, FrozenMap(records)), truth.network)
             budget = dg.Budget(epsilon, unit=dg.PrivacyUnit("add-remove"))
@@ -67,6 +70,21 @@ def main(
                 mixed = f"{(r_hat < 1.1).mean():11.4f}{r_hat.max():7.3f}"
                 label = f"{made.method} {method}"
                 print(f"{name:12}{seed:4} {label:20}{figures}{mixed}  {made.reason}", flush=True)
+
+
+def world(name: str, seed: int) -> dg.Probabilities:
+    """The tables of a bundled network, or of a simulated one: ``random:`` and the concentration of every cell."""
+    if not name.startswith("random:"):
+        return dg.load(f"example:{name}")
+    rng, names = np.random.default_rng((8, seed)), [f"x{v}" for v in range(12)]
+    levels = {v: list(range(int(rng.integers(2, 6)))) for v in names}
+    parents = {
+        names[v]: [names[u] for u in rng.choice(v, size=int(rng.integers(0, min(3, v) + 1)), replace=False)]
+        for v in range(1, len(names))
+    }
+    network, concentration = dg.Network.of(levels, parents), float(name.removeprefix("random:"))
+    tables = {v: np.full(network.shape(network.family(v)), concentration) for v in names}
+    return dg.results.DirichletPosterior(network, tables).sample(rng)[0]
 
 
 def draw(noisy: Any, method: str, records: dg.methods.Records, draws: int, seed: int) -> dg.results.PosteriorDraws:

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,12 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.methods import Automatic, Records, method_name
-from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, posterior
-from dpgraph.inference.network.posterior import METHODS
+from dpgraph.inference.network.evidence import concentration_tables
+from dpgraph.inference.network.plug_in import DirichletPosterior, posterior
+from dpgraph.inference.network.posterior import METHODS, read_prior
+from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
+from dpgraph.inference.network.record_chains import tables_given_counts
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
@@ -44,7 +47,7 @@ from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import Integers, Probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +174,7 @@ def calibration(
     network: Network,
     mechanism: Any,
     *,
-    prior: float = 1.0,
+    prior: float | str | HierarchicalPrior = 1.0,
     n: int = 1000,
     trials: int = 200,
     unit: PrivacyUnit | None = None,
@@ -186,7 +189,8 @@ def calibration(
     Args:
         network: The DAG over its domain.
         mechanism: How a release is made, such as ``LaplaceMechanism(0.5)``.
-        prior: The Dirichlet concentration, of the simulated tables and of the posterior.
+        prior: The Dirichlet concentration, of the simulated tables and of the posterior; or ``HierarchicalPrior(...)``,
+            by name ``"hierarchical"``, for records and exact counts.
         n: Rows of each simulated data set.
         trials: Simulated data sets.
         unit: Whom the release protects; one replaced row by default.
@@ -208,10 +212,14 @@ def calibration(
     >>> calibration(coin, LaplaceMechanism(0.1), n=100, trials=100, method="plug-in").calibrated
     False
     """
-    check_prior(prior)
+    hierarchy, cells = read_prior(prior)
+    if hierarchy is not None and method == "plug-in":
+        raise InferenceError("prior must be a number for method 'plug-in'")
     for name, value, least in (("n", n, 0), ("trials", trials, 2), ("draws", draws, 2), ("workers", workers, 1)):
         check_whole(name, value, least, error=InferenceError)
-    study = _Study(network, mechanism, prior, n, unit or PrivacyUnit(), method, draws, seed)
+    study = _Study(
+        network, mechanism, cells if hierarchy is None else hierarchy, n, unit or PrivacyUnit(), method, draws, seed
+    )
     study.mechanism.event(network, study.unit)
     seeds = np.random.SeedSequence(seed).spawn(trials)
     from tqdm import tqdm
@@ -249,7 +257,7 @@ class _Study:
 
     network: Network
     mechanism: Any
-    prior: float
+    prior: float | HierarchicalPrior
     n: int
     unit: PrivacyUnit
     method: Any
@@ -264,16 +272,11 @@ class _Study:
     def trial(self, seed: np.random.SeedSequence) -> _Outcome:
         """Simulates a data set and ranks the truth among posterior draws."""
         rng = np.random.default_rng(seed)
-        shapes = {name: self.network.shape(self.network.family(name)) for name in self.network.domain.names}
-        law = DirichletPosterior(
-            self.network, FrozenMap((name, np.full(shape, float(self.prior))) for name, shape in shapes.items())
-        )
-        (truth,) = law.sample(rng)
+        truth = self._world(rng)
         counts = count(Codes(self.network.domain, FrozenMap(sample_codes(truth, self.n, rng))), self.network)
         exact = {name: counts.sensitive_margin(self.network.family(name)) for name in self.network.domain.names}
-        known = replace(law, concentration=FrozenMap((name, self.prior + table) for name, table in exact.items()))
-        (reference,) = known.sample(rng)
-        drawn = self._draws(counts, known, rng)
+        reference = self._known(exact, rng, 1)[0]
+        drawn = self._draws(counts, exact, rng)
         values = self._free(truth)
         low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
         below = (drawn < values).sum(axis=0)
@@ -285,23 +288,44 @@ class _Study:
             high - low,
             drawn.mean(axis=0),
             drawn[rng.integers(len(drawn))],
-            self._free(reference),
+            reference,
         )
 
-    def _draws(self, counts: Any, known: DirichletPosterior, rng: np.random.Generator) -> Reals:
+    def _world(self, rng: np.random.Generator) -> Probabilities:
+        """Tables drawn from the prior."""
+        if isinstance(self.prior, HierarchicalPrior):
+            return self.prior.sample(self.network, rng)
+        law = DirichletPosterior(self.network, FrozenMap(concentration_tables(self.network, self.prior)))
+        return law.sample(rng)[0]
+
+    def _known(self, exact: Mapping[str, Integers], rng: np.random.Generator, draws: int) -> Reals:
+        """Draws of the free parameters given the exact counts of every family, shape (draws, parameters)."""
+        if isinstance(self.prior, HierarchicalPrior):
+            return self._flat(tables_given_counts(self.network, self.prior, exact, rng, draws))
+        law = DirichletPosterior(
+            self.network, FrozenMap((name, self.prior + table.astype(float)) for name, table in exact.items())
+        )
+        return np.stack([self._free(one) for one in law.sample(rng, draws)])
+
+    def _draws(self, counts: Any, exact: Mapping[str, Integers], rng: np.random.Generator) -> Reals:
         """Posterior draws of the free parameters, shape (draws, parameters)."""
         if self.method == "exact-counts":
-            return np.stack([self._free(one) for one in known.sample(rng, self.draws)])
+            return self._known(exact, rng, self.draws)
         event = self.mechanism.event(self.network, self.unit)
         budget = Budget(event.epsilon, event.delta, unit=self.unit)
         noise: Any = SeededNoise(int(rng.integers(2**62)))
         noisy = release(counts, self.mechanism, budget=budget, noise=noise)
         if self.method == "plug-in":
+            assert not isinstance(self.prior, HierarchicalPrior)
             made = posterior(noisy, prior=self.prior, counts="clipped").sample(rng, self.draws)
             return np.stack([self._free(one) for one in made])
         method = ONE_CHAIN.get(self.method, self.method) if isinstance(self.method, str) else self.method
         found: Any = noise_aware_posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
-        tables = [np.moveaxis(found.flat(name)[:, :-1], 1, -1) for name in self.network.domain.names]
+        return self._flat({name: found.flat(name) for name in self.network.domain.names})
+
+    def _flat(self, drawn: Mapping[str, Reals]) -> Reals:
+        """The free parameters of draws of every table, axes (draw, variable, *parents)."""
+        tables = [np.moveaxis(drawn[name][:, :-1], 1, -1) for name in self.network.domain.names]
         return np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
 
     def _free(self, tables: Probabilities) -> Reals:

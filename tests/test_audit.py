@@ -305,3 +305,22 @@ def test_asia_is_calibrated(neighbours):
     plug_in = calibration(asia, dg.LaplaceMechanism(0.5), method="plug-in", **settings)
     assert plug_in.mean_ks > 0.2
     assert plug_in.coverage < 0.6
+
+
+@pytest.mark.parametrize(
+    ("prior", "n"), [("hierarchical", 40), (dg.HierarchicalPrior(lowest=0.1, highest=0.1, steps=1), 0)], ids=repr
+)
+def test_a_prior_that_learns_can_be_audited(prior, n):
+    """Ranks of every parameter are uniform at 1e-6 / 3, given exact counts and given a release.
+
+    Power: without rows, rows of wet at a concentration of .1 are within .05 of 0 or 1 in more than 8 of 10 worlds;
+    ranks among draws of the uniform prior are then further than .3 from uniform, and the limit of 200 worlds is .2.
+    """
+    pair = dg.Network.of({"rain": [0, 1], "wet": [0, 1]}, {"wet": ["rain"]})
+    settings = {"prior": prior, "n": n, "trials": 200, "draws": 50}
+    limit, records = stats.kstwo.isf(1e-6 / 3, 200), dg.methods.Records(chains=1, burn_in=60, thin=4)
+    for method in ("exact-counts", records):
+        assert calibration(pair, dg.LaplaceMechanism(1), method=method, **settings).parameters["ks"].max() < limit
+    for method in ("plug-in", "tables", "normal"):
+        with pytest.raises(dg.errors.InferenceError, match=f"prior must be a number for method '{method}'"):
+            calibration(pair, dg.LaplaceMechanism(1), method=method, prior=prior, trials=2)

@@ -140,7 +140,12 @@ def release(
 
 @click.command()
 @click.argument("source", metavar="RELEASE")
-@click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@click.option(
+    "--prior",
+    type=float,
+    default=None,
+    help="Dirichlet concentration of every cell; 1 by default, and learned by --noise-aware where records are drawn.",
+)
 @click.option(
     "--counts",
     type=click.Choice(["nearest", "expected", "clipped"]),
@@ -162,7 +167,14 @@ def release(
 )
 @OUT
 def posterior(
-    source: str, prior: float, counts: Any, noise_aware: bool, method: Any, draws: int, seed: int | None, out: Path
+    source: str,
+    prior: float | None,
+    counts: Any,
+    noise_aware: bool,
+    method: Any,
+    draws: int,
+    seed: int | None,
+    out: Path,
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
@@ -182,6 +194,6 @@ def posterior(
         }
         say(", ".join(f"{name} {value}" for name, value in shown.items()))
     else:
-        learned = make_posterior(released, prior=prior, counts=counts)
+        learned = make_posterior(released, prior=1.0 if prior is None else prior, counts=counts)
     save(learned, out)
     say(f"wrote {out}: {learned.provenance}")

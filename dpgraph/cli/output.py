@@ -33,11 +33,11 @@ def say(words: str) -> None:
 
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Returns what a function returns, and its warnings of convergence and of priors as text."""
-    from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
+    """Returns what a function returns, and its warnings of convergence, of priors and of approximations as text."""
+    from dpgraph.privacy.errors import ApproximationWarning, ConvergenceWarning, PriorWarning
 
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        warnings.simplefilter("always", PriorWarning)
+        for kind in (ApproximationWarning, ConvergenceWarning, PriorWarning):
+            warnings.simplefilter("always", kind)
         made = make()
     return made, [str(warning.message) for warning in caught]

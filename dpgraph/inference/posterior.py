@@ -46,8 +46,8 @@ def noise_aware_posterior(
       grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
-    * ``"auto"``: records where that is a matter of seconds, else tables, or normal for coefficients and for thousands
-      of cells with much noise; ``.reason`` says.
+    * ``"auto"``: records where that is forecast to take a minute and a half at most, else tables, or normal for
+      coefficients and for thousands of cells with much noise; ``.reason`` says.
 
     For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
     ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
@@ -62,8 +62,9 @@ def noise_aware_posterior(
         noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows.
         prior: For a network the Dirichlet concentration of every cell, above 0, or ``HierarchicalPrior(...)``, by name
             ``"hierarchical"``, which is learned by chains of records; for an exponential family ``family.prior(...)``;
-            for a regression ``RegressionPrior(...)``. None is 1 for a network, the uniform prior for a binomial or
-            multinomial family, and the default ``RegressionPrior()``; other families need one.
+            for a regression ``RegressionPrior(...)``. None is ``"hierarchical"`` for a network's records and 1 for its
+            other methods, the uniform prior for a binomial or multinomial family, and the default
+            ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
@@ -81,6 +82,7 @@ def noise_aware_posterior(
         NetworkError: If several releases declare other domains or are of different networks and none is named.
 
     Warns:
+        ApproximationWarning: If ``"normal"`` is asked for and too rough for a family of pooled releases.
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
         PriorWarning: If most of the posterior of a regression's coefficient is prior.
 

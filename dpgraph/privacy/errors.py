@@ -55,6 +55,10 @@ class ConvergenceWarning(UserWarning):
     """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
 
 
+class ApproximationWarning(UserWarning):
+    """A method whose approximation is too rough for a release: intervals may be wrong. Privacy is not at stake."""
+
+
 class PriorWarning(UserWarning):
     """Unknowns of which the release says little: most of their posterior is prior. Privacy is not at stake."""
 
@@ -64,6 +68,7 @@ class SplitWarning(UserWarning):
 
 
 __all__ = [
+    "ApproximationWarning",
     "BudgetExceededError",
     "ConvergenceWarning",
     "DPGraphError",

@@ -52,6 +52,7 @@ def test_releases_round_trip(kind, tmp_path):
     assert document(again) == document(release)
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.ApproximationWarning")
 @pytest.mark.parametrize("kind", [kind for kind, release in RELEASES.items() if release.value.network is not None])
 def test_posteriors_of_them_round_trip(kind, tmp_path):
     for name, made in {

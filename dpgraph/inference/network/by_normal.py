@@ -129,6 +129,15 @@ def _drawn_alone(
     given = evidence(noisy)
     network = given.network
     found: dict[str, Integers] = {}
+    for name, centre in _unsettled(network, estimates, shrink=shrink).items():
+        counts = _family_counts(given, network.family(name), concentration[name].reshape(-1), centre, rng, draws)
+        found[name] = counts.reshape(draws, *centre.shape)
+    return found
+
+
+def _unsettled(network: Network, estimates: Mapping[Family, tuple[Reals, float]], *, shrink: bool) -> dict[str, Reals]:
+    """The variables whose families may not be drawn as normal, each with the estimates of its cells."""
+    found: dict[str, Reals] = {}
     for name in network.domain.names:
         family = network.family(name)
         blocks = subsets(ordered(network, family))
@@ -137,9 +146,30 @@ def _drawn_alone(
         scaled = {block: contrast_norms(network.shape(block)) * estimates[block][0] for block in blocks}
         centre = table_of(network, scaled, family)
         if not settled(centre, cell_variance(network, {block: estimates[block][1] for block in blocks}, family)):
-            counts = _family_counts(given, family, concentration[name].reshape(-1), centre, rng, draws)
-            found[name] = counts.reshape(draws, *centre.shape)
+            found[name] = centre
     return found
+
+
+def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
+    """The variables of pooled releases whose families are drawn as normal though they are not settled.
+
+    The sums of their rows' tables are judged by ``settled`` as one release's table is; a family that is not has no
+    other draws, as counts of several latent data sets have none by tables (proofs.md P81).
+
+    Args:
+        noisy: Releases of different rows.
+        shrink: Whether the sizes of interactions are learned, which is another prior.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.structure.network import Network
+    >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
+    >>> law = {("coin",): DiscreteLaplace(3.0)}
+    >>> may, june, july = (NoisyCounts(coin, {("coin",): [9000 - y, y]}, law, 9000) for y in (12, 9, 4000))
+    >>> too_rough(PooledCounts((may, june))), too_rough(PooledCounts((may, july)))
+    (('coin',), ())
+    """
+    assert noisy.network is not None
+    return tuple(_unsettled(noisy.network, residual_estimates(noisy), shrink=shrink))
 
 
 def _family_counts(

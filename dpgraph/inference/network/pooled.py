@@ -3,7 +3,8 @@
 The rows of all releases have the same probabilities theta, and given theta the releases are independent. Given the
 family counts of the other releases' latent rows, those of one release and theta have the posterior of that release
 alone under a Dirichlet prior with these counts added, so a sweep of the chain of one release, under that prior, leaves
-the whole posterior as it is. Releases take turns.
+the whole posterior as it is. Releases take turns. A prior that learns its concentrations and centres reads the counts
+of all rows together (P81).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, rows_estimate
 from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
+from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.record_chains import (
     FIRST_REACH,
     Chain,
@@ -31,6 +33,7 @@ from dpgraph.inference.network.record_chains import (
     row_sizes,
     run_all,
     starting_state,
+    uniform_centres,
     with_room,
 )
 from dpgraph.structure.frozen import FrozenMap
@@ -48,6 +51,8 @@ class PooledRun:
     concentration: Mapping[str, Reals]
     plan: Plan
     sweep: Callable[..., int]
+    relearn: Callable[..., None]
+    hierarchy: HierarchicalPrior | None = None
 
 
 @dataclass(eq=False)
@@ -73,6 +78,7 @@ def draw_pooled(
     thin: int = 1,
     progress: bool = False,
     compiled: bool = True,
+    hierarchy: HierarchicalPrior | None = None,
 ) -> PosteriorDraws:
     """Draws from the exact posterior given releases of different rows; the arguments are those of ``draw_by_records``.
 
@@ -97,8 +103,9 @@ def draw_pooled(
     """
     plan, network = Plan(draws, burn_in, passes, thin), given[0].network
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
+    relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
     layouts = tuple(kernel_layout(one, concentration) for one in given)
-    run = PooledRun(given, layouts, concentration, plan, sweep)
+    run = PooledRun(given, layouts, concentration, plan, sweep, relearn, hierarchy)
     done = run_all(run, rng.spawn(chains), progress, _run_pooled)
     columns = {name: done[0].last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
     accepted = np.sum([chain.tally for chain in done], axis=0)
@@ -115,8 +122,8 @@ def draw_pooled(
 
 def _run_pooled(run: PooledRun, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Chain:
     """One chain from its own start."""
-    plan, prior = run.plan, run.layouts[0].prior
-    sizes = row_sizes(run.layouts[0])
+    plan, layout = run.plan, run.layouts[0]._replace(prior=run.layouts[0].prior.copy())
+    prior, sizes, centres = layout.prior, row_sizes(layout), uniform_centres(layout)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     latent = [_latent(one, run.concentration, rng, sizes.size) for one in run.given]
     kept, many = np.empty((plan.draws, prior.size)), np.empty(plan.draws, np.int64)
@@ -124,10 +131,13 @@ def _run_pooled(run: PooledRun, rng: np.random.Generator, tick: Callable[[], Any
     for i in range(plan.sweeps):
         if stop.is_set():
             break
-        theta = draw_rows(rng, prior + sum(one.counts for one in latent), sizes, starts)
-        for release, (layout, mine) in enumerate(zip(run.layouts, latent, strict=True)):
+        every = sum((one.counts for one in latent), np.zeros(prior.size, np.int64))
+        if run.hierarchy is not None:
+            run.relearn(rng, layout, every, run.hierarchy.grid, run.hierarchy.centre, centres)
+        theta = draw_rows(rng, prior + every, sizes, starts)
+        for release, (own, mine) in enumerate(zip(run.layouts, latent, strict=True)):
             others = sum((one.counts for at, one in enumerate(latent) if at != release), np.zeros(prior.size))
-            this = _sweep(run, rng, layout._replace(prior=prior + others), theta, mine, adapting=i < plan.burn_in)
+            this = _sweep(run, rng, own._replace(prior=prior + others), theta, mine, adapting=i < plan.burn_in)
             tally += this if i >= plan.burn_in else 0
         if i >= plan.burn_in:
             mean += row_shares(prior + sum(one.counts for one in latent), sizes, starts)

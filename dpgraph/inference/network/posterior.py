@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dpgraph.inference import methods
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
-from dpgraph.inference.network.by_normal import draw_by_normal
+from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -18,10 +18,11 @@ from dpgraph.inference.network.evidence import Evidence, concentration_tables, e
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.privacy.errors import ApproximationWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Method = Automatic | methods.Tables | Records | Normal
 
@@ -33,11 +34,16 @@ METHODS: dict[str, Method] = {
     "normal": Normal(),
 }
 
-#: The concentration of every cell before any row, where no prior is given.
+#: The concentration of every cell before any row, where no prior is given and the method has none that learns.
 DEFAULT_PRIOR = 1.0
 
-#: What a compiled sweep takes for each latent row and each variable or measured table, and how long is long.
-SECONDS_PER_STEP, PATIENCE = 13e-9, 20.0
+#: What a compiled sweep takes for each latent row and each level of a variable, and for each coefficient.
+SECONDS_PER_LEVEL, SECONDS_PER_COEFFICIENT = 12e-9, 16e-9
+#: The seconds that chains of records may take before another method is chosen.
+PATIENCE = 90.0
+#: Where concentrations are learned chains mix slower: quicker ones than this many seconds have more sweeps for each
+#: draw, at most so many times as many.
+UNHURRIED, MOST_SWEEPS = 4.0, 8
 
 #: Cells times the counts each may have, above which exact draws by tables take minutes.
 MOST_TABLE_WORK = 4e8
@@ -58,8 +64,8 @@ def network_posterior(
     Args:
         network: The DAG over its domain.
         noisy: What was released of its tables, once or several times.
-        prior: The Dirichlet concentration of every cell, above 0; 1 if None; or ``HierarchicalPrior(...)``, by name
-            ``"hierarchical"``, which records alone can draw.
+        prior: The Dirichlet concentration of every cell, above 0; or ``HierarchicalPrior(...)``, by name
+            ``"hierarchical"``, which records alone can draw. None is ``"hierarchical"`` for records and 1 for others.
         method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
         draws: How many; with records, of each chain.
         rng: Randomness for post-processing.
@@ -67,33 +73,38 @@ def network_posterior(
 
     Raises:
         InferenceError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+
+    Warns:
+        ApproximationWarning: If pooled releases are drawn by ``Normal`` where that is too rough for a family.
     """
-    asked, (hierarchy, cells) = chosen_method(method, METHODS), _read_prior(prior)
+    asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     concentration = concentration_tables(network, cells)
-    if isinstance(noisy, PooledCounts):
-        if hierarchy is not None:
-            raise InferenceError(
-                "prior must be a number for pooled releases: one that learns takes a single set of rows"
-            )
-        return _pooled_posterior(noisy, network, concentration, asked, draws=draws, rng=rng, progress=progress)
-    given = evidence(noisy)
-    chosen, reason = _chosen(asked, given, draws, hierarchy)
+    pooled = isinstance(noisy, PooledCounts)
+    given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
+    chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
+    if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
+        chosen = _unhurried(given, chosen, draws)
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
     match chosen:
         case Records():
-            settings = {"rng": rng, "draws": draws, "progress": progress, **vars(chosen)}
-            drawn = draw_by_records(given, concentration, hierarchy=hierarchy, **settings)
+            learned = HierarchicalPrior() if prior is None else hierarchy
+            settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
+            run: Any = draw_pooled if pooled else draw_by_records
+            drawn = run(given if pooled else given[0], concentration, **settings)
         case Normal(shrink=shrink):
+            _warn_if_rough(noisy, shrink=shrink)
             drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
+        case _ if pooled:
+            raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
         case _:
-            drawn = draw_by_tables(given, concentration, rng=rng, draws=draws)
+            drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
     return replace(drawn, reason=reason)
 
 
-def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
-    """The prior of concentrations where they are learned, and the concentration where they are not."""
+def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
+    """The prior of concentrations where learning is asked for, and the concentration where they are not learned."""
     if isinstance(prior, HierarchicalPrior):
         return prior, DEFAULT_PRIOR
     if isinstance(prior, str) and prior == "hierarchical":
@@ -103,56 +114,64 @@ def _read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     return None, float(cells)
 
 
-def _chosen(asked: Method, given: Evidence, draws: int, hierarchy: HierarchicalPrior | None) -> tuple[Method, str]:
-    """The method, and why that one; ``hierarchy`` is a prior that was asked for."""
+def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, *, learned: bool) -> tuple[Method, str]:
+    """The method, and why that one; ``learned`` where a hierarchical prior was asked for."""
     if not isinstance(asked, Automatic):
         return asked, "as asked"
-    if hierarchy is not None:
+    if learned:
         return asked.records, "the only method for a hierarchical prior"
-    return _automatic(given, asked.records, draws)
+    if isinstance(noisy, PooledCounts):
+        return _automatic_pooled(noisy, given, asked.records, draws)
+    return _automatic(given[0], asked.records, draws)
 
 
-def _pooled_posterior(
-    noisy: PooledCounts,
-    network: Network,
-    concentration: Mapping[str, Reals],
-    asked: Method,
-    *,
-    draws: int,
-    rng: np.random.Generator,
-    progress: bool,
-) -> PosteriorDraws:
-    """The posterior given releases of different rows.
+def _automatic_pooled(
+    noisy: PooledCounts, given: tuple[Evidence, ...], records: Records, draws: int
+) -> tuple[Method, str]:
+    """The method for releases of different rows, and why."""
+    seconds = sum(_seconds(one, records, draws) for one in given)
+    rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
+    if seconds <= PATIENCE:
+        return records, f"exact and quick: {rows}"
+    if rough := too_rough(noisy):
+        return records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
+    return Normal(), f"{rows} would take {seconds:.0f} s"
 
-    Raises:
-        InferenceError: If ``"tables"`` is asked for: counts of several latent data sets have no exact draws.
+
+def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
+    """Warns of pooled releases with families that must not be drawn as normal and have no other draws.
+
+    Warns:
+        ApproximationWarning: At the caller of ``noise_aware_posterior``.
     """
-    given = tuple(evidence(learning(part, network)) for part in noisy.parts)
-    chosen, reason = asked, "as asked"
-    if isinstance(asked, Automatic):
-        seconds = sum(_seconds(one, asked.records, draws) for one in given)
-        rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
-        quick = seconds <= PATIENCE
-        chosen = asked.records if quick else Normal()
-        reason = f"exact and quick: {rows}" if quick else f"{rows} would take {seconds:.0f} s"
-    match chosen:
-        case Records():
-            settings = vars(chosen) | {"rng": rng, "draws": draws, "progress": progress}
-            drawn = draw_pooled(given, concentration, **settings)
-        case Normal(shrink=shrink):
-            drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
-        case _:
-            raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
-    return replace(drawn, reason=reason)
+    if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):
+        warnings.warn(
+            f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their noise, "
+            'so intervals may be wrong; method="records" is exact. Privacy is not at stake',
+            ApproximationWarning,
+            stacklevel=5,  # past network_posterior, the dispatch and the verb
+        )
+
+
+def _named(names: tuple[str, ...]) -> str:
+    """Some variables by name, at most three of them."""
+    shown = ", ".join(repr(name) for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
 def _seconds(given: Evidence, records: Records, draws: int) -> float:
-    """How long chains of records would take."""
+    """How long chains of records would take, each on a core of its own, within a factor of two."""
     rows, _ = rows_estimate(given)
-    network, sweeps = given.network, records.burn_in + draws * records.thin
-    steps = (1 + records.passes / 2) * (len(network.domain.names) + 2 * len(given.tables))
-    steps += sum(np.prod(table.weights.shape[1:]) for table in given.tables if table.weights is not None)
-    return float(sweeps * rows * steps * SECONDS_PER_STEP)
+    sweeps = records.burn_in + draws * records.thin
+    levels = (1 + records.passes / 2) * sum(given.network.domain.sizes.values())
+    coefficients = sum(table.weights.shape[1] for table in given.tables if table.weights is not None)
+    return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
+
+
+def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
+    """Chains with more sweeps for each draw where these take seconds."""
+    seconds = sum(_seconds(one, records, draws) for one in given)
+    return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:

@@ -38,9 +38,9 @@ class HierarchicalPrior:
     [0.1, 1.0, 10.0, 100.0]
     """
 
-    lowest: float = 0.03
+    lowest: float = 0.1
     highest: float = 1000.0
-    steps: int = 28
+    steps: int = 25
     centre: float = 1.0
 
     def __post_init__(self) -> None:

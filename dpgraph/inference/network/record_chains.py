@@ -12,17 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RESIZES, SHIFTS, THETA, Layout
-from dpgraph.inference.network.evidence import Evidence, contingency_table, rows_estimate
-from dpgraph.inference.network.layout import flat_tables
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
+from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
+from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
 WANTED_ACCEPTANCE = 0.35
 #: The records that a shift moves at most, to begin with.
 FIRST_REACH = 5.0
+#: Given exact counts: steps of concentrations and centres for each draw, and draws before the first that is kept.
+BETWEEN, FORGOTTEN = 5, 20
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,39 @@ def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, s
 def row_shares(values: Reals, sizes: Integers, starts: Integers) -> Reals:
     """Each value's share of the sum of its row."""
     return values / np.repeat(np.add.reduceat(values, starts), sizes)
+
+
+def tables_given_counts(
+    network: Network, hierarchy: HierarchicalPrior, counts: Mapping[str, Integers], rng: np.random.Generator, draws: int
+) -> dict[str, Reals]:
+    """Draws of the tables given exact counts under a prior that learns, by one chain of concentrations and centres.
+
+    Args:
+        network: The DAG over its domain.
+        hierarchy: The prior.
+        counts: The counts of every family, axes (variable, *parents).
+        rng: Randomness for post-processing or simulation.
+        draws: How many; ``BETWEEN`` steps lie between two.
+
+    Returns:
+        For each variable its draws, shape (draws, variable, *parents).
+
+    >>> pair = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> seen = {"rain": np.array([6000, 4000]), "wet": np.array([[5000, 1000], [1000, 3000]])}
+    >>> made = tables_given_counts(pair, HierarchicalPrior(), seen, np.random.default_rng(0), 20)
+    >>> made["wet"].shape, made["wet"].mean(axis=0).round(2).tolist()
+    ((20, 2, 2), [[0.83, 0.25], [0.17, 0.75]])
+    """
+    layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
+    flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    relearn, kept = _kernels.compiled_relearned(), np.empty((draws, flat.size))
+    for i in range((draws + FORGOTTEN) * BETWEEN):
+        relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres)
+        at, rest = divmod(i, BETWEEN)
+        if at >= FORGOTTEN and rest == BETWEEN - 1:
+            kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes, starts)
+    return tables_from_flat(network, kept)
 
 
 def uniform_centres(layout: Layout) -> Reals:

@@ -13,7 +13,7 @@ from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.joint import JointCounts, PooledCounts
 from dpgraph.structure.tables import NoisyCounts
-from tests.inference.network.test_by_records import assert_agree, multisets, uneven
+from tests.inference.network.test_by_records import HIERARCHY, assert_agree, multisets, over_the_prior, uneven
 
 PAIR = dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
 KEY = ("b", "a")
@@ -29,11 +29,11 @@ JUNE_AGAIN = released([2, 2, -1, 3], DiscreteGaussian(1.2), 6)
 JULY, AUGUST = released([3, -2, 2, 1], DiscreteLaplace(1.0), None), released([0, 2, 1, 1], DiscreteGaussian(1.0), None)
 
 
-def enumerated(parts, concentration):
+def enumerated(parts, concentration, hierarchy=None):
     """Exact posterior means of every entry of theta, of its square, and of the number of all rows and its square.
 
     ``parts`` are pairs of a part and the numbers of rows it may have. Every pair of data sets is a term: theta is
-    integrated out of the family counts of both together.
+    integrated out of the family counts of both together, and with a ``hierarchy`` its prior too.
     """
     tables, logs = [], []
     for part, sizes in parts:
@@ -48,6 +48,12 @@ def enumerated(parts, concentration):
     log = (logs[0][:, None] + logs[1][None]).reshape(-1)
     moments, squares = [], []
     for name, counts in (("a", total.sum(axis=1)), ("b", total)):
+        if hierarchy is not None and name == "b":
+            marginal, first, second = over_the_prior(hierarchy, counts)
+            log += marginal
+            moments.append(first)
+            squares.append(second)
+            continue
         cells = concentration[name] + counts
         whole = cells.sum(axis=1, keepdims=True)
         log += (gammaln(cells).sum(axis=1) - gammaln(cells.sum(axis=1))).reshape(len(log), -1).sum(axis=1)
@@ -86,6 +92,22 @@ def test_the_posterior_of_two_data_sets_enumerated(parts, sizes):
     error = assert_agree(simulated(drawn, 10), exact)
     assert error[:-2].max() < 0.005
     assert (drawn.n is None) == (parts[0].n is not None)
+
+
+def test_a_prior_that_learns_reads_the_rows_of_both_data_sets():
+    """Every pair of data sets, every concentration, and every centre by exact quadrature.
+
+    Power: a prior that learned from the first data set alone, or the given one, moves some mean by more than .05, and
+    standard errors are below .005.
+    """
+    concentration, sizes = uneven(PAIR), [(MAY, [4]), (JUNE, [6])]
+    exact = enumerated(sizes, concentration, HIERARCHY)
+    assert np.abs(exact - enumerated(sizes, concentration))[:6].max() > 0.05
+    given = tuple(evidence(part) for part in (MAY, JUNE))
+    settings = {"draws": 25_000, "burn_in": 500, "hierarchy": HIERARCHY}
+    drawn = draw_pooled(given, concentration, rng=np.random.default_rng(8), **settings)
+    error = assert_agree(simulated(drawn, 10), exact)
+    assert error[:-2].max() < 0.005
 
 
 def test_the_order_of_releases_does_not_matter():
@@ -167,3 +189,66 @@ def test_methods_that_are_not_right_are_refused():
     assert "quick" in quick.reason
     large = [released([5000 * k, 9000, 7000, 8000], DiscreteLaplace(9.0), None) for k in (1, 2)]
     assert dg.noise_aware_posterior(dg.pooled(large), draws=40_000, seed=0).method == "normal"
+
+
+COIN = dg.Network.of({"a": [0, 1]}, {})
+
+
+def tosses(values, scale, n):
+    return NoisyCounts(COIN, {("a",): values}, {("a",): DiscreteLaplace(scale)}, n)
+
+
+def test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right():
+    """Two months of one coin whose noise exceeds its rows, against summation over both counts.
+
+    Power: the sum of both tables taken as normal and cut at zero is off by more than .3.
+    """
+    months = dg.pooled([tosses([700, -600], 200.0, 100), tosses([150, -80], 100.0, 60)])
+    exact = coin_mean([(100, 700, -600, 200.0), (60, 150, -80, 100.0)])
+    with pytest.warns(dg.errors.ApproximationWarning, match="normal noise is too rough for 'a'.*records") as caught:
+        rough = dg.noise_aware_posterior(months, method="normal", draws=4000, seed=0)
+    assert caught[0].filename == __file__
+    right = dg.noise_aware_posterior(months, method="records", draws=20_000, seed=0)
+    assert right.mean().table("a")[0] == pytest.approx(exact, abs=0.03)
+    assert rough.mean().table("a")[0] > exact + 0.3
+
+
+def coin_mean(months):
+    """The posterior mean of a coin by summation over the count of every month."""
+    total = np.ones(1)
+    for n, one, other, scale in months:
+        s = np.arange(n + 1)
+        ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+        total = np.convolve(total, np.exp(ways - (np.abs(one - s) + np.abs(other - (n - s))) / scale))
+    n, s = len(total) - 1, np.arange(len(total))
+    weight = np.log(total) + gammaln(s + 1) + gammaln(n - s + 1)
+    weight = np.exp(weight - logsumexp(weight))
+    return weight @ ((s + 1) / (n + 2))
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
+def test_auto_takes_pooled_tables_as_normal_only_where_they_are_settled(monkeypatch):
+    from dpgraph.inference.network import posterior as networks
+
+    monkeypatch.setattr(networks, "PATIENCE", 0.0)
+    clear, rare = tosses([4000, 5000], 9.0, 9000), tosses([8990, 10], 9.0, 9000)
+    made = dg.noise_aware_posterior(dg.pooled([clear, tosses([4100, 4900], 9.0, 9000)]), draws=20, seed=0)
+    assert (made.method, "would take" in made.reason) == ("normal", True)
+    few = dg.methods.Records(chains=1, burn_in=5)
+    exact = dg.noise_aware_posterior(
+        dg.pooled([rare, rare_again(rare)]), draws=20, seed=0, method=networks.Automatic(few)
+    )
+    assert exact.method == "records"
+    assert "normal noise is too rough for 'a'" in exact.reason
+
+
+def rare_again(one):
+    return tosses(one.tables[("a",)] + np.array([-3, 3]), 9.0, 9000)
+
+
+@pytest.mark.parametrize("prior", ["hierarchical", dg.HierarchicalPrior(steps=3)])
+def test_pooled_releases_learn_a_prior_by_records_alone(prior):
+    with pytest.raises(InferenceError, match="prior must be a number for method 'normal'"):
+        dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), prior=prior, method="normal")
+    made = dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), prior=prior, seed=0)
+    assert (made.method, made.reason) == ("records", "the only method for a hierarchical prior")

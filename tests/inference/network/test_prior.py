@@ -61,27 +61,25 @@ def test_methods_that_cannot_learn_it_refuse_it(prior, method):
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-def test_a_prior_is_learned_where_that_is_asked_for_and_auto_keeps_to_records(monkeypatch):
+def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
     settings = {"draws": 20, "seed": 0}
     records = dg.methods.Records(burn_in=20)
     learned, default, uniform = (
-        dg.noise_aware_posterior(noisy, method=records, **settings, **prior)
+        dg.noise_aware_posterior(noisy, method=records, **settings, **prior).flat("b").tobytes()
         for prior in ({"prior": "hierarchical"}, {}, {"prior": 1.0})
     )
-    assert learned.flat(NETWORK.domain.names[0]).tobytes() != default.flat(NETWORK.domain.names[0]).tobytes()
-    assert default.flat(NETWORK.domain.names[0]).tobytes() == uniform.flat(NETWORK.domain.names[0]).tobytes()
+    assert learned == default != uniform
+    more = dg.noise_aware_posterior(noisy, method=dg.methods.Records(burn_in=20, thin=8), **settings)
+    quick = dg.noise_aware_posterior(noisy, method=networks.Automatic(records), **settings)
+    given = dg.noise_aware_posterior(noisy, method=networks.Automatic(records), prior=1.0, **settings)
+    assert quick.flat("b").tobytes() == more.flat("b").tobytes()
+    assert given.flat("b").tobytes() == uniform
     monkeypatch.setattr(networks, "PATIENCE", 1e-9)
     asked = dg.noise_aware_posterior(noisy, prior="hierarchical", **settings)
     assert (asked.method, asked.reason) == ("records", "the only method for a hierarchical prior")
-
-
-def test_pooled_releases_refuse_a_prior_that_learns():
-    months = [released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(k)) for k in (2, 3)]
-    with pytest.raises(dg.errors.InferenceError, match="a single set of rows"):
-        dg.noise_aware_posterior(dg.pooled(months), prior="hierarchical")
 
 
 def test_the_mean_is_that_given_the_latent_counts():

@@ -37,9 +37,30 @@ MUTANTS = (
     Mutant(
         "latent rows of one release that forget the others'",
         "inference/network/pooled.py",
-        "layout._replace(prior=prior + others)",
-        "layout",
+        "own._replace(prior=prior + others)",
+        "own",
         (f"{POOLED}::test_compiled_equals_plain_and_the_state_stays_that_of_the_rows",),
+    ),
+    Mutant(
+        "a prior learned from the rows of one release",
+        "inference/network/pooled.py",
+        "run.relearn(rng, layout, every,",
+        "run.relearn(rng, layout, latent[0].counts,",
+        (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),
+    ),
+    Mutant(
+        "pooled tables within their noise taken as normal in silence",
+        "inference/network/posterior.py",
+        "if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):",
+        "if isinstance(noisy, PooledCounts) and not (rough := too_rough(noisy, shrink=shrink)):",
+        (f"{POOLED}::test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right",),
+    ),
+    Mutant(
+        "auto that takes pooled tables within their noise as normal",
+        "inference/network/posterior.py",
+        "if rough := too_rough(noisy):",
+        "if (rough := too_rough(noisy)) and not rough:",
+        (f"{POOLED}::test_auto_takes_pooled_tables_as_normal_only_where_they_are_settled",),
     ),
     Mutant(
         "a joint event that claims its largest part",

@@ -45,6 +45,13 @@ MUTANTS = (
         (f"{VERB}::test_settings_of_chains_reach_them",),
     ),
     Mutant(
+        "records under the uniform prior where none is given",
+        "inference/network/posterior.py",
+        "HierarchicalPrior() if prior is None else hierarchy",
+        "hierarchy",
+        ("tests/inference/network/test_prior.py::test_records_learn_the_prior_unless_it_is_given",),
+    ),
+    Mutant(
         "a posterior that forgets its release",
         "inference/posterior.py",
         "return replace(made, provenance=provenance)",
