@@ -58,7 +58,7 @@ _HOMES = {
     "HierarchicalPrior": "inference.network.prior",
     "RegressionPrior": "inference.regression.prior",
     "fit_hmm": "models.markov_counts",
-    "query": "files.pgmpy",
+    "query": "inference.queries.asking",
     "sample_rows": "inference.network.queries",
     "save": "files.documents",
     "load": "files.documents",
@@ -156,13 +156,14 @@ if TYPE_CHECKING:
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
-    from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
+    from dpgraph.files.pgmpy import from_pgmpy, to_pgmpy
     from dpgraph.inference import methods
     from dpgraph.inference.network.consistency import reconcile
     from dpgraph.inference.network.plug_in import posterior
     from dpgraph.inference.network.prior import HierarchicalPrior
     from dpgraph.inference.network.queries import sample_rows
     from dpgraph.inference.posterior import noise_aware_posterior
+    from dpgraph.inference.queries.asking import query
     from dpgraph.inference.regression.prior import RegressionPrior
     from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
