@@ -106,7 +106,8 @@ class Answer:
 
     def to_series(self, column: str = "predictive") -> pd.Series:
         """One column, indexed by the labels: ``"predictive"``, or ``"mean"``, ``"sd"``, ``"low"``, ``"high"``."""
-        return self.to_frame().set_index(list(self.columns))[column]
+        found: Any = self.to_frame().set_index(list(self.columns))
+        return found[column]
 
     def plot(self, axes: Any = None) -> Any:
         """Means and intervals as a picture: ``dpgraph.plot.answer``, with the extra ``dpgraph[plot]``."""

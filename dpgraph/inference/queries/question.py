@@ -140,7 +140,7 @@ def _weights(network: Network, name: str, value: Any) -> Weights:
     found = [0.0] * size
     if isinstance(value, Mapping):
         for level, weight in value.items():
-            if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight < math.inf:
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
                 raise DomainError(f"the weights of {name!r} must be finite numbers of at least 0; got {weight!r:.60}")
             found[network.domain.code(name, level)] += float(weight)
         if not any(found):
