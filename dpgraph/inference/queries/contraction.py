@@ -111,7 +111,7 @@ def conditional(
     plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
     for contraction in plan:
         check_size(contraction)
-    plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive.issuperset(one.part.families))
+    plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
     found, logs = np.empty((count, len(tables), *shape)), np.zeros((count, len(tables)))

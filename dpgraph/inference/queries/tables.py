@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any
@@ -45,10 +45,9 @@ class DrawnTables:
         means = {name: table.mean(axis=0, keepdims=True) for name, table in self.tables.items()}
         return DrawnTables(self.network, means, arcs=self.arcs)
 
-    @cached_property
-    def positive(self) -> frozenset[str]:
-        """The variables of which no draw holds a probability of 0."""
-        return frozenset(name for name, table in self.tables.items() if (table > 0).all())
+    def positive(self, names: Iterable[str]) -> bool:
+        """Whether no draw of these variables' tables holds a probability of 0."""
+        return all((self.tables[name] > 0).all() for name in names)
 
 
 def drawn_tables(model: Any) -> DrawnTables:
