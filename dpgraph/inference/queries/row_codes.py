@@ -26,7 +26,7 @@ def codes_of_rows(network: Network, rows: Any) -> tuple[Codes, Any]:
 
     Args:
         network: The DAG over its domain.
-        rows: A pandas or polars data frame, or a mapping from names to columns.
+        rows: A pandas, polars or Arrow table, or a mapping from names to columns.
 
     Raises:
         NetworkError: If a column is no variable.
@@ -36,21 +36,31 @@ def codes_of_rows(network: Network, rows: Any) -> tuple[Codes, Any]:
     import pandas as pd
 
     problem = "rows must be a data frame, or a mapping from names to columns of one length"
-    names = converted(
-        lambda: [str(name) for name in (rows.columns if hasattr(rows, "columns") else list(rows))], problem
-    )
+    names: list[str] = converted(lambda: _names(rows), problem)
     if isinstance(rows, str) or not names or len(set(names)) < len(names):
         raise DomainError(f"{problem}, each name once")
     for name in names:
         if name not in network.domain:
             raise NetworkError(f"a column is no variable of the network; it has {', '.join(network.domain.names)}")
-    values = {name: converted(lambda name=name: pd.Series(list(rows[name]), dtype=object), problem) for name in names}
+    values = {name: converted(lambda name=name: pd.Series(_cells(rows[name]), dtype=object), problem) for name in names}
     if len({len(column) for column in values.values()}) > 1:
         raise DomainError(problem)
     if not len(values[names[0]]):
         raise DomainError("there are no rows; give at least one, or ask dg.query without evidence")
     codes = {name: _codes(name, network.domain[name], column) for name, column in values.items()}
     return codes, rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(values[names[0]]))
+
+
+def _names(rows: Any) -> list[str]:
+    """The columns of a pandas, polars or Arrow table, or the keys of a mapping."""
+    if isinstance(rows, Mapping):
+        return [str(name) for name in rows]
+    return [str(name) for name in getattr(rows, "column_names", rows.columns)]
+
+
+def _cells(column: Any) -> list[Any]:
+    """The values of a column; Arrow hands out scalars of its own."""
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
 
 def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:

@@ -148,22 +148,26 @@ def enumerated(value, targets, given_=None, do=None):
 
 @st.composite
 def richer_questions(draw):
-    value = draw(networks(max_variables=5, max_levels=3).flatmap(lambda network: probabilities(network, False)))
-    domain = value.network.domain
-    names = draw(st.permutations(domain.names))
-    targets = tuple(names[: draw(st.integers(1, min(2, len(names))))])
+    """Three to five variables of two or three levels, and of each what is asked or known."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    names = [f"v{k}" for k in range(int(rng.integers(3, 6)))]
+    levels = {name: [f"l{j}" for j in range(int(rng.integers(2, 4)))] for name in names}
+    parents = {n: [m for m in names[:k] if rng.random() < 0.5][:3] for k, n in enumerate(names)}
+    value = learned(dg.Network.of(levels, parents), int(rng.integers(2**32)))
+    mixed = [str(name) for name in rng.permutation(names)]
+    targets = tuple(mixed[: int(rng.integers(1, 3))])
     given_, do = {}, {}
-    for name in names[len(targets) :]:
-        levels = list(domain.levels(name))
-        kind = draw(st.sampled_from(["none", "level", "set", "soft", "do"]))
+    for name in mixed[len(targets) :]:
+        chosen = str(rng.choice(levels[name]))
+        kind = rng.choice(["none", "level", "set", "soft", "do"], p=[0.15, 0.35, 0.1, 0.2, 0.2])
         if kind == "level":
-            given_[name] = draw(st.sampled_from(levels))
+            given_[name] = chosen
         elif kind == "set":
-            given_[name] = draw(st.lists(st.sampled_from(levels), min_size=1, unique=True))
+            given_[name] = [chosen, str(rng.choice(levels[name]))]
         elif kind == "soft":
-            given_[name] = {level: draw(st.sampled_from([0.25, 1.0, 7.0])) for level in levels}
+            given_[name] = {level: float(rng.choice([0.25, 1.0, 7.0])) for level in levels[name]}
         elif kind == "do":
-            do[name] = draw(st.sampled_from(levels))
+            do[name] = chosen
     return value, targets, given_, do
 
 
@@ -198,12 +202,14 @@ def test_every_draw_has_its_own_answer_and_the_predictive_weighs_by_the_evidence
 
 
 def test_an_intervention_is_not_an_observation():
-    """Pearl's example: a common cause makes b tell of c, though setting b does nothing."""
-    network = dg.Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]}, {"b": ["a"], "c": ["a"]})
-    value = dg.Probabilities(network, {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.1, 0.9]], "c": [[0.8, 0.2], [0.2, 0.8]]})
-    assert dg.query(value, {"c": 1}, {"b": 1}).mean[0] == pytest.approx(0.9 * 0.8 + 0.1 * 0.2)
-    assert dg.query(value, {"c": 1}, do={"b": 1}).mean[0] == pytest.approx(0.5)
+    """A common cause makes b tell more of c than setting b does: sum over a of P(a) P(c | a, b), the back door."""
+    network = dg.Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]}, {"b": ["a"], "c": ["a", "b"]})
+    effect = [[[0.9, 0.7], [0.4, 0.2]], [[0.1, 0.3], [0.6, 0.8]]]
+    value = dg.Probabilities(network, {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.1, 0.9]], "c": effect})
+    assert dg.query(value, {"c": 1}, {"b": 1}).mean[0] == pytest.approx(0.1 * 0.3 + 0.9 * 0.8)
+    assert dg.query(value, {"c": 1}, do={"b": 1}).mean[0] == pytest.approx(0.5 * 0.3 + 0.5 * 0.8)
     assert dg.query(value, {"b": 1}, do={"a": 1}).mean[0] == pytest.approx(0.9)
+    assert dg.query(value, {"a": 1}, do={"b": 1}).mean[0] == pytest.approx(0.5)
 
 
 def elimination(value):
@@ -298,7 +304,7 @@ def test_likelihood_weighting_agrees_within_its_error(event):
     question = (event or ["b", "a"], {"d": True, "c": {"0-1": 1, "1-2": 4, "2-3": 2}})
     exact, made = dg.query(draws, *question), dg.query(draws, *question, method="sampling", samples=4000, seed=3)
     assert made.method == "sampling"
-    assert made.effective_size > 1000
+    assert made.effective_size > 500
     scores = []
     for place, draw in enumerate(draws):
         alone = dg.query(draw, *question, method="sampling", samples=4000, seed=place)
