@@ -119,7 +119,7 @@ def _uniform(network: Network) -> Probabilities:
 def _learned_exactly(network: Network, codes: Mapping[str, Any]) -> DirichletPosterior:
     """The posterior from exact counts of simulated rows."""
     whole = {name: column.astype(np.int64) for name, column in codes.items()}
-    tables = {
+    tables: dict[str, Any] = {
         name: 1.0 + contingency_table(whole, network.family(name), network.shape(network.family(name)))
         for name in network.domain.names
     }
