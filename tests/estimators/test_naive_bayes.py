@@ -390,3 +390,5 @@ def test_probabilities_have_intervals_with_any_of_the_features(inference):
             fitted.predict_proba(wrong, return_interval=True)
     with pytest.raises(dg.errors.InferenceError, match="must be a probability"):
         fitted.predict_proba(few, return_interval=True, interval=2)
+    with pytest.raises(dg.errors.InferenceError, match="arcs of a naive Bayes model are none"):
+        dg.query(fitted, "f", do={"t": "yes"})

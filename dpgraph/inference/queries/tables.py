@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any
 
@@ -64,8 +64,9 @@ def drawn_tables(model: Any) -> DrawnTables:
         return model
     if isinstance(model, Release):
         return drawn_tables(model.value)
-    learned = getattr(model, "posterior_", model)
-    return tables_given(learned)
+    if hasattr(model, "posterior_") and hasattr(model, "model_"):
+        return replace(tables_given(model.posterior_), arcs=tables_given(model.model_).arcs)
+    return tables_given(model)
 
 
 @singledispatch
