@@ -1,9 +1,10 @@
 """Differentially private Bayesian inference on graphical models.
 
 The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
-rest is in namespaces: ``methods`` (how a posterior is drawn), ``results`` (the classes of what functions return),
-``errors``, ``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for
-tests) and ``extension`` (what families and mechanisms from outside are written with).
+rest is in namespaces: ``methods`` (how a posterior is drawn), ``questions`` (what else can be asked of one),
+``results`` (the classes of what functions return), ``errors``, ``statistics`` (rows as codes), ``papers`` (mechanisms
+and formulas of the papers), ``testing`` (noise for tests) and ``extension`` (what families and mechanisms from outside
+are written with).
 
 >>> import dpgraph as dg
 >>> dg.read_network("example:asia").cell_count
@@ -58,7 +59,10 @@ _HOMES = {
     "HierarchicalPrior": "inference.network.prior",
     "RegressionPrior": "inference.regression.prior",
     "fit_hmm": "models.markov_counts",
-    "query": "files.pgmpy",
+    "query": "inference.queries.asking",
+    "query_rows": "inference.queries.rows",
+    "contrast": "inference.queries.comparing",
+    "expectation": "inference.queries.numbers",
     "sample_rows": "inference.network.queries",
     "save": "files.documents",
     "load": "files.documents",
@@ -80,6 +84,7 @@ _HOMES = {
     "extension": "extension",
     "methods": "inference.methods",
     "papers": "papers",
+    "questions": "inference.questions",
     "results": "results",
     "statistics": "statistics",
     "testing": "testing",
@@ -108,11 +113,13 @@ __all__ = [
     "RegressionPrior",
     "Release",
     "audit",
+    "contrast",
     "cost",
     "count",
     "cross_validate",
     "errors",
     "evaluate",
+    "expectation",
     "expfam",
     "extension",
     "fit_hmm",
@@ -128,6 +135,8 @@ __all__ = [
     "posterior",
     "privacy_cost",
     "query",
+    "query_rows",
+    "questions",
     "read_design",
     "read_domain",
     "read_network",
@@ -156,13 +165,17 @@ if TYPE_CHECKING:
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
-    from dpgraph.files.pgmpy import from_pgmpy, query, to_pgmpy
-    from dpgraph.inference import methods
+    from dpgraph.files.pgmpy import from_pgmpy, to_pgmpy
+    from dpgraph.inference import methods, questions
     from dpgraph.inference.network.consistency import reconcile
     from dpgraph.inference.network.plug_in import posterior
     from dpgraph.inference.network.prior import HierarchicalPrior
     from dpgraph.inference.network.queries import sample_rows
     from dpgraph.inference.posterior import noise_aware_posterior
+    from dpgraph.inference.queries.asking import query
+    from dpgraph.inference.queries.comparing import contrast
+    from dpgraph.inference.queries.numbers import expectation
+    from dpgraph.inference.queries.rows import query_rows
     from dpgraph.inference.regression.prior import RegressionPrior
     from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism

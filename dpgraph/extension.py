@@ -6,8 +6,9 @@ docs/extending.md shows each; ``tests/test_extension.py`` is a family and two me
 from __future__ import annotations
 
 from dpgraph.files import documents as _documents  # noqa: F401  # registers the package's kinds before any other
+from dpgraph.files.arrays import integers_of
 from dpgraph.files.codecs import Codec, register_codecs
-from dpgraph.files.plain import integers_of, law_of, plain_law, register_law
+from dpgraph.files.plain import law_of, plain_law, register_law
 from dpgraph.files.totals import check_total
 from dpgraph.inference.draws import diagnostics_of
 from dpgraph.inference.posterior import posterior_given

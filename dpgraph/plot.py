@@ -13,6 +13,7 @@ import numpy as np
 from dpgraph.analysis.cost import PrivacyReport
 from dpgraph.audit import Calibration
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.queries.answer import Answer
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.structure.domain import DomainError, NetworkError
 
@@ -74,6 +75,24 @@ def posterior(draws: PosteriorDraws, variable: str, probability: float = 0.9, ax
     ]
     axes.set_yticks(place, names, fontsize=8)
     axes.set(xlim=(0, 1), xlabel=f"probability of {variable}, with {probability:.0%} intervals")
+    return axes
+
+
+def answer(found: Answer, axes: Any = None) -> Axes:
+    """The mean and the interval of each entry of an answer; of one set of probabilities points alone.
+
+    Args:
+        found: What ``dg.query``, ``dg.contrast`` or another question returned.
+        axes: Where to draw; new ones by default.
+    """
+    shown = min(len(found.labels), MOST_ROWS)
+    axes = _axes(axes, (6, 1 + 0.3 * shown))
+    place = np.arange(shown)[::-1]
+    axes.hlines(place, found.low[:shown], found.high[:shown], color="0.5", linewidth=2)
+    axes.plot(found.mean[:shown], place, "o", color="C0", markersize=5)
+    axes.set_yticks(place, [", ".join(map(str, label)) for label in found.labels[:shown]], fontsize=8)
+    many = len(found.draws) > 1
+    axes.set_xlabel(found.question + (f", with {found.interval:.0%} intervals" if many else ""), fontsize=8)
     return axes
 
 

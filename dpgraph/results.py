@@ -36,6 +36,8 @@ _HOMES = {
     "PosteriorDraws": "inference.network.draws",
     "ParameterDraws": "inference.expfam.draws",
     "RegressionDraws": "inference.regression.draws",
+    # answers
+    "Answer": "inference.queries.answer",
     # fitted models
     "NaiveBayes": "models.naive_bayes",
     "NaiveBayesEnsemble": "models.naive_bayes",
@@ -48,6 +50,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
     "Column",
     "CrossValidation",
     "DirichletPosterior",
@@ -80,6 +83,7 @@ if TYPE_CHECKING:
     from dpgraph.inference.expfam.draws import ParameterDraws
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import DirichletPosterior
+    from dpgraph.inference.queries.answer import Answer
     from dpgraph.inference.regression.draws import RegressionDraws
     from dpgraph.models.evaluation import Evaluation
     from dpgraph.models.hmm import HiddenMarkovModel

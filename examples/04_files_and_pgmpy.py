@@ -50,7 +50,7 @@ def main() -> None:
     engine = VariableElimination(dg.to_pgmpy(model))
     print(f"pgmpy on the same model, P(vote | {evidence}):")
     print(engine.query(["vote"], evidence=evidence, show_progress=False))
-    print(f"dg.query gives the same: {dg.query(model, 'vote', evidence).round(4).to_dict()}")
+    print(f"dg.query gives the same: {dg.query(model, 'vote', evidence).to_series().round(4).to_dict()}")
     back = dg.from_pgmpy(dg.to_pgmpy(model))
     print(f"And back from pgmpy: {back.network}")
     print("Shown: nothing but released values reaches a file, and other tools read them.")

@@ -32,8 +32,8 @@ def main() -> None:
     print("\nThe first rows of the summary:")
     print(aware.to_frame().head(4).round(3).to_string(index=False))
 
-    print("\nWhat a posterior predicts, averaged over its draws: P(lung | positive x-ray)")
-    print(dg.query(aware, "lung", {"xray": "yes"}).round(3).to_string())
+    print("\nAny question has an answer in every draw, so an interval: P(lung | positive x-ray)")
+    print(dg.query(aware, "lung", {"xray": "yes"}).to_frame().round(3).to_string(index=False))
 
     print("\nOne draw of latent rows gives whole, non-negative tables of one possible data set, at no cost:")
     with warnings.catch_warnings():

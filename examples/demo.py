@@ -112,8 +112,7 @@ def publish(domain: dg.Domain, rows: pd.DataFrame) -> None:
     loaded = dg.to_pgmpy(dg.load(OUT / "affairs.bif"))
     print(f"pgmpy reads it: {type(loaded).__name__} with {len(loaded.nodes)} variables, check {loaded.check_model()}")
     for rating in ("very_poor", "very_good"):
-        answer = dg.query(model.model_.probabilities, TARGET, {"rate_marriage": rating})
-        print(f"P(affairs = yes | rate_marriage = {rating}) = {answer['yes']:.2f}")
+        print(dg.query(model, {TARGET: "yes"}, {"rate_marriage": rating}))
 
 
 if __name__ == "__main__":

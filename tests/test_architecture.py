@@ -67,6 +67,7 @@ def test_every_contract_holds(copy):
         ("files/networks.py", "import dask.dataframe", "dask lives in statistics.engines.dask"),
         ("models/naive_bayes.py", "import sklearn.base", "scikit-learn lives in estimators"),
         ("analysis/cost.py", "import click", "click lives in cli"),
+        ("inference/network/queries.py", "import opt_einsum", "opt_einsum lives in inference.queries"),
         ("inference/network/by_records.py", "import numba", "numba lives in modules named _kernels"),
     ],
 )

@@ -130,7 +130,8 @@ def test_every_warning_is_listed_with_the_errors():
 
 
 def test_the_names_of_a_tutorial_are_few():
-    assert len(dg.__all__) <= 57
+    # 57 of the first releases; contrast, expectation, query_rows and the namespace questions: what a posterior is for
+    assert len(dg.__all__) <= 61
     assert set(SPACES) <= set(dg.__all__)
 
 
@@ -145,7 +146,7 @@ def test_the_names_of_a_namespace_are_those_that_are_listed(space):
         assert set(module._HOMES) == set(module.__all__)
 
 
-@pytest.mark.parametrize("space", ["errors", "methods", "results", "statistics", "testing"])
+@pytest.mark.parametrize("space", ["errors", "methods", "questions", "results", "statistics", "testing"])
 def test_a_name_has_one_place(space):
     """What a tutorial types is not in a namespace too; those of papers and extensions repeat a few on purpose."""
     assert set(getattr(dg, space).__all__) & set(dg.__all__) == set()

@@ -141,3 +141,21 @@ def test_a_fitted_estimator_serves_and_anything_else_is_refused(hidden):
 @pytest.mark.parametrize("states", [2, 11, 25])
 def test_every_state_has_its_own_colour(states):
     assert len(np.unique(plot._state_colours(states), axis=0)) == states
+
+
+def test_an_answer_is_drawn_with_its_intervals(tmp_path):
+    network = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
+    rng = np.random.default_rng(0)
+    draws = [
+        dg.Probabilities(network, {"a": rng.dirichlet([2, 3]), "b": rng.dirichlet([1, 1], 2).T}) for _ in range(30)
+    ]
+    answer = dg.query(draws, "a", {"b": 1})
+    axes = answer.plot()
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), answer.mean)
+    ends = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_allclose(ends, np.stack([answer.low, answer.high], axis=1))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
+    assert "P(a | b=1), with 90% intervals" in axes.get_xlabel()
+    axes.figure.savefig(tmp_path / "answer.png")
+    alone = dg.query(draws[0], "a").plot()
+    assert alone.get_xlabel() == "P(a)"

@@ -11,8 +11,9 @@ import click
 
 from dpgraph.cli.fitting import fit
 from dpgraph.cli.judging import evaluate
-from dpgraph.cli.models import predict, query, sample
+from dpgraph.cli.models import predict, sample
 from dpgraph.cli.networks import cost, posterior, release
+from dpgraph.cli.queries import query
 
 
 class _Refusing(click.Group):

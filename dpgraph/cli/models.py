@@ -1,8 +1,7 @@
-"""Commands that use a model that is public already: predict, sample, query."""
+"""Commands that use a model that is public already: predict, sample."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import JSON, OUT, writable
+from dpgraph.cli.options import OUT, writable
 from dpgraph.cli.output import say
 
 if TYPE_CHECKING:
@@ -92,37 +91,3 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
             part = min(rows, n - start)
             yield sample_rows(probabilities, part, rng)
             bar.update(part)
-
-
-@click.command()
-@click.argument("model")
-@click.option("--target", required=True, help="The variable asked about.")
-@click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more.")
-@JSON
-def query(model: str, target: str, given: tuple[str, ...], as_json: bool) -> None:
-    """Print P(target | given) from MODEL; free."""
-    from dpgraph.files.documents import load, probabilities_of
-    from dpgraph.files.pgmpy import query as make_query
-
-    probabilities = probabilities_of(load(model))
-    evidence = dict(_evidence(pair, probabilities.network.domain) for pair in given)
-    answer = make_query(probabilities, target, evidence)
-    if as_json:
-        pairs = [{"level": level, "probability": float(value)} for level, value in answer.items()]
-        click.echo(json.dumps({"target": target, "given": evidence, "answer": pairs}))
-    else:
-        click.echo(answer.map("{:.4f}".format).to_string())
-
-
-def _evidence(pair: str, domain: Any) -> tuple[str, Any]:
-    """A NAME=LEVEL pair, the level matched to the declared levels as they print."""
-    name, equals, text = pair.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint="--given")
-    level = next((level for level in domain.levels(name) if str(level) == text), None)
-    if level is None:
-        try:
-            level = float(text)
-        except ValueError:
-            level = text
-    return name, domain.levels(name)[domain.code(name, level)]

@@ -19,10 +19,12 @@ from dpgraph.estimators.fitting import (
     feature_frame,
     fit_budget,
     inference_seed,
+    is_table,
     keep_names,
     named_column,
     scored,
     stays_in_place,
+    table_frame,
     target_name,
     with_target,
 )
@@ -30,6 +32,8 @@ from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.classifier.posterior import classifier_posterior
 from dpgraph.inference.network.plug_in import check_prior, posterior
+from dpgraph.inference.queries.rows import RowAnswers, answers_of_codes
+from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
@@ -167,12 +171,46 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         seed = inference_seed(self.random_state)
         return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """P(label | features), shape (rows, labels), columns in the order of ``classes_``."""
+    def predict_proba(self, X: Any, *, return_interval: bool = False, interval: float = 0.9) -> Any:
+        """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
+
+        Args:
+            X: The features. With intervals some of them are enough, as a table: what is not there is not observed.
+            return_interval: Whether to return the ends of central intervals as well: of the posterior of each
+                probability given the release, row by row.
+            interval: The probability of those intervals.
+
+        Returns:
+            The probabilities; with intervals a tuple of the probabilities, their low ends and their high ends, each of
+            shape (rows, labels). The probabilities are then predictive, over the draws of ``posterior_`` with the
+            features that were given: near those without intervals, not the same to the last digit.
+
+        Raises:
+            DomainError: If the rows do not fit the domain.
+            InferenceError: If the interval is not a probability.
+        """
         check_is_fitted(self, "model_")
+        if return_interval:
+            found = self._answers(X, interval).values
+            return found["predictive"], found["low"], found["high"]
         frame = self._features(X, reset=False)
         domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
         return self.model_.predict_proba(encode(frame, domain).columns)
+
+    def _answers(self, X: Any, interval: float) -> RowAnswers:
+        """The posterior of P(label | features) for each row, from the features that are there."""
+        domain, target = self.model_.probabilities.network.domain, self.model_.target
+        features = self.model_.features
+        there = [str(name) for name in getattr(X, "column_names", X.columns)] if is_table(X) else list(features)
+        some = [name for name in features if name in there]
+        if not some or set(there) - set(features):
+            raise DomainError(f"X must hold some of the features, and no other column: {', '.join(features)}")
+        frame = self._features(X, reset=False) if len(some) == len(features) else table_frame(X)
+        codes = encode(frame, domain.restrict(some)).columns
+        if not len(codes[some[0]]):
+            raise DomainError("there are no rows; give at least one")
+        wide = {name: column.astype(np.int64) for name, column in codes.items()}
+        return answers_of_codes(drawn_tables(self.posterior_), (target,), wide, interval)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable label of each row."""

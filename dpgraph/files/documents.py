@@ -17,8 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dpgraph.files.arrays import plain_tables
 from dpgraph.files.atomic_write import write_text
 from dpgraph.files.codecs import (
     Codec,
@@ -33,16 +32,15 @@ from dpgraph.files.codecs import (
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.markov import markov_model_of, plain_markov_model
-from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import (
-    integers_of,
-    plain_provenance,
-    plain_scope,
-    plain_tables,
-    provenance_of,
-    shares_of,
-    tables_of,
+from dpgraph.files.network_models import (
+    naive_bayes_ensemble_of,
+    naive_bayes_of,
+    posterior_draws_of,
+    posterior_of,
+    probabilities_in,
 )
+from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
+from dpgraph.files.plain import plain_provenance, plain_scope, provenance_of
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
 from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
@@ -54,7 +52,7 @@ from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.errors import DPGraphError, FileError
-from dpgraph.privacy.records import Provenance, Release
+from dpgraph.privacy.records import Release
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -185,49 +183,12 @@ def value_of(plain: Any) -> Any:
     return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
 
 
-def _posterior(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> DirichletPosterior:
-    return DirichletPosterior(network, tables_of(plain["concentration"]), provenance)
-
-
-def _probabilities(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> Probabilities:
-    return Probabilities(network, tables_of(plain["tables"]), provenance)
-
-
-def _naive_bayes(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayes:
-    return NaiveBayes(plain["target"], _probabilities(plain, network, provenance))
-
-
 def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
     """Every draw of every table; the latent rows of a chain are not kept."""
     body = {"method": draws.method, "reason": draws.reason, "acceptance": dict(draws.acceptance)}
     n = None if draws.n is None else draws.n.tolist()
     means = None if draws.means is None else plain_tables(draws.means)
     return body | {"latent_n": n, "means": means, "tables": plain_tables(draws.tables)}
-
-
-def _posterior_draws(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> PosteriorDraws:
-    tables = tables_of(plain["tables"])
-    chains = {table.shape[:2] for table in tables.values()}
-    if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
-        raise FileError("the draws of the tables do not fit each other")
-    if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
-        raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
-    texts = (plain["method"], plain["reason"])
-    if not all(isinstance(text, str) for text in texts):
-        raise FileError("the record of the draws is not whole")
-    n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
-    if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
-        raise FileError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
-    means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
-    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
-    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
-
-
-def _naive_bayes_ensemble(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayesEnsemble:
-    if not isinstance(plain["draws"], list):
-        raise FileError("an ensemble's draws are a list")
-    draws = tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
-    return NaiveBayesEnsemble(plain["target"], draws)
 
 
 def _plain_ensemble(ensemble: NaiveBayesEnsemble) -> dict[str, Any]:
@@ -277,11 +238,11 @@ register_codecs(
         lambda design: {"design": plain_design(design)},
         lambda plain, *_: _design(plain),
     ),
-    _fitted("posterior", DirichletPosterior, _plain_posterior, _posterior),
-    _fitted("posterior-draws", PosteriorDraws, _plain_draws, _posterior_draws),
-    _fitted("probabilities", Probabilities, _plain_probabilities, _probabilities),
-    _fitted("naive-bayes", NaiveBayes, _plain_naive_bayes, _naive_bayes, attrgetter("probabilities")),
-    _fitted("naive-bayes-ensemble", NaiveBayesEnsemble, _plain_ensemble, _naive_bayes_ensemble, lambda v: v.draws[0]),
+    _fitted("posterior", DirichletPosterior, _plain_posterior, posterior_of),
+    _fitted("posterior-draws", PosteriorDraws, _plain_draws, posterior_draws_of),
+    _fitted("probabilities", Probabilities, _plain_probabilities, probabilities_in),
+    _fitted("naive-bayes", NaiveBayes, _plain_naive_bayes, naive_bayes_of, attrgetter("probabilities")),
+    _fitted("naive-bayes-ensemble", NaiveBayesEnsemble, _plain_ensemble, naive_bayes_ensemble_of, lambda v: v.draws[0]),
     _fitted("hidden-markov-model", HiddenMarkovModel, plain_markov_model, markov_model_of),
     _regression("linear-regression", LinearRegressionModel, plain_regression, regression_of, "draws"),
     _regression("sampled-regression", SampledRegressionModel, plain_sampled_regression, sampled_regression_of, "drawn"),

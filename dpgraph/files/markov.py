@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dpgraph.files.plain import integers_of, plain_tables, shares_of, tables_of
+from dpgraph.files.arrays import integers_of, plain_tables, shares_of, tables_of
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.markov_sweeps import INFERENCE

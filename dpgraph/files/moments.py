@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from dpgraph.files.arrays import integers_of
 from dpgraph.files.designs import design_of, plain_design
-from dpgraph.files.plain import integers_of, law_of, plain_law, whole
+from dpgraph.files.plain import law_of, plain_law, whole
 from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpgraph.files.plain import family_of, integers_of, law_of, plain_law, whole
+from dpgraph.files.arrays import integers_of
+from dpgraph.files.plain import family_of, law_of, plain_law, whole
 from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network

@@ -1,4 +1,4 @@
-"""Conversion to and from pgmpy, its bundled networks, BIF files, and exact queries.
+"""Conversion to and from pgmpy, its bundled networks, and BIF files.
 
 pgmpy names a table's axes (variable, *parents) in ``cpd.variables``, as dpgraph does; its other accessors reverse the
 parents. State names are always passed along, because without them pgmpy takes states from whatever data it sees.
@@ -11,25 +11,18 @@ import importlib.resources
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release, released_value
-from dpgraph.structure.domain import Domain, DomainError, NetworkError
+from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network, check_cells
 from dpgraph.structure.tables import Probabilities
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-#: Posterior draws that a predictive query averages over.
-MOST_QUERIED = 100
 
 #: What pgmpy's BIF reader reads back as it was written.
 _BIF_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -188,74 +181,6 @@ def example(name: str) -> Probabilities:
     if name not in known:
         raise FileError(f"pgmpy bundles no network {name!r}; it has {', '.join(known)}")
     return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
-
-
-def query(
-    probabilities: Probabilities | PosteriorDraws | Release[Probabilities],
-    target: str,
-    evidence: Mapping[str, Any] | None = None,
-) -> pd.Series:
-    """P(target | evidence), exact, by pgmpy's variable elimination.
-
-    Of posterior draws it is the predictive probability: P(target, evidence) is averaged over the draws, up to
-    ``MOST_QUERIED`` of them, evenly spaced, and then normalised.
-
-    Args:
-        probabilities: The conditional probability tables, or posterior draws of them.
-        target: The variable asked about.
-        evidence: Levels of other variables; for a binned variable a bin's name or a number.
-
-    Returns:
-        A Series indexed by the target's levels, which sums to 1.
-
-    Raises:
-        DomainError: If a variable or a level is unknown, the target is in the evidence, or the network holds the
-            evidence to be impossible.
-    """
-    import pandas as pd
-
-    if isinstance(probabilities, PosteriorDraws):
-        return _predictive(probabilities, target, dict(evidence or {}))
-    value, _ = released_value(probabilities)
-    domain = value.network.domain
-    domain[target]
-    given = {name: str(domain.levels(name)[domain.code(name, level)]) for name, level in (evidence or {}).items()}
-    if target in given:
-        raise DomainError(f"{target!r} is both asked for and given")
-    with _quiet(), np.errstate(invalid="ignore", divide="ignore"):
-        from pgmpy.inference import VariableElimination
-
-        engine: Any = VariableElimination(to_pgmpy(value))
-        possible = all((table > 0).all() for table in value.tables.values()) or _is_possible(engine, given)
-        factor = engine.query([target], evidence=given, show_progress=False)
-        answer = np.asarray(factor.values, dtype=float)
-    if not possible or not np.isfinite(answer).all():
-        raise DomainError("the network gives this evidence probability 0, so nothing follows from it")
-    order = [factor.state_names[target].index(str(level)) for level in domain.levels(target)]
-    return pd.Series(answer[order], index=pd.Index(domain.levels(target), name=target), name="probability")
-
-
-def _predictive(draws: PosteriorDraws, target: str, evidence: dict[str, Any]) -> pd.Series:
-    """The average over draws of P(target | evidence), each weighted by its P(evidence), by the chain rule."""
-    total: Any = 0.0
-    for index in np.linspace(0, len(draws) - 1, min(len(draws), MOST_QUERIED)).astype(int):
-        tables, weight = draws[int(index)], 1.0
-        for count, (name, level) in enumerate(evidence.items()):
-            asked = query(tables, name, dict(list(evidence.items())[:count]))
-            weight *= float(asked.iloc[draws.network.domain.code(name, level)])
-        total = total + weight * query(tables, target, evidence)
-    return total / total.sum()
-
-
-def _is_possible(engine: Any, evidence: Mapping[str, str]) -> bool:
-    """Whether the evidence has positive probability, which a query alone does not check for irrelevant evidence."""
-    before: dict[str, str] = {}
-    for name, level in evidence.items():
-        factor = engine.query([name], evidence=before, show_progress=False)
-        if not factor.values[factor.state_names[name].index(level)] > 0:
-            return False
-        before[name] = level
-    return True
 
 
 @contextmanager

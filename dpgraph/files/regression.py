@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.arrays import tables_of
 from dpgraph.files.designs import plain_design
-from dpgraph.files.plain import tables_of
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.regression import LinearRegressionModel

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files.arrays import plain_tables, tables_of
 from dpgraph.files.codecs import Codec, needed_network, register_codecs, without_network
 from dpgraph.files.designs import design_of
 from dpgraph.files.joint import joint_of, networks_in, networks_of, plain_several, pooled_of
@@ -14,7 +15,7 @@ from dpgraph.files.markov import plain_sweeps, sweeps_of
 from dpgraph.files.moments import description_of, moments_of, plain_moments
 from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
 from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_outcomes
-from dpgraph.files.plain import plain_tables, scope_of, tables_of
+from dpgraph.files.plain import scope_of
 from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.files.totals import check_total
 from dpgraph.privacy.records import FileError, Provenance, Release

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpgraph.files.arrays import tables_of
 from dpgraph.files.designs import design_of, plain_design
-from dpgraph.files.plain import tables_of
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import LinearDesign

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.arguments import check_probability, check_whole_number, tails
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import label_invariant_diagnostics
 from dpgraph.inference.network.queries import code_columns
-from dpgraph.privacy.records import Provenance
+from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
@@ -188,6 +190,45 @@ class HiddenMarkovModel:
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+        """P(level) of every field some steps after the last, for each sequence, with intervals.
+
+        In every draw the last state of a sequence goes on by that draw's transitions; emissions are averaged over the
+        states it may then be in. The interval is of that probability, over draws; how states are labelled cancels.
+
+        Args:
+            steps: How many steps after the last, at least 1.
+            interval: The probability of the intervals.
+
+        Returns:
+            The sequence's column, then step, field, level, mean, sd, low and high.
+
+        Raises:
+            InferenceError: If steps is not a whole number of at least 1, or the interval no probability.
+        """
+        import pandas as pd
+
+        check_whole_number("steps", steps, 1)
+        ends = tails(check_probability("interval", interval))
+        transition = self.transition.reshape(-1, self.n_states, self.n_states)
+        ahead = np.linalg.matrix_power(transition, steps)
+        last = self._flat_states()[:, :, -1]
+        state = ahead[np.arange(len(last))[:, None], last]
+        domain, frames = self.network.domain, []
+        for name in self.fields:
+            law = self.emissions[name].reshape(-1, self.n_states, domain.sizes[name])
+            draws = np.einsum("dsk,dkl->dsl", state, law)
+            low, high = np.quantile(draws, ends, axis=0)
+            numbers = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0), "low": low, "high": high}
+            labels = {
+                self.sequence: [level for level in domain.levels(self.sequence) for _ in domain.levels(name)],
+                "step": steps,
+                "field": name,
+                "level": list(domain.levels(name)) * last.shape[1],
+            }
+            frames.append(pd.DataFrame(labels | {key: value.ravel() for key, value in numbers.items()}))
+        return pd.concat(frames, ignore_index=True)
+
     def log_likelihood(self, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None) -> tuple[float, int]:
         """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
 
@@ -250,3 +291,10 @@ class HiddenMarkovModel:
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape
         return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws)"
+
+
+@tables_given.register
+def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
+    raise InferenceError(
+        "a HiddenMarkovModel has no tables of observed variables; ask its forecast, predict or predict_fields"
+    )

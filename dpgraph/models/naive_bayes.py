@@ -7,7 +7,7 @@ With independent Dirichlet posteriors the predictive probability of a label is t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.network.queries import row_count
+from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
+
+#: What the arcs of these models are called where an intervention is refused.
+ARCS = "a naive Bayes model"
 
 
 def naive_bayes_network(domain: Domain, target: str) -> Network:
@@ -161,6 +165,16 @@ class NaiveBayesEnsemble:
         tables = {name: self._log_tables[name] for name in self.features}
         for block, scores in label_scores(self._log_tables[self.target], tables, codes):
             yield block, _log_mean(scores.reshape(len(self.draws), self._labels, -1))
+
+
+@tables_given.register
+def _tables(model: NaiveBayes) -> DrawnTables:
+    return replace(tables_given(model.probabilities), arcs=ARCS)
+
+
+@tables_given.register
+def _tables_of_ensemble(model: NaiveBayesEnsemble) -> DrawnTables:
+    return replace(tables_given(model.draws), arcs=ARCS)
 
 
 def _array_of_rows(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

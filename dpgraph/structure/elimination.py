@@ -6,7 +6,7 @@ Everything is public: it depends on the DAG and on the numbers of levels alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,25 +38,77 @@ def elimination_order(network: Network) -> tuple[Family, int]:
     >>> elimination_order(chain)
     (('a', 'b', 'c'), 1)
     """
-    neighbours, order, width = moral_graph(network), [], 0
+    order, width, _ = _eliminated(moral_graph(network), network.position, network.domain.sizes, "fill")
+    return order, width
+
+
+def smallest_elimination(
+    scopes: Iterable[Family], sizes: Mapping[str, int], kept: Iterable[str] = ()
+) -> tuple[tuple[str, ...], int, int]:
+    """An order in which to eliminate the variables of some factors, its width, and the cells of its largest table.
+
+    The better of min-fill and min-weight (the neighbour whose table is smallest goes first), by cells.
+
+    Args:
+        scopes: The variables of each factor.
+        sizes: The number of levels of each variable.
+        kept: Variables that stay.
+
+    Returns:
+        The order of all but the kept variables; the most neighbours that one has when it goes, or that the kept ones
+        have among each other; and the cells of the largest table on the way, the eliminated variable among its axes.
+
+    >>> smallest_elimination([("a", "b"), ("b", "c")], {"a": 2, "b": 3, "c": 4}, kept=["c"])
+    (('a', 'b'), 1, 12)
+    """
+    neighbours: dict[str, set[str]] = {}
+    for scope in scopes:
+        for name in scope:
+            neighbours.setdefault(name, set()).update(scope)
+    staying = [name for name in kept if name in neighbours]
+    for name in staying:
+        neighbours[name].update(staying)
+    for name, others in neighbours.items():
+        others.discard(name)
+    position = {name: place for place, name in enumerate(neighbours)}
+    tried = (
+        _eliminated({name: set(mine) for name, mine in neighbours.items()}, position, sizes, rule, frozenset(staying))
+        for rule in ("fill", "weight")
+    )
+    return min(tried, key=lambda found: found[2])
+
+
+def _eliminated(
+    neighbours: dict[str, set[str]],
+    position: Mapping[str, int],
+    sizes: Mapping[str, int],
+    rule: str,
+    kept: frozenset[str] = frozenset(),
+) -> tuple[tuple[str, ...], int, int]:
+    """The order by a greedy rule, its width, and the cells of its largest table."""
 
     def rank(name: str) -> tuple[int, int, int]:
         mine = neighbours[name]
-        return sum(len(mine - neighbours[other]) - 1 for other in mine), len(mine), network.position[name]
+        if rule == "weight":
+            return math.prod(sizes[other] for other in mine) * sizes[name], len(mine), position[name]
+        return sum(len(mine - neighbours[other]) - 1 for other in mine), len(mine), position[name]
 
-    ranks = {name: rank(name) for name in neighbours}
+    order, width = [], max(0, len(kept) - 1)
+    cells = math.prod(sizes[name] for name in kept)
+    ranks = {name: rank(name) for name in neighbours if name not in kept}
     while ranks:
         name = min(ranks, key=ranks.__getitem__)
         mine = neighbours.pop(name)
         order.append(name)
         width = max(width, len(mine))
+        cells = max(cells, math.prod(sizes[other] for other in mine) * sizes[name])
         del ranks[name]
         for other in mine:
             neighbours[other] |= mine
             neighbours[other] -= {name, other}
         touched = mine.union(*(neighbours[other] for other in mine))
-        ranks.update((other, rank(other)) for other in touched)
-    return tuple(order), width
+        ranks.update((other, rank(other)) for other in touched if other not in kept)
+    return tuple(order), width, cells
 
 
 def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> tuple[int, bool]:

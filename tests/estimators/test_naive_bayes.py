@@ -366,3 +366,29 @@ def test_a_refusal_or_a_warning_says_nothing_of_the_rows():
     with pytest.raises(dg.errors.DomainError) as caught:
         model.fit(X, np.zeros((37, 2)))
     assert "37" not in str(caught.value)
+
+
+@pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
+def test_probabilities_have_intervals_with_any_of_the_features(inference):
+    made = dg.PrivateNaiveBayes(DOMAIN, 2, inference=inference, noise=dg.testing.SeededNoise(1), unit=dg.PrivacyUnit())
+    fitted = made.fit(X, Y)
+    few = X.head(12)
+    probability, low, high = fitted.predict_proba(few, return_interval=True)
+    assert probability.shape == low.shape == high.shape == (12, 2)
+    np.testing.assert_allclose(probability, fitted.predict_proba(few), atol=0.02)
+    assert ((low < probability) & (probability < high)).all()
+    answers = dg.query_rows(fitted, "t", few, interval=0.5)
+    narrow = fitted.predict_proba(few, return_interval=True, interval=0.5)
+    np.testing.assert_allclose(narrow[1], answers["low"], rtol=1e-12)
+    assert (narrow[2] - narrow[1] < high - low).all()
+    alone = fitted.predict_proba(few[["f"]], return_interval=True)
+    expected = dg.query(fitted, "t", {"f": few["f"].iloc[0]})
+    np.testing.assert_allclose(alone[2][0], expected.high, rtol=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(few.to_numpy(), return_interval=True)[1], low, rtol=1e-12)
+    for wrong in (few.rename(columns={"f": "h"}), few[[]], few.head(0)):
+        with pytest.raises(dg.errors.DomainError):
+            fitted.predict_proba(wrong, return_interval=True)
+    with pytest.raises(dg.errors.InferenceError, match="must be a probability"):
+        fitted.predict_proba(few, return_interval=True, interval=2)
+    with pytest.raises(dg.errors.InferenceError, match="arcs of a naive Bayes model are none"):
+        dg.query(fitted, "f", do={"t": "yes"})

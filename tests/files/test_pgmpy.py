@@ -1,17 +1,15 @@
-"""To and from pgmpy and BIF with the same numbers, and queries against the whole joint distribution."""
+"""To and from pgmpy and BIF with the same numbers."""
 
-import itertools
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.files.pgmpy import read_bif, write_bif
 from dpgraph.privacy.records import Event, Release
-from tests.strategies import joint, networks, probabilities, words
+from tests.strategies import networks, probabilities, words
 
 NETWORK = dg.Network.of(
     {"b": ["x", "y", "z"], "a": [0, 1], "c": dg.Bins([0, 1, 2, 3, 4]), "d": [True, False], "alone": ["only"]},
@@ -74,7 +72,7 @@ def test_there_and_back_is_exact_but_for_the_text_of_levels(value):
 def test_a_release_of_probabilities_is_taken_for_its_value():
     release = Release(learned(), Event("m", 1), dg.PrivacyUnit())
     assert_same_numbers(dg.to_pgmpy(release), learned())
-    assert dg.query(release, "a").equals(dg.query(learned(), "a"))
+    assert (dg.query(release, "a").draws == dg.query(learned(), "a").draws).all()
 
 
 def test_a_model_made_in_pgmpy_keeps_its_numbers():
@@ -164,104 +162,3 @@ def test_the_words_of_the_format_itself_survive(word):
 def test_names_that_differ_in_case_alone_are_refused():
     with pytest.raises(dg.errors.FileError, match="without case"):
         write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {})))
-
-
-def brute_force(value, target, evidence):
-    """P(target | evidence) by adding up the joint; None if the evidence is impossible."""
-    names = value.network.domain.names
-    table = joint(value)
-    for axis, name in enumerate(names):
-        if name in evidence:
-            table = np.take(table, [evidence[name]], axis=axis)
-    margin = table.sum(axis=tuple(i for i, name in enumerate(names) if name != target))
-    return margin / margin.sum() if margin.sum() > 0 else None
-
-
-@st.composite
-def questions(draw, zeros):
-    value = draw(networks(max_variables=4).flatmap(lambda network: probabilities(network, zeros)))
-    names = value.network.domain.names
-    target = draw(st.sampled_from(names))
-    others = [name for name in names if name != target]
-    given_ = draw(st.lists(st.sampled_from(others), unique=True)) if others else []
-    sizes = value.network.domain.sizes
-    return value, target, {name: draw(st.integers(0, sizes[name] - 1)) for name in given_}
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.booleans().flatmap(questions))
-def test_a_query_adds_up_the_joint_or_says_the_evidence_is_impossible(case):
-    value, target, evidence = case
-    domain = value.network.domain
-    shown = {name: domain.levels(name)[i] for name, i in evidence.items()}
-    expected = brute_force(value, target, evidence)
-    if expected is None:
-        with pytest.raises(dg.errors.DomainError, match="probability 0"):
-            dg.query(value, target, shown)
-        return
-    answer = dg.query(value, target, shown)
-    assert list(answer.index) == list(domain.levels(target))
-    assert answer.index.name == target
-    np.testing.assert_allclose(answer.to_numpy(), expected, atol=1e-9)
-
-
-CERTAIN = dg.Probabilities(
-    dg.Network.of({"a": ["x", "y"], "b": ["p", "q"], "c": ["u", "v"], "d": ["r", "s"]}, {"b": ["a"], "d": ["b", "a"]}),
-    {
-        "a": [1.0, 0.0],
-        "b": [[0.5, 0.2], [0.5, 0.8]],
-        "c": [0.0, 1.0],
-        "d": [[[0.3, 0.3], [0.0, 0.3]], [[0.7, 0.7], [1.0, 0.7]]],
-    },
-)
-
-
-@pytest.mark.parametrize("evidence", [{"a": "y"}, {"c": "u"}, {"b": "q", "d": "r"}, {"c": "v", "a": "y"}])
-def test_impossible_evidence_is_an_error_wherever_it_stands(evidence):
-    """Above the target, apart from it, and only together: a reader that drops what it can spare would answer."""
-    for target in set("abcd") - set(evidence):
-        with pytest.raises(dg.errors.DomainError, match="the network gives this evidence probability 0"):
-            dg.query(CERTAIN, target, evidence)
-
-
-def test_possible_evidence_beside_zeros_is_answered():
-    assert dg.query(CERTAIN, "b", {"d": "r"}).to_dict() == pytest.approx({"p": 1.0, "q": 0.0})
-    assert dg.query(CERTAIN, "a", {"c": "v"}).to_dict() == pytest.approx({"x": 1.0, "y": 0.0})
-
-
-def test_evidence_on_bins_is_a_name_or_a_number():
-    value = learned()
-    by_name = dg.query(value, "b", {"c": "1-2"})
-    for number in (1, 1.0, 1.999):
-        assert dg.query(value, "b", {"c": number}).equals(by_name)
-    assert dg.query(value, "b", {"c": 99}).equals(dg.query(value, "b", {"c": "3-4"}))
-
-
-@pytest.mark.parametrize(
-    ("target", "evidence", "error", "message"),
-    [
-        ("z", {}, dg.errors.NetworkError, "no variable 'z'"),
-        ("a", {"z": 0}, dg.errors.NetworkError, "no variable 'z'"),
-        ("a", {"b": "nope"}, dg.errors.DomainError, "'nope' is not a level of 'b'; declared: 'x', 'y', 'z'"),
-        ("a", {"d": 1}, dg.errors.DomainError, "1 is not a level of 'd'"),
-        ("a", {"b": None}, dg.errors.DomainError, "None is not a level of 'b'"),
-        ("a", {"c": float("nan")}, dg.errors.DomainError, "nan is not a level of 'c'"),
-        ("a", {"a": 0}, dg.errors.DomainError, "'a' is both asked for and given"),
-    ],
-)
-def test_a_question_that_makes_no_sense_is_refused(target, evidence, error, message):
-    with pytest.raises(error, match=message):
-        dg.query(learned(), target, evidence)
-
-
-def test_every_pair_of_questions_about_asia():
-    """The chest clinic's published answer, Lauritzen and Spiegelhalter 1988: P(tub | asia, dysp) is about 0.088."""
-    asia = dg.load("example:asia")
-    assert dg.query(asia, "tub", {"asia": "yes", "dysp": "yes"})["yes"] == pytest.approx(0.0877, abs=5e-4)
-    table = joint(asia)
-    names = asia.network.domain.names
-    for target, given_ in itertools.permutations(names[:4], 2):
-        evidence = {given_: 0}
-        answer = dg.query(asia, target, {given_: asia.network.domain.levels(given_)[0]})
-        np.testing.assert_allclose(answer.to_numpy(), brute_force(asia, target, evidence), atol=1e-9)
-    assert table.sum() == pytest.approx(1)

@@ -77,9 +77,9 @@ def test_a_query_of_draws_is_the_predictive_probability(release):
     for one in draws:
         joint += np.einsum("a,ba,cab->ac", one.table("a"), one.table("b"), one.table("c"))
     expected = joint[:, 1] / joint[:, 1].sum()
-    np.testing.assert_allclose(dg.query(draws, "a", {"c": "y"}).to_numpy(), expected, rtol=1e-9)
+    np.testing.assert_allclose(dg.query(draws, "a", {"c": "y"}).predictive, expected, rtol=1e-9)
     plain = joint.sum(axis=1) / joint.sum()
-    np.testing.assert_allclose(dg.query(draws, "a").to_numpy(), plain, rtol=1e-9)
+    np.testing.assert_allclose(dg.query(draws, "a").predictive, plain, rtol=1e-9)
 
 
 def test_arviz_gets_chains_draws_and_levels(release):

@@ -163,3 +163,37 @@ def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeyp
     assert [issubclass(one.category, dg.errors.ConvergenceWarning) for one in caught] == [True] * warned
     assert (made.diagnostics["r_hat"] > markov_counts.MOST_R_HAT) == warned
     assert all(f"{made.diagnostics['r_hat']:.3f}" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_forecast_follows_each_draws_own_chain(model, steps):
+    """Against a walk over all paths of states, draw by draw."""
+    found = model.forecast(steps, interval=0.8)
+    assert list(found.columns) == ["region", "step", "field", "level", "mean", "sd", "low", "high"]
+    transition = model.transition.reshape(-1, 2, 2)
+    states = model.states.reshape(-1, *model.states.shape[2:])
+    for place, region in enumerate(("N", "S")):
+        for name in ("kind", "grave"):
+            law = model.emissions[name].reshape(len(states), 2, -1)
+            draws = []
+            for draw in range(len(states)):
+                reached = np.zeros(2)
+                for path in np.ndindex(*(2,) * steps):
+                    before = (int(states[draw, place, -1]), *path)
+                    reached[path[-1]] += np.prod(
+                        [transition[draw, i, j] for i, j in zip(before[:-1], path, strict=True)]
+                    )
+                draws.append(reached @ law[draw])
+            mine = found[(found["region"] == region) & (found["field"] == name)]
+            np.testing.assert_allclose(mine["mean"], np.mean(draws, axis=0), rtol=1e-10)
+            np.testing.assert_allclose(mine["sd"], np.std(draws, axis=0), rtol=1e-8)
+            np.testing.assert_allclose(mine[["low", "high"]], np.quantile(draws, [0.1, 0.9], axis=0).T, rtol=1e-10)
+            assert mine["level"].tolist() == list(DOMAIN.levels(name))
+    for wrong in ({"steps": 0}, {"interval": 1.0}):
+        with pytest.raises(dg.errors.InferenceError):
+            model.forecast(**wrong)
+
+
+def test_a_question_of_a_hidden_markov_model_says_what_it_takes(model):
+    with pytest.raises(dg.errors.InferenceError, match=r"HiddenMarkovModel.*forecast"):
+        dg.query(model, "kind")

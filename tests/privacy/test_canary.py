@@ -126,6 +126,11 @@ TABLES = {
     "PrivateNaiveBayes.fit, in place": lambda rows, fitted: naive_bayes(BUDGET).fit(rows, "sex"),
     "PrivateNaiveBayes.predict": lambda rows, fitted: quiet(fitted["nb"].predict(only(rows, "age"))),
     "PrivateNaiveBayes.predict_proba": lambda rows, fitted: quiet(fitted["nb"].predict_proba(only(rows, "age"))),
+    "PrivateNaiveBayes.predict_proba, intervals": lambda rows, fitted: quiet(
+        fitted["nb"].predict_proba(only(rows, "age"), return_interval=True)
+    ),
+    "query_rows": lambda rows, fitted: quiet(dg.query_rows(fitted["nb"], "sex", only(rows, "age"))),
+    "row_probabilities": lambda rows, fitted: quiet(dg.questions.row_probabilities(fitted["nb"], only(rows, "age"))),
     "PrivateNaiveBayes.score": lambda rows, fitted: quiet(fitted["nb"].score(only(rows, "age"), LABELS)),
     "PrivateLinearRegression.fit": lambda rows, fitted: regression(BUDGET).fit(rows, PAY),
     "PrivateLinearRegression.fit, in place": lambda rows, fitted: regression(BUDGET).fit(rows, "pay"),
@@ -235,6 +240,7 @@ NO_ROWS = {
     "infer_domain": "its rows are public, and it warns of that; what it says of them is what it is for",
     "write_codes": "takes Codes, which encode made",
     "release": "takes statistics that are counted already",
+    "expectation": "values are what levels stand for, which is public",
     "fit_hmm": "held_out names cells, which are public",
     "GibbsSample": "held_out names cells, which are public",
     "HiddenMarkovModel.predict_fields": "cells are flags, which are public",

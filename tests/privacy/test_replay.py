@@ -59,7 +59,7 @@ def downstream(rows_, unit, design):
             probabilities = learned.mean()
             seen += [repr(learned), repr(probabilities), probabilities.to_frame("c").to_csv()]
             seen += [dg.sample_rows(probabilities, 50, np.random.default_rng(0)).to_csv()]
-            seen += [dg.query(probabilities, "a", {"c": 1}).to_csv()]
+            seen += [dg.query(probabilities, "a", {"c": 1}).to_frame().to_csv()]
             seen += [repr(learned.mode()), repr(learned.sample(np.random.default_rng(1), 2))]
         target = "a"
         model = dg.PrivateNaiveBayes(DOMAIN, epsilon=1, noise=Replayed(200), unit=unit)

@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     Mutant(
         "booleans accepted as numbers in files",
-        "files/plain.py",
+        "files/arrays.py",
         "        if bool in set(map(type, level)):\n",
         "        if False:\n",
         (EDITED,),

@@ -1,0 +1,163 @@
+"""``dpgraph query``: questions of a model that is public already, each answer with its interval."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgraph.cli.options import JSON
+from dpgraph.cli.output import say
+
+if TYPE_CHECKING:
+    from dpgraph.inference.queries.answer import Answer
+
+
+@click.command()
+@click.argument("model")
+@click.option("--target", multiple=True, help="The variable asked about; repeat for a joint; NAME=LEVEL for an event.")
+@click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more; LEVEL|LEVEL for any of.")
+@click.option(
+    "--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside: a causal question."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    default=90,
+    show_default=True,
+    help="The probability of the intervals, in percent.",
+)
+@click.option("--method", type=click.Choice(["auto", "sampling"]), default="auto", show_default=True)
+@click.option(
+    "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
+)
+@JSON
+def query(
+    model: str,
+    target: tuple[str, ...],
+    given: tuple[str, ...],
+    done: tuple[str, ...],
+    interval: float,
+    method: Any,
+    questions: Path | None,
+    as_json: bool,
+) -> None:
+    """Print P(target | given) from MODEL, with intervals where it holds posterior draws; free.
+
+    A file of questions has a table [[question]] for each, with target, and given, do, interval, method if need be:
+    target = "work" or ["work", "sex"] or {work = "Private"}; given = {sex = "F", age = ["17-25", "25-50"]}.
+    """
+    from dpgraph.files.queried import queried
+    from dpgraph.inference.queries.asking import query as ask
+
+    if bool(target) == (questions is not None):
+        raise click.UsageError("give either --target or --questions")
+    tables = queried(model)
+    domain = tables.network.domain
+    if questions is not None:
+        asked = _from_file(questions)
+    else:
+        evidence = {"given": evidence_of(given, "--given", domain), "do": evidence_of(done, "--do", domain)}
+        asked = [{"target": _target(target, domain), **evidence, "interval": interval / 100, "method": method}]
+    answers = [
+        ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
+    ]
+    if as_json:
+        plain = [_plain(question, answer) for question, answer in zip(asked, answers, strict=True)]
+        click.echo(json.dumps(plain if questions is not None else plain[0]))
+    else:
+        click.echo("\n\n".join(map(_table, answers)))
+    if len(tables) == 1:
+        say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
+
+
+def _target(names: tuple[str, ...], domain: Any) -> Any:
+    """A variable, several, or an event."""
+    if any("=" in name for name in names):
+        return evidence_of(names, "--target", domain)
+    return names[0] if len(names) == 1 else list(names)
+
+
+def evidence_of(pairs: tuple[str, ...], option: str, domain: Any) -> dict[str, Any]:
+    """NAME=LEVEL pairs, levels as they are declared; several levels, apart by |, as a list."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint=option)
+        if name in found:
+            raise click.BadParameter(f"{name!r} is there twice", param_hint=option)
+        whole = any(str(level) == text for level in domain.levels(name))
+        levels = [_level(name, one, domain) for one in ([text] if whole else text.split("|"))]
+        found[name] = levels[0] if len(levels) == 1 else levels
+    return found
+
+
+def _level(name: str, text: str, domain: Any) -> Any:
+    """A level by how it prints, or by a number."""
+    level: Any = next((level for level in domain.levels(name) if str(level) == text), None)
+    if level is None:
+        try:
+            level = float(text)
+        except ValueError:
+            level = text
+    return domain.levels(name)[domain.code(name, level)]
+
+
+def _from_file(path: Path) -> list[dict[str, Any]]:
+    """The questions of a TOML file.
+
+    Raises:
+        FileError: If it holds none, or one has no target or an unknown setting.
+    """
+    from dpgraph.files.queried import read_questions
+
+    return read_questions(path)
+
+
+def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """A question and its answer for JSON; a number that does not apply is null."""
+    assert answer.predictive is not None
+    entries = []
+    for entry, label in enumerate(answer.labels):
+        numbers = {
+            "probability": answer.predictive[entry],
+            "mean": answer.mean[entry],
+            "sd": answer.sd[entry],
+            "low": answer.low[entry],
+            "high": answer.high[entry],
+        }
+        level = label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))
+        entries.append({"level": level, **{key: None if math.isnan(x) else float(x) for key, x in numbers.items()}})
+    kept = {key: question[key] for key in ("target", "given") if key in question}
+    return {
+        **kept,
+        "do": question.get("do") or {},
+        "interval": answer.interval,
+        "draws": len(answer.draws),
+        "answer": entries,
+    }
+
+
+def _table(answer: Answer) -> str:
+    """An answer as a table to read; of one set of probabilities a column of them."""
+    assert answer.predictive is not None
+    known = len(answer.draws) > 1 or answer.error is not None
+    header = [*answer.columns, *(["mean", "low", "high", "predictive"] if known else ["probability"])]
+    columns = [answer.mean, answer.low, answer.high, answer.predictive] if known else [answer.mean]
+    rows = [
+        [*map(str, label), *(f"{column[entry]:.4f}" for column in columns)] for entry, label in enumerate(answer.labels)
+    ]
+    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
+    names = len(answer.columns)
+
+    def line(row: list[str]) -> str:
+        cells = (
+            x.ljust(w) if place < names else x.rjust(w) for place, (x, w) in enumerate(zip(row, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([answer.question, *map(line, [header, *rows])])

@@ -1,0 +1,60 @@
+"""Probabilities, posteriors and classifiers of a network from their plain form, their numbers checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpgraph.files.arrays import integers_of, shares_of, tables_of
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.privacy.errors import FileError
+from dpgraph.privacy.records import Provenance
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+
+def posterior_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> DirichletPosterior:
+    """A plug-in posterior."""
+    return DirichletPosterior(network, tables_of(plain["concentration"]), provenance)
+
+
+def probabilities_in(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> Probabilities:
+    """Conditional probability tables."""
+    return Probabilities(network, tables_of(plain["tables"]), provenance)
+
+
+def naive_bayes_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayes:
+    """A naive Bayes classifier."""
+    return NaiveBayes(plain["target"], probabilities_in(plain, network, provenance))
+
+
+def posterior_draws_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> PosteriorDraws:
+    """Every draw of every table."""
+    tables = tables_of(plain["tables"])
+    chains = {table.shape[:2] for table in tables.values()}
+    if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
+        raise FileError("the draws of the tables do not fit each other")
+    if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
+        raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
+    texts = (plain["method"], plain["reason"])
+    if not all(isinstance(text, str) for text in texts):
+        raise FileError("the record of the draws is not whole")
+    n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
+    if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
+        raise FileError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
+    means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
+    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
+    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
+
+
+def naive_bayes_ensemble_of(
+    plain: dict[str, Any], network: Network, provenance: Provenance | None
+) -> NaiveBayesEnsemble:
+    """Draws of a naive Bayes classifier."""
+    if not isinstance(plain["draws"], list):
+        raise FileError("an ensemble's draws are a list")
+    draws = tuple(Probabilities(network, tables_of(draw), provenance) for draw in plain["draws"])
+    return NaiveBayesEnsemble(plain["target"], draws)

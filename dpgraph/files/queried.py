@@ -1,0 +1,79 @@
+"""What ``dpgraph query`` reads: the tables of a saved model, and questions in a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpgraph.files.digest import unsealed
+from dpgraph.files.network_models import (
+    naive_bayes_ensemble_of,
+    naive_bayes_of,
+    posterior_draws_of,
+    posterior_of,
+    probabilities_in,
+)
+from dpgraph.files.networks import network_of, parse_json, read_document, read_text, with_source_name
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.errors import FileError, InferenceError
+
+#: The version of files that has a digest, and the readers of a network's models.
+NEWEST = 2
+_READERS = {
+    "dpgraph-probabilities": probabilities_in,
+    "dpgraph-posterior-draws": posterior_draws_of,
+    "dpgraph-posterior": posterior_of,
+    "dpgraph-naive-bayes": naive_bayes_of,
+    "dpgraph-naive-bayes-ensemble": naive_bayes_ensemble_of,
+}
+#: What a table of a question may set.
+SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
+
+
+def queried(path: str) -> DrawnTables:
+    """The tables of a saved model, draw by draw.
+
+    Raises:
+        FileError: If the file cannot be read, or stands for no probabilities of a network.
+    """
+    if (quick := _quick(path)) is not None:
+        return drawn_tables(quick)
+    from dpgraph.files.documents import load, probabilities_of
+
+    value = load(path)
+    try:
+        return drawn_tables(value)
+    except InferenceError:
+        return drawn_tables(probabilities_of(value))
+
+
+def _quick(path: str) -> Any:
+    """The model of a whole file of a kind that is asked often, without the readers of all others; else None.
+
+    The digest and the numbers are checked as always; the record of the release is not read, as no answer shows it.
+    """
+    if not path.lower().endswith(".json"):
+        return None
+    try:
+        plain = unsealed(parse_json(read_text(Path(path))))
+        read = _READERS.get(plain["format"])
+        known = plain["version"] == NEWEST and not isinstance(plain["version"], bool)
+        return read(plain, network_of(plain["network"]), None) if read is not None and known else None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None  # the reader of all files says what is wrong
+
+
+def read_questions(path: Path) -> list[dict[str, Any]]:
+    """The questions of a TOML file, a table ``[[question]]`` for each.
+
+    Raises:
+        FileError: If it holds none, or one of them has no target or a setting that is not known.
+    """
+    document = with_source_name(path, lambda: read_document(path))
+    asked = document.get("question")
+    if not isinstance(asked, list) or not asked or not all(isinstance(one, dict) for one in asked):
+        raise FileError(f"{path} holds no [[question]]")
+    for place, one in enumerate(asked, 1):
+        if "target" not in one or set(one) - set(SETTINGS):
+            raise FileError(f"{path}, question {place}: it needs a target, and may have {', '.join(SETTINGS[1:])}")
+    return asked

@@ -1,0 +1,389 @@
+"""Sums of products of tables, for many draws and many rows of evidence at once.
+
+A plan is made once for each network and pattern of evidence: which tables, which of their axes are fixed, and in which
+order pairs of them are contracted (opt_einsum's, or that of variable elimination where its tables are smaller). It is
+run with the draws as the last axis of every table, so that each step is a few long loops.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opt_einsum import paths
+
+from dpgraph.inference.queries.pruning import Part, parts_of
+from dpgraph.inference.queries.question import Evidence
+from dpgraph.inference.queries.tables import DrawnTables
+from dpgraph.privacy.records import InferenceError
+from dpgraph.structure.elimination import smallest_elimination
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Reals
+
+#: The cells of the largest table of one draw and one row; and the bytes that tables of one block may take.
+MOST_CELLS, MEMORY = 1 << 25, 1 << 28
+#: Cells of the largest table of a block that processors work through fastest, and the draws a block has at least.
+QUICK_CELLS, LEAST_BLOCK = 1 << 17, 32
+#: Plans that are kept.
+PLANS = 256
+#: A probability of evidence below this is computed again with a scale factor in every step.
+TINY = 1e-200
+#: The axes of rows of evidence and of draws, beside those of variables; how many rows a path is made for.
+ROWS, DRAWS, NOMINAL_ROWS = ("rows",), ("draws",), 32
+
+Index = str | tuple[str]
+Codes = Mapping[str, npt.NDArray[np.integer[Any]]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One contraction: the places of its operands, which leave the list, and the sum in numpy's notation."""
+
+    operands: tuple[int, ...]
+    equation: str
+    indices: tuple[Index, ...]
+    result: tuple[Index, ...]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """How one part of a question is summed.
+
+    Attributes:
+        part: Its tables and variables.
+        axes: For each table its axes in the order they are taken, those that are fixed first, and how many of them.
+        weighted: Variables whose weights are factors of their own.
+        steps: The sums, in order.
+        output: The axes of the result: targets, rows, draws.
+        width, cells: Of the largest table on the way, without rows and draws.
+    """
+
+    part: Part
+    axes: tuple[tuple[Family, int], ...]
+    weighted: Family
+    steps: tuple[Step, ...]
+    output: tuple[Index, ...]
+    width: int
+    cells: int
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """P(targets | evidence) in every draw.
+
+    Attributes:
+        probabilities: Axes (row, draw, *targets); not a number where the evidence has probability 0.
+        log_evidence: ln P(evidence), axes (row, draw), of weighted evidence up to its weights' scale; of a single set
+            of probabilities only where it was asked for, and else of a part of the evidence; -inf where it is 0.
+    """
+
+    probabilities: Reals
+    log_evidence: Reals
+
+
+def conditional(
+    tables: DrawnTables,
+    targets: Sequence[str],
+    evidence: Evidence,
+    rows: Codes | None = None,
+    *,
+    whole: bool = True,
+) -> Conditional:
+    """The joint probability of some variables given evidence, in every draw and for every row of evidence.
+
+    Args:
+        tables: Draws of a network's tables.
+        targets: Variables that nothing is known of; none for the evidence's probability alone.
+        evidence: What is observed or set.
+        rows: Positions of observed levels, a column for each variable of ``evidence.levels``, whose own are not read;
+            None for one row, that of the evidence.
+        whole: Whether ``log_evidence`` must be whole; else parts that only it depends on are skipped.
+
+    Raises:
+        InferenceError: If a table on the way would be too large; the message names its width.
+    """
+    plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
+    for contraction in plan:
+        check_size(contraction)
+    plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
+    count = 1 if rows is None else len(next(iter(rows.values())))
+    shape = tables.network.shape(tuple(targets))
+    found, logs = np.empty((count, len(tables), *shape)), np.zeros((count, len(tables)))
+    width = math.prod(shape)
+    for some, draws in _blocks(plan, count, len(tables), width):
+        codes = {name: column[some] for name, column in rows.items()} if rows is not None else evidence.levels
+        parts = [_normalised(one, tables, {**codes, **evidence.do}, evidence, draws) for one in plan]
+        found[some, draws] = _joint(plan, [values for values, _ in parts], tuple(targets), found[some, draws].shape)
+        for _, log in parts:
+            logs[some, draws] += log
+    return Conditional(found, logs)
+
+
+def check_size(contraction: Contraction) -> None:
+    """Refuses a question whose largest table is too large, before it is begun.
+
+    Raises:
+        InferenceError: Naming the width, the cells, and what else to do.
+    """
+    if contraction.cells > MOST_CELLS:
+        raise InferenceError(
+            f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
+            f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at once, "
+            'give more evidence, or use method="sampling"'
+        )
+
+
+class _Same:
+    """A network as a key that is equal to itself alone, so that no table of levels is compared."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def __hash__(self) -> int:
+        return id(self.network)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.network is other.network
+
+
+def _pattern(evidence: Evidence) -> tuple[Family, tuple[tuple[str, int], ...], Family]:
+    """Which variables are known, whatever their levels; of weighted ones how many levels are left."""
+    weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
+    return tuple(evidence.levels), weighted, tuple(evidence.do)
+
+
+@lru_cache(maxsize=PLANS)
+def _plan(same: _Same, targets: Family, pattern: Any, batched: bool, many: bool) -> tuple[Contraction, ...]:
+    """How the parts of a question are summed."""
+    network, (levels, weighted, do) = same.network, pattern
+    blank = Evidence(dict.fromkeys(levels, 0), dict.fromkeys(dict(weighted), ()), dict.fromkeys(do, 0))  # type: ignore[arg-type]
+    sizes = {**network.domain.sizes, **dict(weighted)}
+    rows = frozenset(levels) if batched else frozenset[str]()
+    fixed = frozenset((*levels, *do))
+    return tuple(
+        _contraction(network, part, sizes, fixed, rows, tuple(dict(weighted)), many)
+        for part in parts_of(network, targets, blank)
+    )
+
+
+def _contraction(
+    network: Network,
+    part: Part,
+    sizes: dict[str, int],
+    fixed: frozenset[str],
+    rows: frozenset[str],
+    weighted: Family,
+    many: bool,
+) -> Contraction:
+    """The plan of one part."""
+    axes: list[tuple[Family, int]] = []
+    inputs: list[tuple[Index, ...]] = []
+    for name in part.families:
+        family = network.family(name)
+        known = tuple(one for one in family if one in fixed)
+        free = tuple(one for one in family if one not in fixed)
+        axes.append(((*known, *free), len(known)))
+        by_row = (ROWS,) if any(one in rows for one in known) else ()
+        inputs.append((*by_row, *free, *((DRAWS,) if many else ())))
+    mine = tuple(name for name in weighted if name in part.free)
+    inputs += [(name,) for name in mine]
+    any_rows = any(ROWS in scope for scope in inputs)
+    output = (*part.targets, *((ROWS,) if any_rows else ()), *((DRAWS,) if many else ()))
+    scopes = [tuple(name for name in scope if isinstance(name, str)) for scope in inputs]
+    order, width, cells = smallest_elimination(scopes, sizes, part.targets)
+    if cells > MOST_CELLS:
+        return Contraction(part, tuple(axes), mine, (), output, width, cells)
+    extents: dict[Index, int] = {**sizes, ROWS: NOMINAL_ROWS, DRAWS: 1}
+    steps = _best_steps(inputs, output, order, extents, cells)
+    largest = max(_cells(scope, sizes) for scope in (*inputs, *(step.result for step in steps)))
+    return Contraction(part, tuple(axes), mine, steps, output, width, largest)
+
+
+def _cells(axes: Iterable[Index], sizes: Mapping[Any, int]) -> int:
+    """The cells of a table, without rows and draws."""
+    return math.prod(sizes[axis] for axis in axes if isinstance(axis, str))
+
+
+def _best_steps(
+    inputs: list[tuple[Index, ...]],
+    output: tuple[Index, ...],
+    order: tuple[str, ...],
+    extents: dict[Index, int],
+    cells: int,
+) -> tuple[Step, ...]:
+    """The cheaper of the elimination order's steps and opt_einsum's, whose tables must not be larger."""
+    found = _steps(inputs, output, _elimination_path(inputs, order, extents))
+    if 2 < len(inputs) <= 400:
+        names = {axis: chr(192 + place) for place, axis in enumerate(dict.fromkeys(a for s in inputs for a in s))}
+        scopes = [frozenset(names[axis] for axis in scope) for scope in inputs]
+        extent = {name: extents[axis] for axis, name in names.items()}
+        result = frozenset(names[axis] for axis in output)
+        search: Any = paths.auto if len(inputs) < 12 else paths.greedy
+        other = _steps(inputs, output, search(scopes, result, extent, None))
+        if max(_cells(step.result, extents) for step in other) <= cells and _work(other, extents) < _work(
+            found, extents
+        ):
+            return other
+    return found
+
+
+def _work(steps: Iterable[Step], extents: Mapping[Index, int]) -> float:
+    """Products that are summed, and a constant for each step."""
+    return sum(math.prod(extents[axis] for axis in step.indices) + 20 for step in steps)
+
+
+def _elimination_path(
+    inputs: list[tuple[Index, ...]], order: tuple[str, ...], extents: Mapping[Index, int]
+) -> Iterator[tuple[int, ...]]:
+    """Places of operands, step by step, as opt_einsum writes them: results go to the end of the list."""
+    live = [frozenset(scope) for scope in inputs]
+
+    def merge(places: tuple[int, ...], gone: frozenset[Index]) -> tuple[int, ...]:
+        taken = [live[place] for place in places]
+        for place in sorted(places, reverse=True):
+            del live[place]
+        live.append(frozenset().union(*taken) - gone)
+        return places
+
+    def smallest(places: list[int]) -> tuple[int, ...]:
+        two = sorted(places, key=lambda place: math.prod(extents[axis] for axis in live[place]))[:2]
+        return tuple(sorted(two))
+
+    for name in order:
+        while len(holding := [place for place, scope in enumerate(live) if name in scope]) > 2:
+            yield merge(smallest(holding), frozenset())
+        yield merge(tuple(holding), frozenset([name]))
+    while len(live) > 1:
+        yield merge(smallest(list(range(len(live)))), frozenset())
+
+
+def _steps(
+    inputs: list[tuple[Index, ...]], output: tuple[Index, ...], path: Iterable[tuple[int, ...]]
+) -> tuple[Step, ...]:
+    """The sums along a path; a variable goes as soon as no other table and no result has it."""
+    live, steps = list(inputs), []
+    for places in path:
+        taken = [live[place] for place in places]
+        for place in sorted(places, reverse=True):
+            del live[place]
+        needed = set(output).union(*live)
+        union = dict.fromkeys(axis for scope in taken for axis in scope)
+        result = tuple(axis for axis in union if axis in needed and isinstance(axis, str))
+        result += tuple(axis for axis in (ROWS, DRAWS) if axis in union)
+        steps.append(_step(tuple(places), taken, output if not live else result))
+        live.append(steps[-1].result)
+    if live[0] != output:
+        steps.append(_step((0,), live, output))
+    return tuple(steps)
+
+
+def _step(places: tuple[int, ...], taken: list[tuple[Index, ...]], result: tuple[Index, ...]) -> Step:
+    union = tuple(dict.fromkeys(axis for scope in taken for axis in scope))
+    letters = dict(zip(union, string.ascii_letters, strict=False))
+    words = ["".join(letters[axis] for axis in scope) for scope in (*taken, result)]
+    same = len(taken) == 1 and words[0] == words[1]
+    equation = "" if same else ",".join(words[:-1]) + "->" + words[-1]
+    return Step(places, equation, union, result)
+
+
+def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and draws that are worked on together, so that tables stay within bounds of memory."""
+    cells = max([width, *(contraction.cells for contraction in plan)])
+    most = max(1, MEMORY // (24 * cells))
+    quick = max(1, QUICK_CELLS // cells)
+    some_draws = min(draws, most, max(LEAST_BLOCK, quick))
+    some_rows = min(rows, max(1, min(most, max(LEAST_BLOCK, quick)) // some_draws))
+    for row in range(0, rows, some_rows):
+        for draw in range(0, draws, some_draws):
+            yield slice(row, row + some_rows), slice(draw, draw + some_draws)
+
+
+def _normalised(
+    contraction: Contraction,
+    tables: DrawnTables,
+    codes: Mapping[str, Any],
+    evidence: Evidence,
+    draws: slice,
+) -> tuple[Reals, Reals]:
+    """A part's joint of its targets, axes (row, draw, *targets), and the log of its sum over them, axes (row, draw)."""
+    inputs = [*_inputs(contraction, tables, codes, evidence, draws)]
+    values, log = _summed(contraction, inputs, rescale=False)
+    total = values.sum(axis=tuple(range(len(contraction.part.targets))))
+    if (total < TINY).any():
+        values, log = _summed(contraction, inputs, rescale=True)
+        total = values.sum(axis=tuple(range(len(contraction.part.targets))))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        conditional = values / total
+        log = log + np.log(_by_row_and_draw(total, contraction.output))
+    targets = len(contraction.part.targets)
+    moved = np.moveaxis(conditional, range(targets), range(-targets, 0)) if targets else conditional
+    return _by_row_and_draw(moved, contraction.output), log
+
+
+def _by_row_and_draw(values: Reals, output: tuple[Index, ...]) -> Reals:
+    """The values with an axis for rows and one for draws in front, of size 1 where there is none."""
+    if ROWS not in output:
+        values = values[None]
+    return values if DRAWS in output else values[:, None]
+
+
+def _joint(plan: Sequence[Contraction], joints: Sequence[Reals], targets: Family, shape: tuple[int, ...]) -> Reals:
+    """The product of the parts' joints, axes (row, draw, *targets)."""
+    found: Reals = np.ones((1,) * len(shape))
+    for contraction, values in zip(plan, joints, strict=True):
+        if contraction.part.targets:
+            sizes = [
+                size if name in contraction.part.targets else 1 for name, size in zip(targets, shape[2:], strict=True)
+            ]
+            found = found * values.reshape(*values.shape[:2], *sizes)
+    return np.broadcast_to(found, shape)
+
+
+def _inputs(
+    contraction: Contraction,
+    tables: DrawnTables,
+    codes: Mapping[str, Any],
+    evidence: Evidence,
+    draws: slice,
+) -> Iterator[Reals]:
+    """The tables with fixed axes read at their levels, draws last; then the weights."""
+    many = len(tables) > 1
+    kept = {name: np.flatnonzero(weights) for name, weights in evidence.weights.items()}
+    for name, (axes, known) in zip(contraction.part.families, contraction.axes, strict=True):
+        family = tables.network.family(name)
+        order = [family.index(axis) for axis in axes]
+        table = tables.tables[name]
+        table = table[draws].transpose(*(place + 1 for place in order), 0) if many else table[0].transpose(order)
+        if known:
+            table = table[tuple(codes[axis] for axis in axes[:known])]
+        lead = table.ndim - many - (len(axes) - known)
+        for place, axis in enumerate(axes[known:]):
+            if axis in kept and kept[axis].size < table.shape[lead + place]:
+                table = table.take(kept[axis], axis=lead + place)
+        yield np.asarray(table, order="C")
+    for name in contraction.weighted:
+        yield np.array(evidence.weights[name])[kept[name]]
+
+
+def _summed(contraction: Contraction, inputs: Sequence[Reals], *, rescale: bool) -> tuple[Reals, Reals]:
+    """The result of the steps, and the log of what it must be multiplied by, axes (row, draw)."""
+    live, log = list(inputs), np.zeros((1, 1))
+    for step in contraction.steps:
+        taken = [live[place] for place in step.operands]
+        for place in sorted(step.operands, reverse=True):
+            del live[place]
+        made = np.einsum(step.equation, *taken) if step.equation else taken[0]
+        if rescale:
+            own = tuple(place for place, axis in enumerate(step.result) if isinstance(axis, str))
+            top = made.max(axis=own)
+            top = np.where(top > 0, top, 1.0)
+            made = made / np.expand_dims(top, own)
+            log = log + np.log(_by_row_and_draw(top, step.result))
+        live.append(made)
+    return live[0], log

@@ -1,0 +1,153 @@
+"""What is asked, checked against the domain: the target, the evidence by levels and by weights, the interventions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Network
+
+Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a network's variables, by positions of levels.
+
+    Attributes:
+        levels: Variables observed at one level.
+        weights: Variables observed in part: a weight for each level, the largest 1. The levels of a set have weight 1.
+        do: Variables set to a level from outside; they no longer depend on their parents.
+    """
+
+    levels: FrozenMap[str, int]
+    weights: FrozenMap[str, Weights]
+    do: FrozenMap[str, int]
+
+    @property
+    def names(self) -> Family:
+        """Every variable that something is known of."""
+        return (*self.levels, *self.weights, *self.do)
+
+    def with_event(self, event: Evidence) -> Evidence:
+        """The same and an event, whose variables are others."""
+        return Evidence(
+            FrozenMap({**self.levels, **event.levels}), FrozenMap({**self.weights, **event.weights}), self.do
+        )
+
+
+def read_evidence(
+    network: Network, given: Mapping[str, Any] | None = None, do: Mapping[str, Any] | None = None
+) -> Evidence:
+    """Evidence by the names of variables: a level, a collection of levels, or a weight for each level.
+
+    Args:
+        network: The DAG over its domain.
+        given: For each observed variable a level (of bins a name or a number), a list, tuple or set of levels any of
+            which it may be at, or a mapping from levels to weights, which are proportional to the probability of what
+            was seen at that level; levels that are not named have weight 0.
+        do: For each variable that is set from outside, its level.
+
+    Raises:
+        NetworkError: If a variable is unknown.
+        DomainError: If a level is unknown, a collection is empty, weights are negative or all 0, or a variable is both
+            given and set.
+    """
+    levels: dict[str, int] = {}
+    weights: dict[str, Weights] = {}
+    for name, value in _mapping("given", given).items():
+        found = _weights(network, name, value)
+        if sum(weight > 0 for weight in found) == 1:
+            levels[name] = found.index(1.0)
+        elif set(found) != {1.0}:
+            weights[name] = found
+    fixed = {name: network.domain.code(name, _one_level(name, value)) for name, value in _mapping("do", do).items()}
+    both = [name for name in fixed if name in (given or {})]
+    if both:
+        raise DomainError(f"{both[0]!r} is both given and set by do; leave it out of one of them")
+    return Evidence(FrozenMap(levels), FrozenMap(weights), FrozenMap(fixed))
+
+
+def check_targets(
+    network: Network, targets: Iterable[str], evidence: Evidence, given: Mapping[str, Any] | None
+) -> None:
+    """Refuses targets that are unknown, repeated, or known already.
+
+    Raises:
+        NetworkError: If a target is no variable.
+        DomainError: If one is asked for twice, or is in the evidence or set by ``do``.
+    """
+    names = list(targets)
+    if not names:
+        raise DomainError("the target is empty; name a variable, several, or an event")
+    for name in names:
+        network.domain[name]
+        if name in evidence.do:
+            raise DomainError(f"{name!r} is both asked for and set by do; ask for another variable")
+        if name in evidence.names or name in (given or {}):
+            raise DomainError(f"{name!r} is both asked for and given; leave it out of one of them")
+    if len(set(names)) < len(names):
+        raise DomainError(f"{next(name for name in names if names.count(name) > 1)!r} is asked for twice")
+
+
+def evidence_words(given: Mapping[str, Any] | None, do: Mapping[str, Any] | None) -> str:
+    """Evidence and interventions as a question shows them."""
+    parts = [_words(name, value) for name, value in (given or {}).items()]
+    if do:
+        parts.append("do(" + ", ".join(f"{name}={level}" for name, level in do.items()) + ")")
+    return ", ".join(parts)
+
+
+def event_words(event: Mapping[str, Any]) -> str:
+    """An event as a question shows it."""
+    return ", ".join(_words(name, value) for name, value in event.items())
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name}~" + "/".join(f"{level}:{weight:g}" for level, weight in value.items())
+    if _is_collection(value):
+        return f"{name} in " + "/".join(map(str, value))
+    return f"{name}={value}"
+
+
+def _mapping(argument: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise DomainError(f"{argument} must be a mapping from variables to levels; got {type(value).__name__}")
+    return value
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset)
+
+
+def _one_level(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping) or _is_collection(value):
+        raise DomainError(f"do sets {name!r} to one level; got {value!r:.60}")
+    return value
+
+
+def _weights(network: Network, name: str, value: Any) -> Weights:
+    """A weight for each level, the largest 1."""
+    size = network.domain[name].size
+    found = [0.0] * size
+    if isinstance(value, Mapping):
+        for level, weight in value.items():
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
+                raise DomainError(f"the weights of {name!r} must be finite numbers of at least 0; got {weight!r:.60}")
+            found[network.domain.code(name, level)] += float(weight)
+        if not any(found):
+            raise DomainError(f"the weights of {name!r} are all 0; give at least one level a weight above 0")
+    else:
+        for level in value if _is_collection(value) else [value]:
+            found[network.domain.code(name, level)] = 1.0
+        if not any(found):
+            raise DomainError(f"no level of {name!r} is given; name at least one, or leave it out")
+    return tuple(weight / max(found) for weight in found)

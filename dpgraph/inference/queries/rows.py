@@ -1,0 +1,197 @@
+"""Many rows of evidence at once: an answer for each row, and how probable each row is.
+
+Rows with the same columns observed share one plan, and equal rows one computation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.arguments import check_probability, tails
+from dpgraph.inference.queries.answer import weights_of_draws
+from dpgraph.inference.queries.contraction import conditional
+from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
+from dpgraph.inference.queries.row_codes import UNSEEN, codes_of_rows, evidence_columns
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.structure.domain import DomainError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family
+from dpgraph.structure.tables import Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Numbers of all draws that are held at once before they are summed up.
+MOST_NUMBERS = 1 << 22
+STATISTICS = ("mean", "sd", "low", "high", "predictive")
+
+
+@dataclass(frozen=True, eq=False)
+class RowAnswers:
+    """P(targets | the row's evidence) of many rows: ``values[statistic]`` has axes (row, entry).
+
+    The statistics are those of an ``Answer``: mean, sd, low, high, predictive.
+    """
+
+    values: Mapping[str, Reals]
+
+
+def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
+    """P(target | row) for each row of evidence, with intervals: ``query`` for a whole table.
+
+    Args:
+        model: As for ``query``.
+        target: A variable, or a list of variables for their joint.
+        rows: A data frame, or a mapping from names to columns: some of the network's variables. A null is not observed;
+            rows may have different columns observed. Values are levels, of bins numbers or names; what is no level
+            counts as the declared ``other``.
+        interval: The probability of the intervals.
+
+    Returns:
+        A frame with a row for each row, its index that of a pandas frame; columns are pairs (statistic, level): mean,
+        sd, low, high and predictive, so ``answers["low"]`` is a frame of its own.
+
+    Raises:
+        NetworkError: If a column is no variable.
+        DomainError: If there are no rows, a value is no level, the target is a column, or the evidence of a row has
+            probability 0 in a draw.
+        InferenceError: As for ``query``.
+
+    >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import Probabilities
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
+    >>> query_rows(model, "rain", {"wet": ["yes", None]})["mean"].round(3).values.tolist()
+    [[0.308, 0.692], [0.8, 0.2]]
+    """
+    import pandas as pd
+
+    check_probability("interval", interval)
+    tables = drawn_tables(model)
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    codes, index = codes_of_rows(tables.network, rows)
+    check_targets(tables.network, targets, read_evidence(tables.network), codes)
+    found = answers_of_codes(tables, targets, codes, interval)
+    levels = itertools.product(*(tables.network.domain.levels(name) for name in targets))
+    names = [level[0] if len(level) == 1 else level for level in levels]
+    pairs = [(statistic, name) for statistic in STATISTICS for name in names]
+    columns = pd.MultiIndex.from_tuples(pairs, names=["statistic", ", ".join(targets)])
+    return pd.DataFrame(np.concatenate(list(found.values.values()), axis=1), index=index, columns=columns)
+
+
+def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
+    """ln P(row), in nats, for each row: of the columns that are observed, all others summed out.
+
+    Args:
+        model: As for ``query``.
+        rows: As for ``query_rows``.
+        interval: The probability of the intervals.
+
+    Returns:
+        A frame with a row for each row: mean, sd, low and high of ln P over draws, and predictive, the log of the
+        average probability. A row that some draw excludes has a mean of -inf.
+
+    Raises:
+        NetworkError, DomainError, InferenceError: As for ``query_rows``.
+    """
+    import pandas as pd
+
+    ends = tails(check_probability("interval", interval))
+    tables = drawn_tables(model)
+    codes, index = codes_of_rows(tables.network, rows)
+    made = np.concatenate([_log_statistics(log, ends) for _, log in _computed(tables, (), codes)])
+    return pd.DataFrame(made[_order(codes)], index=index, columns=list(STATISTICS))
+
+
+def answers_of_codes(
+    tables: DrawnTables, targets: Family, codes: Mapping[str, npt.NDArray[Any]], interval: float
+) -> RowAnswers:
+    """The answers for rows of codes.
+
+    Args:
+        tables: Draws of a network's tables.
+        targets: The variables asked about.
+        codes: Positions of levels, a column for each observed variable; -1 where a row does not have it.
+        interval: The probability of the intervals.
+
+    Raises:
+        DomainError: If a row's evidence has probability 0 in a draw.
+        InferenceError: If a table would be too large.
+    """
+    ends, parts = tails(interval), []
+    for values, log in _computed(tables, targets, codes):
+        if np.isneginf(log).any():
+            raise DomainError(
+                "some rows hold evidence of probability 0, in all draws or in some, so nothing follows from it; leave "
+                "such rows out, observe fewer columns, or use a prior that leaves no cell at 0"
+            )
+        parts.append(_statistics(values.reshape(*values.shape[:2], -1), log, ends))
+    if tables.centre is not None:
+        centre = [value.reshape(len(value), 1, -1)[:, 0] for value, _ in _computed(tables.centre, targets, codes)]
+        whole = np.concatenate(parts, axis=1)
+        whole[-1] = np.concatenate(centre)
+        parts = [whole]
+    made = np.concatenate(parts, axis=1)[:, _order(codes)]
+    return RowAnswers(FrozenMap(zip(STATISTICS, made, strict=True)))
+
+
+def _statistics(values: Reals, log: Reals, ends: tuple[float, float]) -> Reals:
+    """Mean, sd, low, high and predictive, axes (statistic, row, entry)."""
+    mean = values.mean(axis=1)
+    predictive = np.einsum("rd,rde->re", weights_of_draws(log), values)
+    if values.shape[1] == 1:
+        nothing = np.full_like(mean, np.nan)
+        return np.stack([mean, nothing, nothing, nothing, predictive])
+    low, high = np.quantile(values, ends, axis=1)
+    return np.stack([mean, values.std(axis=1), low, high, predictive])
+
+
+def _log_statistics(log: Reals, ends: tuple[float, float]) -> Reals:
+    """Mean, sd, low, high and the log of the mean probability, axes (row, statistic)."""
+    top = log.max(axis=1, keepdims=True)
+    top = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        predictive = np.log(np.exp(log - top).mean(axis=1)) + top[:, 0]
+        if log.shape[1] == 1:
+            nothing = np.full(len(log), np.nan)
+            return np.stack([log[:, 0], nothing, nothing, nothing, predictive], axis=1)
+        low, high = np.quantile(log, ends, axis=1)
+        return np.stack([log.mean(axis=1), log.std(axis=1), low, high, predictive], axis=1)
+
+
+def _computed(
+    tables: DrawnTables, targets: Family, codes: Mapping[str, npt.NDArray[Any]]
+) -> Iterator[tuple[Reals, Reals]]:
+    """P(targets | row) and ln P(row) of distinct rows, axes (row, draw, ...), in the order of ``_distinct``."""
+    distinct, _ = _distinct(codes)
+    names, width = tuple(codes), math.prod(tables.network.shape(targets))
+    some = max(1, MOST_NUMBERS // (len(tables) * width))
+    for observed, group in itertools.groupby(distinct, key=lambda row: tuple(row != UNSEEN)):
+        known = [name for name, seen in zip(names, observed, strict=True) if seen]
+        columns = np.array(list(group))[:, list(observed)]
+        evidence = Evidence(FrozenMap(dict.fromkeys(known, 0)), FrozenMap(), FrozenMap())
+        for start in range(0, len(columns), some):
+            part = columns[start : start + some]
+            batch = {name: part[:, place] for place, name in enumerate(known)} if known else None
+            found = conditional(tables, targets, evidence, batch, whole=len(tables) > 1 or not targets)
+            yield found.probabilities, found.log_evidence
+
+
+def _order(codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+    """For each row its place among the distinct rows."""
+    return _distinct(codes)[1]
+
+
+def _distinct(codes: Mapping[str, npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """The distinct rows, those with the same columns observed together, and for each row its place among them."""
+    columns, _ = evidence_columns(codes)
+    seen = (columns != UNSEEN).astype(columns.dtype)
+    both, inverse = np.unique(np.concatenate([seen, columns], axis=1), axis=0, return_inverse=True)
+    return both[:, columns.shape[1] :], inverse.reshape(-1)

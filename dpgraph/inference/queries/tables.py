@@ -1,0 +1,111 @@
+"""Whatever holds a network's conditional probabilities, one set of them or many draws, read in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities, Reals
+
+#: Draws that are taken from a Dirichlet posterior, and the seed they are taken with.
+PLUG_IN_DRAWS, SEED = 1000, 0
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTables:
+    """Equally weighted draws of every table of a network; a single set of probabilities is one draw.
+
+    Attributes:
+        network: The DAG over its domain.
+        tables: For each variable an array with axes (draw, variable, *parents).
+        centre: The tables whose answer is the predictive probability, where the draws are of independent Dirichlet
+            laws: the product of means is the mean of products then. Else None: draws are averaged.
+        arcs: What the arcs are, where they are known to be no causes: a word for the refusal of ``do``; else empty.
+    """
+
+    network: Network
+    tables: Mapping[str, Reals]
+    centre: DrawnTables | None = None
+    arcs: str = ""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.tables.values())))
+
+    @cached_property
+    def mean(self) -> DrawnTables:
+        """The average table of each variable, as one draw."""
+        means = {name: table.mean(axis=0, keepdims=True) for name, table in self.tables.items()}
+        return DrawnTables(self.network, means, arcs=self.arcs)
+
+    def positive(self, names: Iterable[str]) -> bool:
+        """Whether no draw of these variables' tables holds a probability of 0."""
+        return all((self.tables[name] > 0).all() for name in names)
+
+
+def drawn_tables(model: Any) -> DrawnTables:
+    """A model's tables, draw by draw.
+
+    Args:
+        model: ``Probabilities``, posterior draws, a plug-in posterior (of which 1000 draws are taken), a naive Bayes
+            model, a list of ``Probabilities`` of one network, a fitted estimator that has one of these, or a release.
+
+    Raises:
+        InferenceError: If it holds no probabilities of a network.
+    """
+    if isinstance(model, DrawnTables):
+        return model
+    if isinstance(model, Release):
+        return drawn_tables(model.value)
+    if hasattr(model, "posterior_") and hasattr(model, "model_"):
+        return replace(tables_given(model.posterior_), arcs=tables_given(model.model_).arcs)
+    return tables_given(model)
+
+
+@singledispatch
+def tables_given(model: Any) -> DrawnTables:
+    """A model's tables, draw by draw; a layer above registers its own models."""
+    words = "a network's probabilities or draws of them"
+    raise InferenceError(
+        f"a question needs {words}; got {type(model).__name__}: of a release make a posterior first, "
+        "noise_aware_posterior(release)"
+    )
+
+
+@tables_given.register
+def _single(model: Probabilities) -> DrawnTables:
+    return DrawnTables(model.network, {name: table[None] for name, table in model.tables.items()})
+
+
+@tables_given.register
+def _draws(model: PosteriorDraws) -> DrawnTables:
+    return DrawnTables(model.network, {name: model.flat(name) for name in model.tables})
+
+
+@tables_given.register
+def _plug_in(model: DirichletPosterior) -> DrawnTables:
+    rng, tables = np.random.default_rng(SEED), {}
+    for name, concentration in model.concentration.items():
+        shape = (PLUG_IN_DRAWS, *concentration.shape)
+        logs = np.log(rng.standard_gamma(concentration + 1, shape)) + np.log(rng.random(shape)) / concentration
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        tables[name] = weights / weights.sum(axis=1, keepdims=True)
+    return DrawnTables(model.network, tables, tables_given(model.mean()))
+
+
+@tables_given.register(tuple)
+@tables_given.register(list)
+def _several(model: Any) -> DrawnTables:
+    if not model or not all(isinstance(draw, Probabilities) for draw in model):
+        raise InferenceError("a list of draws holds at least one set of Probabilities, and nothing else")
+    network = model[0].network
+    if any(draw.network is not network and draw.network != network for draw in model):
+        raise InferenceError("the draws of a list must be tables of one network")
+    return DrawnTables(network, {name: np.stack([draw.tables[name] for draw in model]) for name in network.parents})

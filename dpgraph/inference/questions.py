@@ -1,0 +1,17 @@
+"""Further questions of a model: what variables tell of each other, what explains evidence best, how probable rows are.
+
+Each takes what ``dg.query`` takes, and costs nothing.
+
+>>> import dpgraph as dg
+>>> dg.questions.mutual_information(dg.load("example:asia"), "smoke", "bronc")
+I(smoke; bronc) = 0.0462
+"""
+
+from __future__ import annotations
+
+from dpgraph.inference.queries.explanation import Explanation, most_probable
+from dpgraph.inference.queries.information import entropy, mutual_information
+from dpgraph.inference.queries.rows import row_probabilities
+from dpgraph.inference.queries.synthetic import sample_given
+
+__all__ = ["Explanation", "entropy", "most_probable", "mutual_information", "row_probabilities", "sample_given"]

@@ -1,0 +1,64 @@
+"""Faults in what is asked of a model: evidence, interventions, weights of draws, and samples."""
+
+from tests.mutants.planting import Mutant
+
+ASKING, FURTHER = "tests/inference/queries/test_asking.py", "tests/inference/queries/test_further.py"
+
+MUTANTS = (
+    Mutant(
+        "draws that weigh alike whatever the evidence",
+        "inference/queries/answer.py",
+        "weights = np.exp(log_evidence - log_evidence.max(axis=-1, keepdims=True))",
+        "weights = np.ones_like(log_evidence)",
+        (f"{ASKING}::test_every_draw_has_its_own_answer_and_the_predictive_weighs_by_the_evidence",),
+    ),
+    Mutant(
+        "draws weighed by the evidence beside the target alone",
+        "inference/queries/asking.py",
+        "found = conditional(tables, targets, evidence, whole=len(tables) > 1)",
+        "found = conditional(tables, targets, evidence, whole=False)",
+        (f"{ASKING}::test_every_draw_has_its_own_answer_and_the_predictive_weighs_by_the_evidence",),
+    ),
+    Mutant(
+        "an intervention that is read as an observation",
+        "inference/queries/pruning.py",
+        "tables = [name for name in network.order if name in needed and name not in evidence.do]",
+        "tables = [name for name in network.order if name in needed]",
+        (f"{ASKING}::test_an_intervention_is_not_an_observation",),
+    ),
+    Mutant(
+        "weights of evidence read as a set of levels",
+        "inference/queries/contraction.py",
+        "yield np.array(evidence.weights[name])[kept[name]]",
+        "yield np.ones(len(kept[name]))",
+        (f"{ASKING}::test_joints_sets_soft_evidence_and_interventions_by_enumeration",),
+    ),
+    Mutant(
+        "scaled products whose scale is lost",
+        "inference/queries/contraction.py",
+        "            log = log + np.log(_by_row_and_draw(top, step.result))\n",
+        "",
+        (f"{ASKING}::test_blocks_of_draws_and_scaled_products_change_nothing",),
+    ),
+    Mutant(
+        "samples without the weight of observed levels",
+        "inference/queries/sampling.py",
+        "weights += np.log(table[(place, level, *parents)])",
+        "weights += 0.0",
+        (f"{ASKING}::test_likelihood_weighting_agrees_within_its_error",),
+    ),
+    Mutant(
+        "an explanation by sums",
+        "inference/queries/buckets.py",
+        "message = product.max(axis=0) if maximum else product.sum(axis=0)",
+        "message = product.sum(axis=0)",
+        (f"{FURTHER}::test_the_most_probable_explanation_by_enumeration",),
+    ),
+    Mutant(
+        "conditional rows of draws picked evenly",
+        "inference/queries/synthetic.py",
+        "size=int(n), p=weights_of_draws(log))",
+        "size=int(n))",
+        (f"{FURTHER}::test_conditional_samples_follow_the_predictive_law",),
+    ),
+)
