@@ -54,8 +54,6 @@ class PrivacyReport:
             summed over parent configurations).
         mechanisms: A row for each mechanism, the smallest ``rmse`` over all family cells first.
         recommended: The mechanism value to use, and ``reason`` why.
-        question: Where a question was asked, the expected width of its answer's interval at epsilons around the one
-            asked about, and without noise; see ``question_cost.question_widths``. By simulation.
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-degree bound), and so on.
     """
 
@@ -69,19 +67,6 @@ class PrivacyReport:
     recommended: Any
     reason: str
     _counts: Mapping[Family, Reals] | None = None
-    question: pd.DataFrame | None = None
-
-    def epsilon_for(self, width: float) -> float:
-        """The epsilon at which the question's interval is expected to have this width, .04 for plus or minus .02.
-
-        Raises:
-            ReleaseError: If no question was asked, or the width is beyond those at a quarter to four times epsilon.
-        """
-        if self.question is None:
-            raise ReleaseError("ask privacy_cost with question=dict(target=..., given=...) first")
-        from dpgraph.analysis.question_cost import epsilon_needed
-
-        return epsilon_needed(self.question, width)
 
     @cached_property
     def bounds(self) -> pd.DataFrame:
@@ -106,7 +91,6 @@ def privacy_cost(
     delta: Number = 0,
     n: int | None = None,
     unit: PrivacyUnit | None = None,
-    question: Mapping[str, Any] | None = None,
 ) -> PrivacyReport:
     """Computes what privacy costs on a graph and which mechanism to use, before any data.
 
@@ -117,10 +101,9 @@ def privacy_cost(
         delta: Above 0, mechanisms of approximate differential privacy are compared too.
         n: A public or supposed number of rows, for errors relative to it.
         unit: Whom to protect; one replaced row by default.
-        question: ``dict(target=..., given=...)`` as for ``query``: how wide its interval will be, at this n.
 
     Raises:
-        ReleaseError: If epsilon, delta or n is out of range, or a question is asked without n.
+        ReleaseError: If epsilon, delta or n is out of range.
 
     >>> from dpgraph.files.networks import read_network
     >>> report = privacy_cost(read_network("example:asia"), epsilon=1, unit=PrivacyUnit("add-remove"))
@@ -131,8 +114,6 @@ def privacy_cost(
     budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
     if n is not None:
         check_whole("n", n)
-    if question is not None and n is None:
-        raise ReleaseError("how wide an interval is depends on the number of rows: give n with a question")
     shares = _margins(network)
     counts = None if n is None else {family: n * share for family, share in shares.items()}
     priced = sorted(
@@ -150,22 +131,6 @@ def privacy_cost(
         best.mechanism,
         _reason(best, priced),
         counts,
-        _widths(network, question, budget, n, protected),
-    )
-
-
-def _widths(
-    network: Network | Probabilities,
-    question: Mapping[str, Any] | None,
-    epsilon: Fraction,
-    n: int | None,
-    unit: PrivacyUnit,
-) -> pd.DataFrame | None:
-    """The expected widths of a question's interval, if one is asked."""
-    from dpgraph.analysis.question_cost import question_widths
-
-    return (
-        None if question is None or n is None else question_widths(network, question, epsilon=epsilon, n=n, unit=unit)
     )
 
 

@@ -33,8 +33,6 @@ from dpgraph.cli.output import capture_warnings, plain, records, say
 @click.option(
     "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
 )
-@click.option("--question", default=None, metavar="TARGET | NAME=LEVEL, ...", help="How wide its interval will be.")
-@click.option("--width", type=float, default=None, help="The epsilon at which the question's interval is this wide.")
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @JSON
@@ -44,8 +42,6 @@ def cost(
     delta: str,
     n: int | None,
     own: bool,
-    question: str | None,
-    width: float | None,
     neighbours: str,
     rows_per_person: int,
     as_json: bool,
@@ -57,9 +53,7 @@ def cost(
 
     subject = read_probabilities(network) if own else read_network(network)
     unit = unit_of(neighbours, rows_per_person)
-    asked = None if question is None else _question(question, getattr(subject, "network", subject).domain)
-    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked)
-    needed = None if width is None else report.epsilon_for(width)
+    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit)
     spent = PrivacyCost(report.epsilon, report.delta)
     if as_json:
         settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
@@ -67,10 +61,7 @@ def cost(
         advice = {"recommended": repr(report.recommended), "reason": report.reason}
         facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
         tables = {name: records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs", "bounds")}
-        if report.question is not None:
-            tables["question"] = records(report.question)
-        found = {} if needed is None else {"epsilon_for_width": needed}
-        click.echo(json.dumps(settings | promise | advice | facts | tables | found, indent=1))
+        click.echo(json.dumps(settings | promise | advice | facts | tables, indent=1))
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     click.echo(
@@ -86,21 +77,6 @@ def cost(
         "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
         "released counts." + ("" if n else "\nGive --n for tv and kl.")
     )
-    if report.question is not None:
-        click.echo(f"\nexpected width of the interval of P({question}), simulated:\n{plain(report.question)}")
-    if needed is not None:
-        click.echo(f"a width of {width:g} needs epsilon {needed:.3g}")
-
-
-def _question(text: str, domain: Any) -> dict[str, Any]:
-    """A target, or an event, and after a bar the evidence."""
-    from dpgraph.cli.queries import evidence_of
-
-    target, _, given = text.partition(" | ")
-    pairs = [pair.strip() for pair in given.split(",") if pair.strip()]
-    event = "=" in target
-    asked = evidence_of((target.strip(),), "--question", domain) if event else target.strip()
-    return {"target": asked, "given": evidence_of(tuple(pairs), "--question", domain)}
 
 
 @click.command()

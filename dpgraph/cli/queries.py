@@ -60,7 +60,7 @@ def query(
     if questions is not None:
         asked = _from_file(questions)
     else:
-        evidence = {"given": evidence_of(given, "--given", domain), "do": evidence_of(done, "--do", domain)}
+        evidence = {"given": _pairs(given, "--given", domain), "do": _pairs(done, "--do", domain)}
         asked = [{"target": _target(target, domain), **evidence, "interval": interval / 100, "method": method}]
     answers = [
         ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
@@ -77,11 +77,11 @@ def query(
 def _target(names: tuple[str, ...], domain: Any) -> Any:
     """A variable, several, or an event."""
     if any("=" in name for name in names):
-        return evidence_of(names, "--target", domain)
+        return _pairs(names, "--target", domain)
     return names[0] if len(names) == 1 else list(names)
 
 
-def evidence_of(pairs: tuple[str, ...], option: str, domain: Any) -> dict[str, Any]:
+def _pairs(pairs: tuple[str, ...], option: str, domain: Any) -> dict[str, Any]:
     """NAME=LEVEL pairs, levels as they are declared; several levels, apart by |, as a list."""
     found: dict[str, Any] = {}
     for pair in pairs:
