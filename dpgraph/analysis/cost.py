@@ -35,6 +35,8 @@ from dpgraph.structure.tables import Probabilities
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpgraph.analysis.question_cost import QuestionCost
+
 #: The names ``mechanism_named`` knows.
 MECHANISMS = ("auto", "laplace", "gaussian", "fourier", "posterior-sample", "map")
 
@@ -55,6 +57,7 @@ class PrivacyReport:
         mechanisms: A row for each mechanism, the smallest ``rmse`` over all family cells first.
         recommended: The mechanism value to use, and ``reason`` why.
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-degree bound), and so on.
+        question: How wide the interval of an answer will be, where a question was asked.
     """
 
     network: Network
@@ -67,6 +70,7 @@ class PrivacyReport:
     recommended: Any
     reason: str
     _counts: Mapping[Family, Reals] | None = None
+    question: QuestionCost | None = None
 
     @cached_property
     def bounds(self) -> pd.DataFrame:
@@ -91,6 +95,8 @@ def privacy_cost(
     delta: Number = 0,
     n: int | None = None,
     unit: PrivacyUnit | None = None,
+    question: Mapping[str, Any] | None = None,
+    worlds: int = 8,
 ) -> PrivacyReport:
     """Computes what privacy costs on a graph and which mechanism to use, before any data.
 
@@ -101,9 +107,14 @@ def privacy_cost(
         delta: Above 0, mechanisms of approximate differential privacy are compared too.
         n: A public or supposed number of rows, for errors relative to it.
         unit: Whom to protect; one replaced row by default.
+        question: A question of the model to be learned, as ``query`` takes it: ``target``, ``given``, ``do``, ``interval``.
+            ``report.question`` then says how wide the answer's interval will be with n rows, and without noise, and its
+            ``epsilon_for(width)`` which epsilon a width needs; both by simulated data sets (``analysis.question_cost``).
+        worlds: How many data sets are simulated for it.
 
     Raises:
-        ReleaseError: If epsilon, delta or n is out of range.
+        ReleaseError: If epsilon, delta or n is out of range, or a question comes without n.
+        NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
 
     >>> from dpgraph.files.networks import read_network
     >>> report = privacy_cost(read_network("example:asia"), epsilon=1, unit=PrivacyUnit("add-remove"))
@@ -114,6 +125,8 @@ def privacy_cost(
     budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
     if n is not None:
         check_whole("n", n)
+    if question is not None and n is None:
+        raise ReleaseError("an answer's interval depends on the number of rows; give n, public or supposed")
     shares = _margins(network)
     counts = None if n is None else {family: n * share for family, share in shares.items()}
     priced = sorted(
@@ -131,7 +144,16 @@ def privacy_cost(
         best.mechanism,
         _reason(best, priced),
         counts,
+        None if question is None else _question(network, question, n, budget, slack, protected, worlds),
     )
+
+
+def _question(
+    network: Network | Probabilities, question: Any, n: Any, epsilon: Any, delta: Any, unit: PrivacyUnit, worlds: int
+) -> QuestionCost:
+    from dpgraph.analysis.question_cost import question_cost
+
+    return question_cost(network, question, n=n, epsilon=epsilon, delta=delta, unit=unit, worlds=worlds)
 
 
 def mechanism_named(

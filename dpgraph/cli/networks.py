@@ -22,6 +22,7 @@ from dpgraph.cli.options import (
     unit_of,
     writable,
 )
+from dpgraph.cli.asked import question_of
 from dpgraph.cli.output import capture_warnings, plain, records, say
 
 
@@ -33,6 +34,16 @@ from dpgraph.cli.output import capture_warnings, plain, records, say
 @click.option(
     "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
 )
+@click.option(
+    "--question",
+    metavar="TEXT",
+    help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25", evidence after " | ".',
+)
+@click.option(
+    "--half-width",
+    type=click.FloatRange(0, min_open=True),
+    help="For --question: which epsilon gives plus or minus that.",
+)
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @JSON
@@ -42,6 +53,8 @@ def cost(
     delta: str,
     n: int | None,
     own: bool,
+    question: str | None,
+    half_width: float | None,
     neighbours: str,
     rows_per_person: int,
     as_json: bool,
@@ -53,7 +66,13 @@ def cost(
 
     subject = read_probabilities(network) if own else read_network(network)
     unit = unit_of(neighbours, rows_per_person)
-    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit)
+    if half_width is not None and question is None:
+        raise click.UsageError("--half-width is of an answer; give --question too")
+    asked = None if question is None else question_of(question, read_network(network).domain)
+    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked)
+    needed = None
+    if report.question is not None and half_width is not None:
+        needed = report.question.epsilon_for(2 * half_width, progress=True)
     spent = PrivacyCost(report.epsilon, report.delta)
     if as_json:
         settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
@@ -61,7 +80,12 @@ def cost(
         advice = {"recommended": repr(report.recommended), "reason": report.reason}
         facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
         tables = {name: records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs", "bounds")}
-        click.echo(json.dumps(settings | promise | advice | facts | tables, indent=1))
+        answer: dict[str, Any] = {}
+        if report.question is not None:
+            widths = {"words": report.question.question, "worlds": report.question.worlds}
+            widths |= {"widths": records(report.question.widths), "half_width": half_width, "epsilon_needed": needed}
+            answer = {"question": widths}
+        click.echo(json.dumps(settings | promise | advice | facts | tables | answer, indent=1))
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     click.echo(
@@ -77,6 +101,11 @@ def cost(
         "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
         "released counts." + ("" if n else "\nGive --n for tv and kl.")
     )
+    if report.question is not None:
+        click.echo(f"\n{report.question}\n{plain(report.question.widths)}")
+        click.echo("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
+    if needed is not None:
+        click.echo(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
 
 
 @click.command()

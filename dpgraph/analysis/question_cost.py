@@ -1,0 +1,271 @@
+"""How wide the interval of an answer will be, before any data: by simulated data sets of a network, no row read.
+
+Each simulated world has rows from public probabilities, a release of them as it would be made, the noise-aware
+posterior and the answer. Its budget is made for the purpose, and what it protects is nobody.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.inference.methods import Automatic, Records
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.progress import progress_bar
+from dpgraph.inference.queries.answer import Answer
+from dpgraph.inference.queries.asking import query
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.errors import ConvergenceWarning
+from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.release import release
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.rows.codes import Codes
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Draws of each simulated posterior: the ends of its interval are known to a tenth of a deviation.
+DRAWS = 400
+#: What ``query`` takes besides the model.
+SETTINGS = ("target", "given", "do", "interval")
+#: The factor between two epsilons that are tried, and the largest and least, in a search for a width.
+STEP, MOST_EPSILON, LEAST_EPSILON = 2, Fraction(1024), Fraction(1, 1024)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuestionCost:
+    """The expected width of an answer's interval.
+
+    Attributes:
+        question: The question in words.
+        network: The DAG; ``truth`` the public probabilities that stand for the data.
+        n: The number of rows.
+        epsilon, delta, unit: The promise.
+        widths: A row for each entry of the answer: its labels, ``width``, the mean over simulated data sets of
+            high - low, ``se`` its Monte Carlo standard error, ``without noise``, the same from exact counts under a
+            uniform prior, and ``noise``, the share of the squared width that is noise's.
+        interval: The probability of the intervals.
+        worlds: How many data sets were simulated.
+    """
+
+    question: str
+    network: Network
+    truth: Probabilities
+    asked: Mapping[str, Any]
+    n: int
+    epsilon: Fraction
+    delta: Fraction
+    unit: PrivacyUnit
+    mechanism: str
+    worlds: int
+    seed: int
+    widths: pd.DataFrame
+
+    @property
+    def interval(self) -> float:
+        """The probability of the intervals."""
+        return float(self.asked.get("interval", 0.9))
+
+    @cached_property
+    def width(self) -> float:
+        """The expected width of the widest entry's interval."""
+        return float(self.widths["width"].max())
+
+    @cached_property
+    def without_noise(self) -> float:
+        """The same from exact counts: what n rows leave open, whatever epsilon."""
+        return float(self.widths["without noise"].max())
+
+    def __repr__(self) -> str:
+        blame = "noise" if self.width**2 > 2 * self.without_noise**2 else "the number of rows"
+        return (
+            f"{self.question}, n = {self.n}, epsilon {float(self.epsilon):g}: a {self.interval:.0%} interval is expected "
+            f"to be {self.width:.3g} wide; {self.without_noise:.3g} without noise, so most of it is due to {blame}"
+        )
+
+    def epsilon_for(self, width: float, *, progress: bool = False) -> float:
+        """The least epsilon at which no interval is expected to be wider, to about a tenth: by simulation too.
+
+        Widths at doublings of epsilon are simulated until two enclose the one that is asked for, which is interpolated
+        on a log scale.
+
+        Args:
+            width: High less low, above 0; a half-width of two points is ``0.04``.
+            progress: A bar on a terminal.
+
+        Raises:
+            ReleaseError: If the width is not above 0, or no epsilon is enough because n rows leave more open.
+
+        >>> from dpgraph.files.networks import read_network
+        >>> found = question_cost(read_network("example:asia"), {"target": {"lung": "yes"}}, n=500, epsilon=1, worlds=2)
+        >>> found.epsilon_for(0.0001)
+        Traceback (most recent call last):
+        ...
+        dpgraph.privacy.errors.ReleaseError: no epsilon is enough...
+        """
+        if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
+            raise ReleaseError(f"width must be a finite number above 0; got {width!r}")
+        if width < self.without_noise:
+            raise ReleaseError(
+                f"no epsilon is enough for a width of {width:.3g}: {self.n} rows alone leave {self.without_noise:.3g}; more "
+                f"than {math.ceil(self.n * (self.without_noise / width) ** 2)} rows are needed"
+            )
+        here, seen = self.epsilon, {self.epsilon: self.width}
+        grows = self.width > width
+        while (seen[here] > width) == grows:
+            before, here = here, here * STEP if grows else here / STEP
+            if not LEAST_EPSILON <= here <= MOST_EPSILON:
+                raise ReleaseError(
+                    f"at epsilon {float(before):g} the width is still {seen[before]:.3g}; none further is tried"
+                )
+            seen[here] = self.at(here, progress=progress).width
+        low, high = sorted((before, here))
+        share = math.log(seen[low] / width) / math.log(seen[low] / seen[high])
+        return float(low) * (float(high) / float(low)) ** share
+
+    def at(self, epsilon: Number, *, n: int | None = None, progress: bool = False) -> QuestionCost:
+        """The same question at another epsilon, or another number of rows.
+
+        Raises:
+            ReleaseError: If one of them is out of range.
+        """
+        return question_cost(
+            self.truth,
+            self.asked,
+            n=self.n if n is None else n,
+            epsilon=epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            mechanism=self.mechanism,
+            worlds=self.worlds,
+            seed=self.seed,
+            progress=progress,
+        )
+
+
+def question_cost(
+    network: Network | Probabilities,
+    question: Mapping[str, Any],
+    *,
+    n: int,
+    epsilon: Number,
+    delta: Number = 0,
+    unit: PrivacyUnit | None = None,
+    mechanism: str = "auto",
+    worlds: int = 8,
+    seed: int = 0,
+    progress: bool = False,
+) -> QuestionCost:
+    """The expected width of an answer's interval at a budget and a number of rows, before any data.
+
+    Args:
+        network: Public ``Probabilities`` that stand for the data, or a DAG, for which uniform ones do.
+        question: What ``query`` takes: ``target``, and ``given``, ``do``, ``interval`` if need be.
+        n: The number of rows, public or supposed.
+        epsilon: The budget of one release of the network's counts.
+        delta: Above 0 for mechanisms that need one.
+        unit: Whom to protect; one replaced row by default.
+        mechanism: Its name, as ``mechanism_named`` takes it; ``"auto"`` is what ``privacy_cost`` recommends.
+        worlds: How many data sets to simulate, at least 2. Their rows and posteriors repeat with the seed; the noise is
+            the release's own, which has none, so widths repeat to about ``se``.
+        seed: For rows and posteriors.
+        progress: A bar on a terminal.
+
+    Raises:
+        ReleaseError: If a number is out of range, or the question is no mapping with a target.
+        NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
+
+    >>> from dpgraph.files.networks import read_network
+    >>> asked = {"target": {"lung": "yes"}, "given": {"smoke": "yes"}}
+    >>> found = question_cost(read_network("example:asia"), asked, n=500, epsilon=1, worlds=2)
+    >>> found.question, found.without_noise < found.width
+    ('P(lung=yes | smoke=yes)', True)
+    """
+    from dpgraph.analysis.cost import mechanism_named
+
+    check_whole("n", n)
+    check_whole("worlds", worlds, 2)
+    budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
+    truth = network if isinstance(network, Probabilities) else uniform(network)
+    asked = checked_question(question)
+    blank = query(truth, **asked)
+    chosen = mechanism_named(mechanism, truth.network, epsilon=budget, delta=slack, unit=protected)
+    noisy, plain = [], []
+    with progress_bar(progress, worlds, "simulated data sets") as tell:
+        for world, children in enumerate(np.random.SeedSequence(seed).spawn(worlds)):
+            one, other = _widths(truth, asked, chosen, n, protected, np.random.default_rng(children))
+            noisy.append(one)
+            plain.append(other)
+            if tell is not None:
+                tell(world)
+    settings = (truth.network, truth, asked, n, budget, slack, protected, mechanism, worlds, seed)
+    return QuestionCost(blank.question, *settings, _frame(blank, np.array(noisy), np.array(plain)))
+
+
+def uniform(network: Network) -> Probabilities:
+    """The probabilities that stand for a bare DAG: all levels alike."""
+    return Probabilities(
+        network,
+        FrozenMap(
+            (name, np.full(network.shape(network.family(name)), 1 / network.domain.sizes[name]))
+            for name in network.domain.names
+        ),
+    )
+
+
+def checked_question(question: Any) -> dict[str, Any]:
+    """A question as ``query`` takes it.
+
+    Raises:
+        ReleaseError: If it is no mapping with a target and nothing unknown.
+    """
+    if not isinstance(question, Mapping) or "target" not in question:
+        raise ReleaseError(
+            'question must be a mapping with a target, such as {"target": "work", "given": {"sex": "F"}}'
+        )
+    unknown = [key for key in question if key not in SETTINGS]
+    if unknown:
+        raise ReleaseError(f"a question has {', '.join(SETTINGS)}; got {unknown[0]!r:.60}")
+    return dict(question)
+
+
+def _widths(
+    truth: Probabilities, asked: Mapping[str, Any], mechanism: Any, n: int, unit: PrivacyUnit, rng: np.random.Generator
+) -> tuple[Reals, Reals]:
+    """The widths of one simulated data set's intervals: from a release of it, and from its exact counts."""
+    network = truth.network
+    counts = count(Codes(network.domain, FrozenMap(sample_codes(truth, n, rng))), network)
+    event = mechanism.event(network, unit)
+    made = release(counts, mechanism, budget=Budget(event.epsilon, event.delta, unit=unit))
+    quick = Automatic(records=Records(chains=1, burn_in=200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        draws = noise_aware_posterior(made, method=quick, draws=DRAWS, seed=rng)
+    tables = {name: 1.0 + counts.sensitive_margin(network.family(name)) for name in network.domain.names}
+    known = DirichletPosterior(network, FrozenMap(tables)).sample(rng, DRAWS)
+    answers = query(draws, **asked), query(list(known), **asked)
+    first, second = (answer.high - answer.low for answer in answers)
+    return first, second
+
+
+def _frame(answer: Answer, noisy: Reals, plain: Reals) -> pd.DataFrame:
+    """A row for each entry, from widths with axes (world, entry)."""
+    frame = answer.to_frame()[list(answer.columns)]
+    width, without = noisy.mean(axis=0), plain.mean(axis=0)
+    noise = np.clip(1 - (without / np.maximum(width, 1e-300)) ** 2, 0, 1)
+    se = noisy.std(axis=0, ddof=1) / math.sqrt(len(noisy))
+    return frame.assign(**{"width": width, "se": se, "without noise": without, "noise": noise})

@@ -1,0 +1,27 @@
+"""``dpgraph cost --question``: how wide an answer's interval will be, before any data."""
+
+import json
+
+ASKED = ("cost", "net.toml", "--epsilon", "1", "--n", "300", "--question", "rate=1.5 | sex=F, age=20")
+
+
+def test_a_question_has_its_width_and_the_epsilon_of_another(run):
+    told = run(*ASKED, "--half-width", "0.2").stdout
+    assert "P(rate=1.5 | sex=F, age=" in told
+    assert "a 90% interval is expected to be" in told
+    assert "plus or minus 0.2 needs about epsilon" in told
+
+
+def test_json_has_the_same(run):
+    question = json.loads(run(*ASKED, "--half-width", "0.2", "--json").stdout)["question"]
+    (entry,) = question["widths"]
+    assert 0 < entry["without noise"] < entry["width"] < 1
+    assert question["half_width"] == 0.2
+    assert question["epsilon_needed"] > 0
+
+
+def test_what_is_no_question_is_refused(run):
+    assert "--question too" in run("cost", "net.toml", "--epsilon", "1", "--half-width", "0.1", code=2).stderr
+    assert "give n" in run("cost", "net.toml", "--epsilon", "1", "--question", "rate", code=1).stderr
+    wrong = run("cost", "net.toml", "--epsilon", "1", "--n", "9", "--question", "rate | sex:F", code=2).stderr
+    assert "NAME=LEVEL" in wrong
