@@ -107,9 +107,10 @@ def privacy_cost(
         delta: Above 0, mechanisms of approximate differential privacy are compared too.
         n: A public or supposed number of rows, for errors relative to it.
         unit: Whom to protect; one replaced row by default.
-        question: A question of the model to be learned, as ``query`` takes it: ``target``, ``given``, ``do``, ``interval``.
-            ``report.question`` then says how wide the answer's interval will be with n rows, and without noise, and its
-            ``epsilon_for(width)`` which epsilon a width needs; both by simulated data sets (``analysis.question_cost``).
+        question: A question of the model to be learned, as ``query`` takes it: ``target``, ``given``, ``do`` and
+            ``interval``. ``report.question`` then says how wide the answer's interval will be with n rows, and without
+            noise, and its ``epsilon_for(width)`` which epsilon a width needs; both by simulated data sets
+            (``analysis.question_cost``).
         worlds: How many data sets are simulated for it.
 
     Raises:

@@ -93,8 +93,9 @@ class QuestionCost:
     def __repr__(self) -> str:
         blame = "noise" if self.width**2 > 2 * self.without_noise**2 else "the number of rows"
         return (
-            f"{self.question}, n = {self.n}, epsilon {float(self.epsilon):g}: a {self.interval:.0%} interval is expected "
-            f"to be {self.width:.3g} wide; {self.without_noise:.3g} without noise, so most of it is due to {blame}"
+            f"{self.question}, n = {self.n}, epsilon {float(self.epsilon):g}: a {self.interval:.0%} interval is "
+            f"expected to be {self.width:.3g} wide; {self.without_noise:.3g} without noise, so most of it is due to "
+            f"{blame}"
         )
 
     def epsilon_for(self, width: float, *, progress: bool = False) -> float:
@@ -120,11 +121,13 @@ class QuestionCost:
         if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
             raise ReleaseError(f"width must be a finite number above 0; got {width!r}")
         if width < self.without_noise:
+            rows = math.ceil(self.n * (self.without_noise / width) ** 2)
             raise ReleaseError(
-                f"no epsilon is enough for a width of {width:.3g}: {self.n} rows alone leave {self.without_noise:.3g}; more "
-                f"than {math.ceil(self.n * (self.without_noise / width) ** 2)} rows are needed"
+                f"no epsilon is enough for a width of {width:.3g}: {self.n} rows alone leave {self.without_noise:.3g}; "
+                f"more than {rows} rows are needed"
             )
-        here, seen = self.epsilon, {self.epsilon: self.width}
+        before = here = self.epsilon
+        seen = {here: self.width}
         grows = self.width > width
         while (seen[here] > width) == grows:
             before, here = here, here * STEP if grows else here / STEP
@@ -255,7 +258,9 @@ def _widths(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         draws = noise_aware_posterior(made, method=quick, draws=DRAWS, seed=rng)
-    tables = {name: 1.0 + counts.sensitive_margin(network.family(name)) for name in network.domain.names}
+    tables: dict[str, Reals] = {
+        name: 1.0 + counts.sensitive_margin(network.family(name)) for name in network.domain.names
+    }
     known = DirichletPosterior(network, FrozenMap(tables)).sample(rng, DRAWS)
     answers = query(draws, **asked), query(list(known), **asked)
     first, second = (answer.high - answer.low for answer in answers)

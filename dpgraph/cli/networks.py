@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dpgraph.cli.asked import question_of
 from dpgraph.cli.options import (
     DELTA,
     DRY_RUN,
@@ -22,7 +23,6 @@ from dpgraph.cli.options import (
     unit_of,
     writable,
 )
-from dpgraph.cli.asked import question_of
 from dpgraph.cli.output import capture_warnings, plain, records, say
 
 
@@ -37,7 +37,7 @@ from dpgraph.cli.output import capture_warnings, plain, records, say
 @click.option(
     "--question",
     metavar="TEXT",
-    help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25", evidence after " | ".',
+    help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25".',
 )
 @click.option(
     "--half-width",

@@ -47,7 +47,7 @@ def test_the_epsilon_of_a_width_has_that_width():
 
 def test_a_width_that_the_rows_do_not_allow_is_refused_with_the_rows_that_would():
     found = question_cost(PUBLIC, ASKED, n=1000, epsilon=1, worlds=2)
-    with pytest.raises(dg.errors.ReleaseError, match="no epsilon is enough.*rows are needed"):
+    with pytest.raises(dg.errors.ReleaseError, match=r"no epsilon is enough.*rows are needed"):
         found.epsilon_for(0.01)
     for width in (0, -1, math.nan, math.inf, True, "wide"):
         with pytest.raises(dg.errors.ReleaseError, match="width must be"):
