@@ -83,12 +83,12 @@ class QuestionCost:
     @cached_property
     def width(self) -> float:
         """The expected width of the widest entry's interval."""
-        return float(self.widths["width"].max())
+        return float(self.widths["width"].to_numpy().max())
 
     @cached_property
     def without_noise(self) -> float:
         """The same from exact counts: what n rows leave open, whatever epsilon."""
-        return float(self.widths["without noise"].max())
+        return float(self.widths["without noise"].to_numpy().max())
 
     def __repr__(self) -> str:
         blame = "noise" if self.width**2 > 2 * self.without_noise**2 else "the number of rows"
@@ -259,7 +259,8 @@ def _widths(
         warnings.simplefilter("ignore", ConvergenceWarning)
         draws = noise_aware_posterior(made, method=quick, draws=DRAWS, seed=rng)
     tables: dict[str, Reals] = {
-        name: 1.0 + counts.sensitive_margin(network.family(name)) for name in network.domain.names
+        name: np.asarray(1.0 + counts.sensitive_margin(network.family(name)), np.float64)
+        for name in network.domain.names
     }
     known = DirichletPosterior(network, FrozenMap(tables)).sample(rng, DRAWS)
     answers = query(draws, **asked), query(list(known), **asked)
