@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpgraph.cli.asked import pairs, target_of
 from dpgraph.cli.options import JSON
 from dpgraph.cli.output import say
 
@@ -60,8 +61,10 @@ def query(
     if questions is not None:
         asked = _from_file(questions)
     else:
-        evidence = {"given": _pairs(given, "--given", domain), "do": _pairs(done, "--do", domain)}
-        asked = [{"target": _target(target, domain), **evidence, "interval": interval / 100, "method": method}]
+        evidence = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
+        asked = [
+            {"target": target_of(target, "--target", domain), **evidence, "interval": interval / 100, "method": method}
+        ]
     answers = [
         ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
     ]
@@ -72,39 +75,6 @@ def query(
         click.echo("\n\n".join(map(_table, answers)))
     if len(tables) == 1:
         say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
-
-
-def _target(names: tuple[str, ...], domain: Any) -> Any:
-    """A variable, several, or an event."""
-    if any("=" in name for name in names):
-        return _pairs(names, "--target", domain)
-    return names[0] if len(names) == 1 else list(names)
-
-
-def _pairs(pairs: tuple[str, ...], option: str, domain: Any) -> dict[str, Any]:
-    """NAME=LEVEL pairs, levels as they are declared; several levels, apart by |, as a list."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint=option)
-        if name in found:
-            raise click.BadParameter(f"{name!r} is there twice", param_hint=option)
-        whole = any(str(level) == text for level in domain.levels(name))
-        levels = [_level(name, one, domain) for one in ([text] if whole else text.split("|"))]
-        found[name] = levels[0] if len(levels) == 1 else levels
-    return found
-
-
-def _level(name: str, text: str, domain: Any) -> Any:
-    """A level by how it prints, or by a number."""
-    level: Any = next((level for level in domain.levels(name) if str(level) == text), None)
-    if level is None:
-        try:
-            level = float(text)
-        except ValueError:
-            level = text
-    return domain.levels(name)[domain.code(name, level)]
 
 
 def _from_file(path: Path) -> list[dict[str, Any]]:
