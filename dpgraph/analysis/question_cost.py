@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -139,6 +139,26 @@ class QuestionCost:
         low, high = sorted((before, here))
         share = math.log(seen[low] / width) / math.log(seen[low] / seen[high])
         return float(low) * (float(high) / float(low)) ** share
+
+    def curve(self, epsilons: Sequence[Number], ns: Sequence[int] | None = None) -> pd.DataFrame:
+        """The expected width at each epsilon and each number of rows.
+
+        Args:
+            epsilons: The budgets.
+            ns: Numbers of rows; the one that was asked about if None.
+
+        Returns:
+            A row for each pair: ``epsilon``, ``n``, ``width`` of the widest entry and ``without noise``.
+
+        Raises:
+            ReleaseError: If one of them is out of range.
+        """
+        import pandas as pd
+
+        pairs = [(epsilon, n) for n in (ns if ns is not None else [self.n]) for epsilon in epsilons]
+        found = [self.at(epsilon, n=n) for epsilon, n in pairs]
+        rows = [(float(one.epsilon), one.n, one.width, one.without_noise) for one in found]
+        return pd.DataFrame(rows, columns=["epsilon", "n", "width", "without noise"])
 
     def at(self, epsilon: Number, *, n: int | None = None, progress: bool = False) -> QuestionCost:
         """The same question at another epsilon, or another number of rows.

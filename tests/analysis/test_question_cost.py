@@ -45,6 +45,16 @@ def test_the_epsilon_of_a_width_has_that_width():
     assert start.epsilon_for(start.width * 0.99) < 0.1
 
 
+def test_a_curve_falls_with_epsilon_and_with_the_number_of_rows():
+    """The widths of these pairs differ by a third and more, standard errors are below a tenth of them."""
+    made = question_cost(PUBLIC, ASKED, n=300, epsilon="0.1", worlds=6).curve(["0.1", 1], [300, 3000])
+    assert made[["epsilon", "n"]].to_numpy().tolist() == [[0.1, 300], [1, 300], [0.1, 3000], [1, 3000]]
+    first, second, third, fourth = made["width"]
+    assert first > second > fourth
+    assert first > third > fourth
+    assert made["without noise"][0] == pytest.approx(BOTH_TAILS * math.sqrt(0.21 / 300), rel=0.15)
+
+
 def test_a_width_that_the_rows_do_not_allow_is_refused_with_the_rows_that_would():
     found = question_cost(PUBLIC, ASKED, n=1000, epsilon=1, worlds=2)
     with pytest.raises(dg.errors.ReleaseError, match=r"no epsilon is enough.*rows are needed"):
