@@ -43,9 +43,7 @@ def main(questions: int, repeat: int, coverage: bool, worlds: int, seed: int) ->
     if coverage:
         covered(worlds, seed)
         return
-    print(
-        "\nseconds a question, median over questions of the best run; evidence on 0 to 4 variables. made: pgmpy, with its"
-    )
+    print("\nseconds a question, median over questions of the best run; evidence on 0 to 4 variables. made: pgmpy, its")
     print("model and engine made for the question, as each posterior draw needs it; pgmpy: its engine made once")
     print(
         f"{'network':12}{'made':>10}{'pgmpy':>10}{'one':>10}{'x':>7}{'draws':>7}{'all draws':>11}{'largest':>10}"

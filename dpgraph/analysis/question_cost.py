@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.inference.methods import Automatic, Records
+from dpgraph.inference.methods import Automatic, Records, Tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import noise_aware_posterior
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 DRAWS = 400
 #: What ``query`` takes besides the model.
 SETTINGS = ("target", "given", "do", "interval")
+#: Seconds of a sweep for each row and level, and the most that chains of one world may take.
+SECONDS_PER_STEP, PATIENCE = 24e-9, 5.0
 #: The factor between two epsilons that are tried, and the largest and least, in a search for a width.
 STEP, MOST_EPSILON, LEAST_EPSILON = 2, Fraction(1024), Fraction(1, 1024)
 
@@ -195,6 +197,9 @@ def question_cost(
 ) -> QuestionCost:
     """The expected width of an answer's interval at a budget and a number of rows, before any data.
 
+    Posteriors are those of ``method="auto"`` where chains take a few seconds a world, and by ``"tables"`` where they
+    would take longer: wider, by how much depends on the network.
+
     Args:
         network: Public ``Probabilities`` that stand for the data, or a DAG, for which uniform ones do.
         question: What ``query`` takes: ``target``, and ``given``, ``do``, ``interval`` if need be.
@@ -274,10 +279,9 @@ def _widths(
     counts = count(Codes(network.domain, FrozenMap(sample_codes(truth, n, rng))), network)
     event = mechanism.event(network, unit)
     made = release(counts, mechanism, budget=Budget(event.epsilon, event.delta, unit=unit))
-    quick = Automatic(records=Records(chains=1, burn_in=200))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        draws = noise_aware_posterior(made, method=quick, draws=DRAWS, seed=rng)
+        draws = noise_aware_posterior(made, method=_method(network, n), draws=DRAWS, seed=rng)
     tables: dict[str, Reals] = {
         name: np.asarray(1.0 + counts.sensitive_margin(network.family(name)), np.float64)
         for name in network.domain.names
@@ -286,6 +290,13 @@ def _widths(
     answers = query(draws, **asked), query(list(known), **asked)
     first, second = (answer.high - answer.low for answer in answers)
     return first, second
+
+
+def _method(network: Network, n: int) -> Automatic | Tables:
+    """What ``"auto"`` draws by, in one chain, where that takes seconds; else tables, a little wider."""
+    records = Records(chains=1, burn_in=200)
+    seconds = n * sum(network.domain.sizes.values()) * (records.burn_in + DRAWS) * SECONDS_PER_STEP
+    return Automatic(records=records) if seconds <= PATIENCE else Tables()
 
 
 def _frame(answer: Answer, noisy: Reals, plain: Reals) -> pd.DataFrame:
