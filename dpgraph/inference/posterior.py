@@ -84,7 +84,8 @@ def noise_aware_posterior(
     Warns:
         ApproximationWarning: If ``"normal"`` is asked for and too rough for a family of pooled releases.
         ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
-        PriorWarning: If most of the posterior of a regression's coefficient is prior.
+        PriorWarning: If most of the posterior of a regression's coefficient is prior, or the private number of rows of
+            a network is within two standard deviations of its noise.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network

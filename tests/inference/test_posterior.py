@@ -16,6 +16,7 @@ from dpgraph.inference.network import posterior as networks
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import evidence, rows_estimate
 from dpgraph.inference.posterior import posterior_given
+from dpgraph.privacy.records import DiscreteLaplace
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["b"]})
 LAPLACE, FOURIER = dg.LaplaceMechanism(1), dg.FourierMechanism(1)
@@ -340,3 +341,20 @@ def test_a_family_written_outside_registers_its_own():
     assert isinstance(made, Draws)
     assert made.mean()["height"] == pytest.approx(1.7, abs=0.01)
     assert made == dg.noise_aware_posterior(noisy, prior=0.01, draws=500, seed=0)
+
+
+@pytest.mark.parametrize(("counts", "warned"), [([6, 4], True), ([900, 100], False)])
+@pytest.mark.parametrize("method", ["tables", "normal", "records"])
+def test_a_private_number_of_rows_within_its_noise_is_told(counts, warned, method):
+    """The sum of two cells of scale 10 has a deviation of 20: 10 rows are within two of them and 1000 are not."""
+    network = dg.Network.of({"coin": ["heads", "tails"]}, {})
+    law = {("coin",): DiscreteLaplace(10.0)}
+    private, public = (dg.results.NoisyCounts(network, {("coin",): counts}, law, n) for n in (None, 30))
+    asked = dg.methods.Records(chains=1, burn_in=5) if method == "records" else method
+    for noisy, expected in ((private, warned), (public, False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dg.noise_aware_posterior(noisy, method=asked, draws=4, seed=0)
+        told = [one for one in caught if issubclass(one.category, dg.errors.PriorWarning)]
+        assert bool(told) == expected
+        assert all(one.filename == __file__ for one in told)

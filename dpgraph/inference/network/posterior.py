@@ -18,7 +18,7 @@ from dpgraph.inference.network.evidence import Evidence, concentration_tables, e
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.privacy.errors import ApproximationWarning
+from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
@@ -44,6 +44,9 @@ PATIENCE = 90.0
 #: Where concentrations are learned chains mix slower: quicker ones than this many seconds have more sweeps for each
 #: draw, at most so many times as many.
 UNHURRIED, MOST_SWEEPS = 4.0, 8
+
+#: Standard deviations of its noise below which a private number of rows is mostly prior.
+HIDDEN_ROWS = 2.0
 
 #: Cells times the counts each may have, above which exact draws by tables take minutes.
 MOST_TABLE_WORK = 4e8
@@ -76,11 +79,13 @@ def network_posterior(
 
     Warns:
         ApproximationWarning: If pooled releases are drawn by ``Normal`` where that is too rough for a family.
+        PriorWarning: If n is private and within two standard deviations of its noise.
     """
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     concentration = concentration_tables(network, cells)
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
+    _warn_if_rows_are_noise(given)
     chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
     if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
         chosen = _unhurried(given, chosen, draws)
@@ -151,6 +156,25 @@ def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
             ApproximationWarning,
             stacklevel=5,  # past network_posterior, the dispatch and the verb
         )
+
+
+def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
+    """Warns where a private number of rows is within its noise, so that its flat prior decides.
+
+    Warns:
+        PriorWarning: At the caller of ``noise_aware_posterior``.
+    """
+    for one in given:
+        rows, spread = rows_estimate(one)
+        if one.n is None and rows < HIDDEN_ROWS * spread:
+            warnings.warn(
+                f"the number of rows is private and within its noise, about {rows:.0f} give or take {spread:.0f}: its "
+                "flat prior decides much, and intervals may hold the truth less often than they say. Release n with a "
+                'part of epsilon, choose neighbours="replace", or spend more',
+                PriorWarning,
+                stacklevel=5,  # past network_posterior, the dispatch and the verb
+            )
+            return
 
 
 def _named(names: tuple[str, ...]) -> str:
