@@ -305,7 +305,7 @@ class _Study:
         law = DirichletPosterior(
             self.network, FrozenMap((name, self.prior + table.astype(float)) for name, table in exact.items())
         )
-        return np.stack([self._free(one) for one in law.sample(rng, draws)])
+        return self._flat(law.sample_tables(rng, draws))
 
     def _draws(self, counts: Any, exact: Mapping[str, Integers], rng: np.random.Generator) -> Reals:
         """Posterior draws of the free parameters, shape (draws, parameters)."""
@@ -317,8 +317,7 @@ class _Study:
         noisy = release(counts, self.mechanism, budget=budget, noise=noise)
         if self.method == "plug-in":
             assert not isinstance(self.prior, HierarchicalPrior)
-            made = posterior(noisy, prior=self.prior, counts="clipped").sample(rng, self.draws)
-            return np.stack([self._free(one) for one in made])
+            return self._flat(posterior(noisy, prior=self.prior, counts="clipped").sample_tables(rng, self.draws))
         method = ONE_CHAIN.get(self.method, self.method) if isinstance(self.method, str) else self.method
         found: Any = noise_aware_posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
         return self._flat({name: found.flat(name) for name in self.network.domain.names})

@@ -286,8 +286,7 @@ def _widths(
         name: np.asarray(1.0 + counts.sensitive_margin(network.family(name)), np.float64)
         for name in network.domain.names
     }
-    known = DirichletPosterior(network, FrozenMap(tables)).sample(rng, DRAWS)
-    answers = query(draws, **asked), query(list(known), **asked)
+    answers = query(draws, **asked), query(DirichletPosterior(network, FrozenMap(tables)), **asked)
     first, second = (answer.high - answer.low for answer in answers)
     return first, second
 

@@ -72,15 +72,25 @@ class DirichletPosterior:
             rng: Randomness for post-processing; the release is already public, so a seed is fine here.
             size: How many draws.
         """
-        return tuple(self._probabilities(self._draw(rng)) for _ in range(size))
+        drawn = self.sample_tables(rng, size)
+        return tuple(self._probabilities({name: tables[i] for name, tables in drawn.items()}) for i in range(size))
 
-    def _draw(self, rng: np.random.Generator) -> dict[str, Reals]:
-        """Gamma draws in log space, so that small concentrations do not underflow to an empty row."""
-        draws: dict[str, Reals] = {}
+    def sample_tables(self, rng: np.random.Generator, size: int) -> dict[str, Reals]:
+        """Independent draws of every table, for each variable axes (draw, variable, *parents).
+
+        Gamma draws in log space, so that small concentrations do not underflow to an empty row.
+
+        Args:
+            rng: Randomness for post-processing.
+            size: How many draws.
+        """
+        drawn: dict[str, Reals] = {}
         for name, table in self.concentration.items():
-            log_gamma = np.log(rng.standard_gamma(table + 1)) + np.log(rng.random(table.shape)) / table
-            draws[name] = np.exp(log_gamma - log_gamma.max(axis=0))
-        return draws
+            shape = (size, *table.shape)
+            logs = np.log(rng.standard_gamma(table + 1, shape)) + np.log(rng.random(shape)) / table
+            weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+            drawn[name] = weights / weights.sum(axis=1, keepdims=True)
+        return drawn
 
     def _probabilities(self, unnormalised: Mapping[str, Reals]) -> Probabilities:
         tables = FrozenMap((name, table / table.sum(axis=0)) for name, table in unnormalised.items())

@@ -91,12 +91,7 @@ def _draws(model: PosteriorDraws) -> DrawnTables:
 
 @tables_given.register
 def _plug_in(model: DirichletPosterior) -> DrawnTables:
-    rng, tables = np.random.default_rng(SEED), {}
-    for name, concentration in model.concentration.items():
-        shape = (PLUG_IN_DRAWS, *concentration.shape)
-        logs = np.log(rng.standard_gamma(concentration + 1, shape)) + np.log(rng.random(shape)) / concentration
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        tables[name] = weights / weights.sum(axis=1, keepdims=True)
+    tables = model.sample_tables(np.random.default_rng(SEED), PLUG_IN_DRAWS)
     return DrawnTables(model.network, tables, tables_given(model.mean()))
 
 
