@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Parts into which the cells are split, each predicted from the others; draws of each fit, after as many sweeps.
-PARTS, SWEEPS = 3, 60
+PARTS, SWEEPS = 3, 40
 
 
 @dataclass(frozen=True)

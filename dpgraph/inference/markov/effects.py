@@ -52,15 +52,17 @@ class Effects(NamedTuple):
     spread_reach: Reals
 
 
-def fill_laws(emissions: Reals, effects: Reals, first: int, end: int, laws: Reals) -> None:
-    """Overwrites the columns of one field in ``laws`` by what states and effects say."""
+def fill_laws(emissions: Reals, effects: Reals, times: float, first: int, end: int, laws: Reals) -> None:
+    """Overwrites the columns of one field in ``laws`` by what states and effects, multiplied by ``times``, say."""
     size = emissions.shape[0]
     for r in range(effects.shape[0]):
-        top = effects[r, first:end].max()
+        top = effects[r, first]
+        for w in range(first, end):
+            top = max(top, effects[r, w])
         for k in range(size):
             total = 0.0
             for w in range(first, end):
-                laws[r * size + k, w] = emissions[k, w] * math.exp(effects[r, w] - top)
+                laws[r * size + k, w] = emissions[k, w] * math.exp(times * (effects[r, w] - top))
                 total += laws[r * size + k, w]
             for w in range(first, end):
                 laws[r * size + k, w] = max(laws[r * size + k, w] / total, 1e-300)
@@ -69,7 +71,7 @@ def fill_laws(emissions: Reals, effects: Reals, first: int, end: int, laws: Real
 def fill_every_field(edges: Integers, emissions: Reals, effects: Reals, laws: Reals) -> None:
     """``fill_laws`` of every field."""
     for f in range(edges.size - 1):
-        fill_laws(emissions, effects, edges[f], edges[f + 1], laws)
+        fill_laws(emissions, effects, 1.0, edges[f], edges[f + 1], laws)
 
 
 def members_of(
@@ -136,6 +138,35 @@ def reweighted(laws: Reals, proposed: Reals, start: int, stop: int, step: int, a
             proposed[row, v] = max(laws[row, v] * (factor if v == w else 1.0) / whole, 1e-300)
 
 
+def smallest(emissions: Reals, k: int, a: int, b: int) -> float:
+    """The least probable level of a state's law."""
+    least = 1.0
+    for w in range(a, b):
+        least = min(least, emissions[k, w])
+    return least
+
+
+def scaled(emissions: Reals, k: int, a: int, b: int, w: int, factor: float, whole: float) -> None:
+    """Multiplies the weight of one level of a state's law; ``whole`` is what the weights then sum to."""
+    emissions[k, w] *= factor
+    for v in range(a, b):
+        emissions[k, v] /= whole
+
+
+def kept(laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int) -> None:
+    """The proposed laws of some rows become the laws."""
+    for row in range(start, stop, step):
+        for w in range(a, b):
+            laws[row, w] = proposed[row, w]
+
+
+def taken(cells: Cells, members: Integers, many: int, tables: Integers, a: int, b: int) -> None:
+    """The proposed tables of some cells become the tables."""
+    for at in range(many):
+        for w in range(a, b):
+            cells.counts[members[at], w] = tables[at, w]
+
+
 def adapted(reach: float, accepted: bool, speed: float) -> float:
     """The size of a move after it was accepted or not."""
     return min(max(reach * math.exp(speed * (accepted - AIM)), 1e-4), MOST)
@@ -176,14 +207,12 @@ def levels_of_states(
                 else:
                     gain += given_tables(sums, given.laws, proposed, k, rows_of_laws, size, a, b)
                 whole = 1.0 + emissions[k, w] * (math.exp(by) - 1.0)
-                accepted = accepts(rng, gain) and emissions[k, a:b].min() * min(1.0, math.exp(by)) / whole > LEAST[0]
+                accepted = accepts(rng, gain) and smallest(emissions, k, a, b) * min(1.0, math.exp(by)) / whole > LEAST[0]
                 if accepted:
-                    emissions[k, w] *= math.exp(by)
-                    emissions[k, a:b] /= whole
-                    given.laws[k::size, a:b] = proposed[k::size, a:b]
+                    scaled(emissions, k, a, b, w, math.exp(by), whole)
+                    kept(given.laws, proposed, k, rows_of_laws, size, a, b)
                     if follow == 1:
-                        for at in range(many):
-                            cells.counts[members[at], a:b] = tables[at, a:b]
+                        taken(cells, members, many, tables, a, b)
                 if speed > 0.0:
                     given.state_reach[follow, k, f] = adapted(given.state_reach[follow, k, f], accepted, speed)
 
@@ -215,10 +244,9 @@ def levels_of_sequences(
                 accepted = accepts(rng, gain)
                 if accepted:
                     given.effects[r, w] += by
-                    given.laws[start:stop, a:b] = proposed[start:stop, a:b]
+                    kept(given.laws, proposed, start, stop, 1, a, b)
                     if follow == 1:
-                        for at in range(many):
-                            cells.counts[members[at], a:b] = tables[at, a:b]
+                        taken(cells, members, many, tables, a, b)
                 if speed > 0.0:
                     given.sequence_reach[follow, r, f] = adapted(given.sequence_reach[follow, r, f], accepted, speed)
 
@@ -232,14 +260,15 @@ def ridge(rng: np.random.Generator, edges: Integers, emissions: Reals, given: Ef
             gain, least = 0.0, 1.0
             for k in range(emissions.shape[0]):
                 gain += state_ratio(emissions[k, a:b], w - a, -by, prior)
-                least = min(least, emissions[k, a:b].min())
+                least = min(least, smallest(emissions, k, a, b))
             for r in range(given.effects.shape[0]):
                 gain += normal_ratio(given.effects[r, w], by, given.spread[f])
             if accepts(rng, gain) and least * math.exp(-abs(by)) > LEAST[0]:
-                given.effects[:, w] += by
+                for r in range(given.effects.shape[0]):
+                    given.effects[r, w] += by
                 for k in range(emissions.shape[0]):
-                    emissions[k, w] *= math.exp(-by)
-                    emissions[k, a:b] /= emissions[k, a:b].sum()
+                    whole = 1.0 + emissions[k, w] * (math.exp(-by) - 1.0)
+                    scaled(emissions, k, a, b, w, math.exp(-by), whole)
 
 
 def spreads(
@@ -268,7 +297,7 @@ def spreads(
         old, by = given.spread[f], given.spread_reach[follow, f] * (2.0 * rng.random() - 1.0)
         new = old * math.exp(by)
         gain = by - (new**2 - old**2) / (2.0 * scale**2)
-        fill_laws(emissions, given.effects * math.exp(by), a, b, proposed)
+        fill_laws(emissions, given.effects, math.exp(by), a, b, proposed)
         if follow == 1:
             gain += followed(rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room)
         else:
@@ -276,11 +305,12 @@ def spreads(
         accepted = new > LEAST[1] and accepts(rng, gain)
         if accepted:
             given.spread[f] = new
-            given.effects[:, a:b] *= math.exp(by)
-            given.laws[:, a:b] = proposed[:, a:b]
+            for r in range(given.effects.shape[0]):
+                for w in range(a, b):
+                    given.effects[r, w] *= math.exp(by)
+            kept(given.laws, proposed, 0, given.laws.shape[0], 1, a, b)
             if follow == 1:
-                for at in range(many):
-                    cells.counts[members[at], a:b] = tables[at, a:b]
+                taken(cells, members, many, tables, a, b)
         if speed > 0.0:
             given.spread_reach[follow, f] = adapted(given.spread_reach[follow, f], accepted, speed)
 
@@ -288,7 +318,9 @@ def spreads(
 def sums_of(cells: Cells, states: Integers, size: int, sums: Reals) -> None:
     """Overwrites ``sums`` by the tables of the observed cells of each sequence and state."""
     steps = states.shape[1]
-    sums[:] = 0.0
+    for row in range(sums.shape[0]):
+        for w in range(sums.shape[1]):
+            sums[row, w] = 0.0
     for r in range(states.shape[0]):
         for t in range(steps):
             i = r * steps + t
@@ -351,6 +383,6 @@ def sweep(
 
 #: What ``sweep`` and ``given_cells`` call, callees first.
 PARTS = (
-    fill_laws, fill_every_field, members_of, followed, given_tables, reweighted, adapted, state_ratio, normal_ratio, levels_of_states,
+    fill_laws, fill_every_field, members_of, followed, given_tables, reweighted, smallest, scaled, kept, taken, adapted, state_ratio, normal_ratio, levels_of_states,
     levels_of_sequences, ridge, spreads, sums_of, given_cells,
 )  # fmt: skip
