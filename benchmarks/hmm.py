@@ -103,7 +103,9 @@ def baselines(path, splits, sweeps):
 
 def alone(fitted, log):
     """The scores of a model without its baselines, which are those of another model of the same release."""
-    found = markov_scores(fitted.model_, dg.statistics.encode(log, fitted.model_.network.domain).columns, fitted.held_out_)
+    found = markov_scores(
+        fitted.model_, dg.statistics.encode(log, fitted.model_.network.domain).columns, fitted.held_out_
+    )
     columns = ["entry by entry", "whole cells", "average over draws"]
     scores = [[found.entry_by_entry, found.whole_cells, found.average_over_draws]]
     return pd.DataFrame(scores, index=[f"{STATES} states"], columns=columns)
@@ -123,16 +125,16 @@ def compared(epsilon, tables):
 
 
 def ten_states(path, sweeps):
-    """Prints how many of ten states have a cell, as the paper's study has it, with and without effects of the cities."""
+    """Prints how many of ten states have a cell, as in the paper's study, with and without effects of the cities."""
     log = pd.read_csv(path)
     domain = domain_of(log)
     print("\nten states, how many have a cell (mean over draws); of 860 cells")
     for epsilon, inference in (("0.1", None), ("1", None), ("10", None), ("none", "plug-in")):
         for own in (False, True):
+            spent, how = 10_000 if epsilon == "none" else epsilon, inference or "noise-aware"
             made = dg.PrivateHMM(
-                10, domain, 10_000 if epsilon == "none" else epsilon, "city", "month", iterations=sweeps, burn_in=sweeps,
-                inference=inference or "noise-aware", noise=dg.testing.SeededNoise(0), random_state=0,
-                sequence_effects=own,
+                10, domain, spent, "city", "month", iterations=sweeps, burn_in=sweeps, inference=how,
+                noise=dg.testing.SeededNoise(0), random_state=0, sequence_effects=own,
             ).fit(log)  # fmt: skip
             flat = made.model_.states.reshape(-1, 860)
             large = np.mean([(np.bincount(one, minlength=10) >= 9).sum() for one in flat])

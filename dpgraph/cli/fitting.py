@@ -146,7 +146,9 @@ def fit_hmm(
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
     how |= {"most_states": most_states, "sequence_effects": sequence_effects}
-    fitted = PrivateHMM(cast("Any", states), declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
+    fitted = PrivateHMM(
+        cast("Any", states), declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how
+    )
     model, said = capture_warnings(lambda: fitted.fit(log))
     for words in said:
         say(f"warning: {words}")

@@ -49,8 +49,8 @@ class PrivateHMM(BaseEstimator):
     that it is add/remove there, too.
 
     Args:
-        n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after the
-            release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
+        n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
+            the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
         domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
             off the log, and warns that this leaks.
         epsilon: The budget of one fit, exact.
@@ -217,7 +217,8 @@ class PrivateHMM(BaseEstimator):
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
 
-        It flatters small epsilon, as ``scores`` says; ``score`` does not. The score of private rows is private; ``evaluate`` releases one.
+        It flatters small epsilon, as ``scores`` says; ``score`` does not. The score of private rows is private;
+        ``evaluate`` releases one.
         """
         check_is_fitted(self, "model_")
         codes = encode(log, self.model_.network.domain)
@@ -234,8 +235,8 @@ class PrivateHMM(BaseEstimator):
     def scores(self, log: Any) -> pd.DataFrame:
         """Nats per entry of the model and of two simple ones of the same release; as private as the log.
 
-        Columns: ``"entry by entry"``, the headline; ``"whole cells"``, ln of the average over draws of the probability of
-        all entries of a cell, which lets each cell pick its best draw and flatters small epsilon; ``"average over
+        Columns: ``"entry by entry"``, the headline; ``"whole cells"``, ln of the average over draws of the probability
+        of all entries of a cell, which lets each cell pick its best draw and flatters small epsilon; ``"average over
         draws"`` of the log probability of a cell, as Foulds et al. 2016 have it. ``MarkovScores`` has the formulas.
         Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``. A sampler that reads rows
         releases no tables, so there the model stands alone.

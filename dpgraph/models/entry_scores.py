@@ -49,7 +49,7 @@ def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDAr
 
 @dataclass(frozen=True)
 class MarkovScores:
-    """Nats an entry, three ways; draws s of S, cells c with m_c entries x_ci, their number m = sum_c m_c (proofs.md P65).
+    """Nats an entry, three ways; draws s of S, cells c with m_c entries x_ci, m = sum_c m_c in all (proofs.md P65).
 
     Attributes:
         entry_by_entry: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s): what one who is told of one entry after

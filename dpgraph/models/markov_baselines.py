@@ -1,4 +1,4 @@
-"""Two simple models of the same release, to stand beside a hidden Markov model: a model that loses to them is no use."""
+"""Two simple models of the same release beside a hidden Markov model, which is no use where it loses to them."""
 
 from __future__ import annotations
 

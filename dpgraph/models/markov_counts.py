@@ -48,9 +48,9 @@ def fit_hmm(
 
     Args:
         noisy: A release of ``count(log, hmm_network(...))`` by ``LaplaceMechanism(tables="maximal")``, or its value.
-        states: The number of hidden states, or ``"auto"``: 1 to ``most_states``, by how well a part of the released cells
-            is predicted from the others; ``choice`` of the model has the scores. It reads the release alone, so it
-            costs no epsilon, and three short fits for each number tried.
+        states: The number of hidden states, or ``"auto"``: 1 to ``most_states``, by how well a part of the released
+            cells is predicted from the others; ``choice`` of the model has the scores. It reads the release alone, so
+            it costs no epsilon, and three short fits for each number tried.
         sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         prior: Concentrations; 1 everywhere by default.

@@ -19,7 +19,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.markov.loops import AIM, Cells, accepts, couple, log_law, redraw, rescale, resize, switch
+from dpgraph.inference.markov.loops import (
+    AIM,
+    Cells,
+    accepts,
+    binomial,
+    couple,
+    leave,
+    log_law,
+    redraw,
+    rescale,
+    resize,
+    scattered,
+    switch,
+)
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -119,6 +132,38 @@ def followed(
     return gain
 
 
+def followed_level(
+    rng: np.random.Generator, cells: Cells, members: Integers, rows: Integers, many: int, first: int, end: int, w: int,
+    by: float, laws: Reals, tables: Integers,
+) -> float:  # fmt: skip
+    """As ``followed``, where the weight of column ``w`` alone is multiplied by e^by: it gains from others or gives."""
+    gain, factor = 0.0, math.exp(by)
+    for at in range(many):
+        i, row = members[at], rows[at]
+        whole, after = 1.0 + laws[row, w] * (factor - 1.0), tables[at, first:end]
+        others = 0
+        for v in range(first, end):
+            after[v - first] = cells.counts[i, v]
+            others += cells.counts[i, v] if v != w else 0
+        if by > 0.0:
+            moved = binomial(rng, others, 1.0 - 1.0 / whole)
+            after[w - first] = 0
+            if moved > 0:
+                leave(rng, moved, others, after)
+            after[w - first] = cells.counts[i, w] + moved
+        else:
+            moved = binomial(rng, cells.counts[i, w], 1.0 - factor / whole)
+            if moved > 0:
+                kept_weight = laws[row, w]
+                laws[row, w] = 0.0
+                scattered(rng, moved, laws[row, first:end], 1.0 - kept_weight, after)
+                laws[row, w] = kept_weight
+                after[w - first] -= moved
+        if moved > 0:
+            gain += log_law(cells, i, after, first, end) - log_law(cells, i, cells.counts[i, first:end], first, end)
+    return gain
+
+
 def given_tables(sums: Reals, laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int) -> float:
     """What ln P(tables | laws) gains from some rows of laws; ``sums`` are the tables of each row's cells."""
     gain = 0.0
@@ -129,7 +174,9 @@ def given_tables(sums: Reals, laws: Reals, proposed: Reals, start: int, stop: in
     return gain
 
 
-def reweighted(laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int, w: int, by: float) -> None:
+def reweighted(
+    laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int, w: int, by: float
+) -> None:  # fmt: skip
     """Multiplies the weight of column ``w`` by e^by in some rows; columns a to b are overwritten in ``proposed``."""
     factor = math.exp(by)
     for row in range(start, stop, step):
@@ -173,7 +220,7 @@ def adapted(reach: float, accepted: bool, speed: float) -> float:
 
 
 def state_ratio(law: Reals, w: int, by: float, prior: float) -> float:
-    """ln of the ratio of Dirichlet densities, Jacobian included, when the weight of level ``w`` is multiplied by e^by."""
+    """ln of the ratio of Dirichlet densities, Jacobian included, when a level's weight is multiplied by e^by."""
     return prior * (by - law.size * math.log(1.0 + law[w] * (math.exp(by) - 1.0)))
 
 
@@ -188,8 +235,7 @@ def levels_of_states(
 ) -> None:  # fmt: skip
     """The move ``level`` of every level of every state; tables follow where ``follow`` is 1."""
     size, rows_of_laws = emissions.shape[0], given.laws.shape[0]
-    many, room = 0, np.empty(emissions.shape[1])
-    proposed, tables = np.empty_like(given.laws), np.empty_like(cells.counts)
+    many, proposed, tables = 0, np.empty_like(given.laws), np.empty_like(cells.counts)
     members, rows = np.empty(states.size, np.int64), np.empty(states.size, np.int64)
     for k in range(size):
         if follow == 1:
@@ -201,13 +247,12 @@ def levels_of_states(
                 gain = state_ratio(emissions[k, a:b], w - a, by, prior)
                 reweighted(given.laws, proposed, k, rows_of_laws, size, a, b, w, by)
                 if follow == 1:
-                    gain += followed(
-                        rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room
-                    )  # fmt: skip
+                    gain += followed_level(rng, cells, members, rows, many, a, b, w, by, given.laws, tables)
                 else:
                     gain += given_tables(sums, given.laws, proposed, k, rows_of_laws, size, a, b)
                 whole = 1.0 + emissions[k, w] * (math.exp(by) - 1.0)
-                accepted = accepts(rng, gain) and smallest(emissions, k, a, b) * min(1.0, math.exp(by)) / whole > LEAST[0]
+                least = smallest(emissions, k, a, b) * min(1.0, math.exp(by)) / whole
+                accepted = accepts(rng, gain) and least > LEAST[0]
                 if accepted:
                     scaled(emissions, k, a, b, w, math.exp(by), whole)
                     kept(given.laws, proposed, k, rows_of_laws, size, a, b)
@@ -222,7 +267,7 @@ def levels_of_sequences(
     speed: float, follow: int,
 ) -> None:  # fmt: skip
     """The move ``level`` of every level of every sequence; tables follow where ``follow`` is 1."""
-    size, many, room = emissions.shape[0], 0, np.empty(emissions.shape[1])
+    size, many = emissions.shape[0], 0
     proposed, tables = np.empty_like(given.laws), np.empty_like(cells.counts)
     members, rows = np.empty(states.size, np.int64), np.empty(states.size, np.int64)
     for r in range(states.shape[0]):
@@ -236,9 +281,7 @@ def levels_of_sequences(
                 gain = normal_ratio(given.effects[r, w], by, given.spread[f])
                 reweighted(given.laws, proposed, start, stop, 1, a, b, w, by)
                 if follow == 1:
-                    gain += followed(
-                        rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room
-                    )  # fmt: skip
+                    gain += followed_level(rng, cells, members, rows, many, a, b, w, by, given.laws, tables)
                 else:
                     gain += given_tables(sums, given.laws, proposed, start, stop, 1, a, b)
                 accepted = accepts(rng, gain)
@@ -383,6 +426,7 @@ def sweep(
 
 #: What ``sweep`` and ``given_cells`` call, callees first.
 PARTS = (
-    fill_laws, fill_every_field, members_of, followed, given_tables, reweighted, smallest, scaled, kept, taken, adapted, state_ratio, normal_ratio, levels_of_states,
-    levels_of_sequences, ridge, spreads, sums_of, given_cells,
+    fill_laws, fill_every_field, members_of, followed, followed_level, given_tables, reweighted, smallest, scaled, kept,
+    taken, adapted, state_ratio, normal_ratio, levels_of_states, levels_of_sequences, ridge, spreads, sums_of,
+    given_cells,
 )  # fmt: skip
