@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -146,9 +146,7 @@ def fit_hmm(
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
     how |= {"most_states": most_states, "sequence_effects": sequence_effects}
-    fitted = PrivateHMM(
-        cast("Any", states), declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how
-    )
+    fitted = PrivateHMM(states, declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
     model, said = capture_warnings(lambda: fitted.fit(log))
     for words in said:
         say(f"warning: {words}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ class PrivateHMM(BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | Literal["auto"] = 2,
+        n_states: int | str = 2,
         domain: Domain | Any = None,
         epsilon: Number = 1.0,
         sequence: str = "region",
@@ -262,10 +262,9 @@ class PrivateHMM(BaseEstimator):
         model = self._fitted_model()
         if self.mechanism != "laplace":
             raise ReleaseError("the baselines are learned from noisy tables; mechanism='gibbs' releases none")
-        numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
-        names = {"sequence": model.sequence, "time": model.time}
-        seed = inference_seed(self.random_state)
-        return markov_baselines(self.release_, **names, **numbers, held_out=self.held_out_, seed=seed)
+        how: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        how |= {"held_out": self.held_out_, "seed": inference_seed(self.random_state)}
+        return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
 
     def _fitted_model(self) -> HiddenMarkovModel:
         """The model, once there is one."""

@@ -14,6 +14,7 @@ from dpgraph.models.markov_sweeps import INFERENCE
 from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
@@ -23,7 +24,7 @@ def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
     made = {name: getattr(model, name) for name in ("sequence", "time", "inference", "sampler")}
     arrays = {name: getattr(model, name).tolist() for name in ("transition", "states", "log_joint", "entries")}
     emissions = plain_tables(model.emissions)
-    more: dict[str, Any] = {"effects": plain_tables(model.effects)} if model.effects else {}
+    more: dict[str, Any] = {"effects": plain_tables(FrozenMap(model.effects))} if model.effects else {}
     more |= {"choice": asdict(model.choice)} if model.choice is not None else {}
     return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions} | more
 
@@ -69,8 +70,8 @@ def _choice_of(plain: Any) -> StateChoice:
     states = integers_of(plain["states"])
     if states.ndim != 1 or any(values.ndim != 1 for values in read.values()):
         raise FileError("the choice of the number of states is not one")
-    numbers = (tuple(values.tolist()) for values in read.values())
-    return StateChoice(tuple(states.tolist()), *numbers, whole(plain["chosen"]))
+    scores, deviations = (tuple(read[name].tolist()) for name in ("scores", "deviations"))
+    return StateChoice(tuple(states.tolist()), scores, deviations, whole(plain["chosen"]))
 
 
 def names_of(plain: dict[str, Any]) -> tuple[str, str]:

@@ -84,7 +84,8 @@ def markov_scores(
     codes = code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(codes, cells)
     if entries == 0:
-        return MarkovScores(*[float("nan")] * 3, 0)
+        nan = float("nan")
+        return MarkovScores(nan, nan, nan, 0)
     whole = float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum())
     single = entry_log_probability(model, _inside(model, codes, cells)).sum()
     return MarkovScores(float(single) / entries, whole / entries, float(each.mean(axis=0).sum()) / entries, entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ MOST_STATES = 5
 
 def fit_hmm(
     noisy: NoisyCounts | Release[Any],
-    states: int | Literal["auto"],
+    states: int | str,
     *,
     sequence: str,
     time: str,
@@ -89,9 +89,9 @@ def fit_hmm(
     numbers = {"iterations": iterations, "burn_in": burn_in}
     check_choice(states, most_states, sequence_effects)
     effects = states == "auto" if sequence_effects is None else sequence_effects
-    check_settings(1 if states == "auto" else states, sampler, inference, {"chains": chains, **numbers})
+    size, choice = (1 if isinstance(states, str) else states), None
+    check_settings(size, sampler, inference, {"chains": chains, **numbers})
     rng = np.random.default_rng(seed)
-    size, choice = (1, None) if states == "auto" else (states, None)
     if states == "auto":
         how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
         choice = choose_states(given, most_states, rng=rng, **how)

@@ -98,7 +98,7 @@ def _predicted(
     found = np.zeros(given.values.shape[1:])
     for p in range(PARTS):
         mine = part == p
-        settings = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
+        settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
         drawn = draw_markov(given.without(mine), size, rng=rng, **settings)
         found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
         if tick is not None:
