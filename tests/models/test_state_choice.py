@@ -75,13 +75,13 @@ def test_the_choice_is_that_of_its_formula(monkeypatch):
     assert found.chosen == (1 if best == 0 or expected[0] >= expected[1] - deviation else 2)
 
 
-@pytest.mark.parametrize(("released_there", "chosen"), [(0, 1), (1, 3)])
-def test_what_noise_cannot_tell_apart_is_not_told_apart(released_there, chosen, monkeypatch):
-    """Three states are ahead by 2 nats in one level of one cell: noise of deviation 0.9 is 1.8 nats."""
+@pytest.mark.parametrize(("deviation", "chosen"), [(1.1, 1), (0.9, 3)])
+def test_what_noise_cannot_tell_apart_is_not_told_apart(deviation, chosen, monkeypatch):
+    """Three states are ahead by 2 nats in one level of one cell with one entry: noise is 2.2 nats, or 1.8."""
     values = np.full((1, 2, 3, 2), 10)
-    values[0, 0, 0, 0] = released_there
+    values[0, 0, 0, 0] = 1
     flat, flags = np.ones(2), np.ones((2, 3), bool)
-    given = LogEvidence(values, (slice(0, 2),), flat, 0 * flat, 0.9 * flat, flags)
+    given = LogEvidence(values, (slice(0, 2),), flat, 0 * flat, deviation * flat, flags)
     ahead = np.zeros((2, 3, 2))
     ahead[0, 0, 0] = 2.0
     monkeypatch.setattr(state_choice, "_predicted", lambda given, part, size, *rest: -1.0 + (size == 3) * ahead)

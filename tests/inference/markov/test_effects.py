@@ -7,7 +7,9 @@ import pytest
 from scipy.special import betaln, expit, gammaln, logit
 
 from dpgraph.inference.markov import _kernels
+from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
+from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
 from dpgraph.privacy.records import DiscreteLaplace
 from tests.inference.markov.test_calibration import FIELDS, PRIOR, SIZE, simulated
@@ -135,6 +137,29 @@ def test_effects_given_tables_are_those_of_the_quadrature():
     for name, value in expected.items():
         error = found[name].std() / math.sqrt(200)
         assert abs(found[name].mean() - value) < 6 * error + 1e-3, (name, found[name].mean(), value, error)
+
+
+def test_without_an_entry_effects_spreads_and_laws_keep_their_priors():
+    """Cells without entries say nothing: 200 chains of 400 sweeps, 6 standard errors; s^2 has mean 1.44.
+
+    A spread that moves without the Jacobian of its effects has a mean square several times as large or small.
+    """
+    given, rng = cells_evidence(0 * RELEASED, FIELD, [(LAW, 8)] * 2), np.random.default_rng(7)
+    move, states, scale = _kernels.compiled().given_cells, np.zeros((2, 2), np.int64), PRIORS.effects
+    means = []
+    for _ in range(200):
+        cells = cells_of_chain(latent_cells(given, 1, 1, np.zeros((1, 2, 2, 2), np.int64)), 0)
+        reach = np.full((2, 1, 1), 1.0), np.full((2, 2, 1), 1.0), np.full((2, 1), 1.0)
+        own = Effects(np.zeros((2, 2)), np.full(1, 0.5), np.full((2, 2), 0.5), *reach)
+        law, found = np.full((1, 2), 0.5), np.zeros(3)
+        for sweep in range(500):
+            move(rng, cells, states, law, own, PRIORS.emission, scale, 0.0, 2)
+            if sweep >= 100:
+                found += (own.spread[0] ** 2, (own.effects**2).mean(), law[0, 0] ** 2)
+        means.append(found / 400)
+    expected = scale**2, scale**2, 0.25 + 0.25 / (2 * PRIORS.emission + 1)
+    error = np.std(means, axis=0) / math.sqrt(200)
+    assert np.all(np.abs(np.mean(means, axis=0) - expected) < 6 * error), (np.mean(means, axis=0), expected, error)
 
 
 def test_compiled_and_plain_draw_the_same():

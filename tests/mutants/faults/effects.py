@@ -3,7 +3,7 @@
 from tests.mutants.planting import Mutant
 
 EFFECTS, CHOICE = "tests/inference/markov/test_effects.py", "tests/models/test_state_choice.py"
-QUADRATURE = f"{EFFECTS}::test_posterior_means_are_those_of_the_quadrature"
+PRIORS = f"{EFFECTS}::test_without_an_entry_effects_spreads_and_laws_keep_their_priors"
 GIVEN = f"{EFFECTS}::test_effects_given_tables_are_those_of_the_quadrature"
 
 MUTANTS = (
@@ -26,7 +26,7 @@ MUTANTS = (
         "inference/markov/effects.py",
         "gain = (1 - free) * by - 0.5",
         "gain = by - 0.5",
-        (GIVEN,),
+        (PRIORS,),
     ),
     Mutant(
         "the best score whatever the noise",
