@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.documents import document
-from dpgraph.inference.markov.evidence import LogEvidence, log_evidence
-from dpgraph.models import state_choice
-from dpgraph.models.state_choice import StateChoice, choose_states
+from dpgraph.models.state_choice import StateChoice
 from tests.files.edits import edited
 
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))
@@ -51,58 +48,6 @@ def test_states_of_a_simulated_log_are_found_at_a_large_epsilon_and_one_where_th
     shuffled = log.assign(**{name: rng.permutation(log[name]) for name in event_log.FIELDS})
     alone = dg.fit_hmm(released(shuffled, DOMAIN, 5), "auto", **how)
     assert alone.n_states == 1
-
-
-def test_the_choice_is_that_of_its_formula(monkeypatch):
-    """Predictions are given: scores are sums of released counts times logs; within one deviation the smallest wins."""
-    rng = np.random.default_rng(1)
-    rows = pd.DataFrame({name: rng.choice(TINY.levels(name), 400) for name in TINY.names})
-    given = log_evidence(released(rows, TINY, 1).value, "region", "month")
-    logs = {1: np.log([0.5, 0.5]), 2: np.log([0.55, 0.45])}
-    monkeypatch.setattr(
-        state_choice, "_predicted", lambda given, part, size, *rest: np.broadcast_to(logs[size], given.values.shape[1:])
-    )
-    found = choose_states(given, 5, rng=rng)
-    total = given.values[0].sum()
-    released_sums = given.values[0].sum(axis=(0, 1))
-    expected = [float(released_sums @ logs[size]) / total for size in (1, 2)]
-    assert found.states == (1, 2)  # four cells allow two
-    assert found.scores == pytest.approx(expected)
-    best = int(np.argmax(expected))
-    deviation = np.sqrt(4 * ((logs[1] - logs[2]) ** 2 @ given.deviation**2)) / total
-    assert found.deviations[best] == 0
-    assert found.deviations[1 - best] == pytest.approx(deviation)
-    assert found.chosen == (1 if best == 0 or expected[0] >= expected[1] - deviation else 2)
-
-
-@pytest.mark.parametrize(("deviation", "chosen"), [(1.1, 1), (0.9, 3)])
-def test_what_noise_cannot_tell_apart_is_not_told_apart(deviation, chosen, monkeypatch):
-    """Three states are ahead by 2 nats in one level of one cell with one entry: noise is 2.2 nats, or 1.8."""
-    values = np.full((1, 2, 3, 2), 10)
-    values[0, 0, 0, 0] = 1
-    flat, flags = np.ones(2), np.ones((2, 3), bool)
-    given = LogEvidence(values, (slice(0, 2),), flat, 0 * flat, deviation * flat, flags)
-    ahead = np.zeros((2, 3, 2))
-    ahead[0, 0, 0] = 2.0
-    monkeypatch.setattr(state_choice, "_predicted", lambda given, part, size, *rest: -1.0 + (size == 3) * ahead)
-    assert choose_states(given, 3, rng=np.random.default_rng(0)).chosen == chosen
-
-
-def test_a_cell_is_predicted_without_its_own_release():
-    """Whatever was released of the cells of a part, the predictions of that part are the same."""
-    rng = np.random.default_rng(3)
-    rows = pd.DataFrame({name: rng.choice(TINY.levels(name), 400) for name in TINY.names})
-    given = log_evidence(released(rows, TINY, 1).value, "region", "month")
-    part = np.array([[0, 1], [2, 0]])  # the first part is fitted first: the same random numbers
-    values = given.values.copy()
-    values[:, part == 0] += 500
-    other = replace(given, values=values)
-    one, two = (
-        state_choice._predicted(made, part, 1, np.random.default_rng(0), {"effects": True}, None)
-        for made in (given, other)
-    )
-    np.testing.assert_array_equal(one[part == 0], two[part == 0])
-    assert (one[part == 1] != two[part == 1]).all()
 
 
 @pytest.mark.parametrize(
