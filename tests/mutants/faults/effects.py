@@ -2,7 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
-EFFECTS, X
+EFFECTS, CHOICE = "tests/inference/markov/test_effects.py", "tests/models/test_choice_formula.py"
 PRIORS = f"{EFFECTS}::test_without_an_entry_effects_spreads_and_laws_keep_their_priors"
 GIVEN = f"{EFFECTS}::test_effects_given_tables_are_those_of_the_quadrature"
 
