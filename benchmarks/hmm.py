@@ -1,10 +1,12 @@
 """Held-out nats per event of private hidden Markov models on the incident log, and the time of a sweep.
 
-    python benchmarks/hmm.py [--splits 10] [--log ../shared/data/iraq_sigacts_monthly.csv]
+    python benchmarks/hmm.py [--splits 10] [--study all] [--log ../shared/data/iraq_sigacts_monthly.csv]
 
 Each split holds out a tenth of the cells (city, month); all methods see the same cells and, at one epsilon, the same
 released counts. The noise is seeded: the figures repeat. Noise-aware inference, plug-in inference on cells cut at
-zero (Foulds et al. 2016), and no noise at all as the bound.
+zero (Foulds et al. 2016), and no noise at all as the bound. ``--study baselines`` puts the number of states chosen
+after the release, with effects of the cities, beside two simple models of the same release; ``--study states`` counts
+the states used of ten.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import pandas as pd
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.sampler import dirichlet_rows, relative_likelihood
+from dpgraph.models.entry_scores import markov_scores
 from dpgraph.structure.markov import transition_counts
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
@@ -34,13 +37,14 @@ def split(model_settings, domain, log, held, seed):
         STATES, domain, epsilon, "city", "month", inference=inference, iterations=sweeps, burn_in=sweeps,
         noise=dg.testing.SeededNoise(seed), random_state=seed,
     ).fit(log, held_out=held)  # fmt: skip
-    return model.score(log), model.diagnostics_["r_hat"]
+    total, entries = model.held_out_log_likelihood(log)
+    return total / entries, model.diagnostics_["r_hat"]
 
 
 def incidents(path, splits, sweeps):
     """Prints the mean score of each method, and the standard error of its paired distance from no noise."""
     log = pd.read_csv(path)
-    domain = dg.Domain.of({name: sorted(log[name].unique().tolist()) for name in COLUMNS})
+    domain = domain_of(log)
     cells = pd.DataFrame([(c, m) for c in domain.levels("city") for m in domain.levels("month")], columns=COLUMNS[:2])
     methods = {"no noise": (10_000, "plug-in", sweeps)}
     for epsilon in ("1", "0.1"):
@@ -57,12 +61,85 @@ def incidents(path, splits, sweeps):
         print(seed, " ".join(f"{values[-1]:.4f}" for values in scores.values()), flush=True)
     bound = np.array(scores["no noise"])
     print(f"\n{len(log)} events, {STATES} states, {splits} splits, 2 chains of {sweeps} sweeps after {sweeps}:")
-    print(f"{'':26} nats per event   (min to max)          from no noise        median R-hat")
+    print(f"{'whole held-out cells':26} nats per event   (min to max)          from no noise        median R-hat")
     for name, values in scores.items():
         apart = np.array(values) - bound
         error = apart.std(ddof=1) / np.sqrt(splits) if splits > 1 else float("nan")
         print(f"{name:26} {np.mean(values):.4f}   ({min(values):.4f} to {max(values):.4f})"
               f"   {apart.mean():+.4f} +- {error:.4f}   {np.median(mixed[name]):.2f}")  # fmt: skip
+
+
+def domain_of(log):
+    """The domain of the incident log, which is public."""
+    return dg.Domain.of({name: sorted(log[name].unique().tolist()) for name in COLUMNS})
+
+
+def baselines(path, splits, sweeps):
+    """Prints entry by entry, whole cells and the average over draws, of models of one release beside each other."""
+    log = pd.read_csv(path)
+    domain = domain_of(log)
+    cells = pd.DataFrame([(c, m) for c in domain.levels("city") for m in domain.levels("month")], columns=COLUMNS[:2])
+    found, chosen, mixed = {}, {}, {}
+    for seed in range(splits):
+        held = cells[np.random.default_rng(seed).random(len(cells)) < 0.1]
+        for epsilon in ("1", "0.1"):
+            how = {"iterations": sweeps, "burn_in": sweeps, "random_state": seed}
+            made = dg.PrivateHMM(
+                "auto", domain, epsilon, "city", "month", noise=dg.testing.SeededNoise(seed), **how
+            ).fit(log, held_out=held)  # fmt: skip
+            plain = dg.PrivateHMM(
+                STATES, domain, epsilon, "city", "month", noise=dg.testing.SeededNoise(seed), **how
+            ).fit(log, held_out=held)  # fmt: skip
+            table = pd.concat([made.scores(log), alone(plain, log)])
+            found.setdefault(epsilon, []).append(table)
+            chosen.setdefault(epsilon, []).append(made.choice_.chosen)
+            mixed.setdefault(epsilon, []).append(made.diagnostics_["r_hat"])
+            shown = " ".join(f"{name}: {value:.4f}" for name, value in table["entry by entry"].items())
+            print(seed, epsilon, made.choice_.chosen, f"R-hat {mixed[epsilon][-1]:.2f}", shown, flush=True)
+    for epsilon, tables in found.items():
+        compared(epsilon, tables)
+        print(f"states chosen {chosen[epsilon]}, R-hat {np.round(mixed[epsilon], 2).tolist()}")
+
+
+def alone(fitted, log):
+    """The scores of a model without its baselines, which are those of another model of the same release."""
+    found = markov_scores(
+        fitted.model_, dg.statistics.encode(log, fitted.model_.network.domain).columns, fitted.held_out_
+    )
+    columns = ["entry by entry", "whole cells", "average over draws"]
+    scores = [[found.entry_by_entry, found.whole_cells, found.average_over_draws]]
+    return pd.DataFrame(scores, index=[f"{STATES} states"], columns=columns)
+
+
+def compared(epsilon, tables):
+    """Means over splits, and the paired distance to the better baseline of each split."""
+    splits = len(tables)
+    print(f"\nepsilon {epsilon}, {splits} splits")
+    print(pd.concat(tables).groupby(level=0, sort=False).mean().round(4).to_string())
+    single = np.array([table["entry by entry"] for table in tables])
+    for name, better in (("mean", single[:, 1:3].mean(axis=0).argmax()), ("split", None)):
+        other = single[:, 1:3].max(axis=1) if better is None else single[:, 1 + better]
+        apart = single[:, 0] - other
+        error = apart.std(ddof=1) / np.sqrt(splits) if splits > 1 else float("nan")
+        print(f"  above the better baseline by {name}: {apart.mean():+.4f} +- {error:.4f}, least {apart.min():+.4f}")
+
+
+def ten_states(path, sweeps):
+    """Prints how many of ten states have a cell, as in the paper's study, with and without effects of the cities."""
+    log = pd.read_csv(path)
+    domain = domain_of(log)
+    print("\nten states, how many have a cell (mean over draws); of 860 cells")
+    for epsilon, inference in (("0.1", None), ("1", None), ("10", None), ("none", "plug-in")):
+        for own in (False, True):
+            spent, how = 10_000 if epsilon == "none" else epsilon, inference or "noise-aware"
+            made = dg.PrivateHMM(
+                10, domain, spent, "city", "month", iterations=sweeps, burn_in=sweeps, inference=how,
+                noise=dg.testing.SeededNoise(0), random_state=0, sequence_effects=own,
+            ).fit(log)  # fmt: skip
+            flat = made.model_.states.reshape(-1, 860)
+            large = np.mean([(np.bincount(one, minlength=10) >= 9).sum() for one in flat])
+            print(f"epsilon {epsilon}, effects {own}: {made.states_used_:.1f}, with at least 1 % of cells {large:.1f}, "
+                  f"R-hat {made.diagnostics_['r_hat']:.2f}", flush=True)  # fmt: skip
 
 
 def per_second(function, seconds=1.0):
@@ -139,14 +216,21 @@ def observations(number=100_000, size=8, symbols=32):
 @click.command()
 @click.option("--splits", default=10, help="How many.")
 @click.option("--sweeps", "length", default=200, help="Burn-in, and again as many draws.")
+@click.option("--study", type=click.Choice(["all", "speed", "scores", "baselines", "states"]), default="all")
 @click.option("--log", "path", type=click.Path(path_type=Path), default=LOG)
-def main(splits, length, path):
-    """Prints both tables."""
+def main(splits, length, study, path):
+    """Prints the tables."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # R-hat is in the table
-    sweeps(20, 72, 10, (2, 4, 8, 20, 40))
-    observations()
+    if study in ("all", "speed"):
+        sweeps(20, 72, 10, (2, 4, 8, 20, 40))
+        observations()
     if path.exists() and splits:
-        incidents(path, splits, length)
+        if study in ("all", "scores"):
+            incidents(path, splits, length)
+        if study in ("all", "baselines"):
+            baselines(path, splits, length)
+        if study in ("all", "states"):
+            ten_states(path, length)
     else:
         print(f"no {path.name}; the incident log is left out")
 

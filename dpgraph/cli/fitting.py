@@ -22,6 +22,16 @@ from dpgraph.cli.options import (
 from dpgraph.cli.output import capture_warnings, plain, records, say
 
 
+class States(click.ParamType):
+    """A number of states, or "auto"."""
+
+    name = "integer or auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """The number, or the word."""
+        return value if value == "auto" else click.INT.convert(value, param, ctx)
+
+
 @click.group()
 def fit() -> None:
     """Fit a private model to rows: one release, then inference from it alone."""
@@ -78,7 +88,13 @@ def fit_naive_bayes(
 @click.option("--domain", required=True, help="A TOML file that declares the sequence, the time and every field.")
 @click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
-@click.option("--states", type=int, required=True, help="The number of hidden states.")
+@click.option("--states", type=States(), required=True, help='The number of hidden states, or "auto".')
+@click.option("--most-states", type=click.IntRange(min=1), default=5, show_default=True, help='What "auto" tries.')
+@click.option(
+    "--sequence-effects/--no-sequence-effects",
+    default=None,
+    help="Whether sequences differ whatever their state; by default with --states auto alone.",
+)
 @EPSILON
 @click.option("--person", default=None, help="The column that says whose row it is; rows beyond the cap are dropped.")
 @ROWS_PER_PERSON
@@ -95,7 +111,9 @@ def fit_hmm(
     domain: str,
     sequence: str,
     time: str,
-    states: int,
+    states: int | str,
+    most_states: int,
+    sequence_effects: bool | None,
     epsilon: str,
     person: str | None,
     rows_per_person: int,
@@ -127,13 +145,16 @@ def fit_hmm(
     out = writable(out, ".json")
     who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
+    how |= {"most_states": most_states, "sequence_effects": sequence_effects}
     fitted = PrivateHMM(states, declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
     model, said = capture_warnings(lambda: fitted.fit(log))
     for words in said:
         say(f"warning: {words}")
     save(model, out)
     mixed = {name: f"{model.diagnostics_[name]:.3g}" for name in ("r_hat", "effective_size")}
-    say(f"{model.states_used_:.3g} of {states} states used, R-hat {mixed['r_hat']}, "
+    if model.choice_ is not None:
+        say(plain(model.choice_.to_frame().reset_index()))
+    say(f"{model.states_used_:.3g} of {model.model_.n_states} states used, R-hat {mixed['r_hat']}, "
          f"effective size {mixed['effective_size']}")  # fmt: skip
     say(f"wrote {out}: {model.model_.provenance}")
 

@@ -16,8 +16,10 @@ from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
+from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-from dpgraph.models.markov_counts import fit_hmm
+from dpgraph.models.markov_baselines import markov_baselines
+from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm
 from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
@@ -47,7 +49,8 @@ class PrivateHMM(BaseEstimator):
     that it is add/remove there, too.
 
     Args:
-        n_states: The number of hidden states; ``states_used_`` says how many have cells.
+        n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
+            the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
         domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
             off the log, and warns that this leaks.
         epsilon: The budget of one fit, exact.
@@ -70,6 +73,9 @@ class PrivateHMM(BaseEstimator):
         unit: Whom to protect where ``budget`` is None; see above for what None means.
         random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
+        most_states: The largest number of states that ``"auto"`` tries.
+        sequence_effects: Whether each sequence has effects of its own on the fields, shrunk to zero. None: with
+            ``"auto"`` alone.
         progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is counted, then the sweeps.
 
     Attributes:
@@ -80,6 +86,7 @@ class PrivateHMM(BaseEstimator):
         emissions_: For each field the mean of P(level | state), a DataFrame.
         states_: P(state) of each cell, shape (sequences, steps, states).
         states_used_: The mean number of states that have a cell.
+        choice_: How the number of states was chosen, a ``StateChoice``; None where it was given.
         diagnostics_: R-hat and effective size of what labels do not change.
         unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
             there is no model then.
@@ -96,7 +103,7 @@ class PrivateHMM(BaseEstimator):
 
     def __init__(
         self,
-        n_states: int = 2,
+        n_states: int | str = 2,
         domain: Domain | Any = None,
         epsilon: Number = 1.0,
         sequence: str = "region",
@@ -115,6 +122,8 @@ class PrivateHMM(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         noise: Noise | None = None,
         progress: bool = False,
+        most_states: int = MOST_STATES,
+        sequence_effects: bool | None = None,
     ) -> None:
         self.n_states = n_states
         self.domain = domain
@@ -135,6 +144,8 @@ class PrivateHMM(BaseEstimator):
         self.random_state = random_state
         self.noise = noise
         self.progress = progress
+        self.most_states = most_states
+        self.sequence_effects = sequence_effects
 
     def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and samples the model given them.
@@ -151,18 +162,22 @@ class PrivateHMM(BaseEstimator):
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
 
         Warns:
-            ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.1; it depends on the release alone.
+            ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
         """
         return refit(self, lambda fresh, spend: fresh._learn(log, held_out, spend))
 
     def _learn(self, log: Any, held_out: Any, spend: Spend) -> None:
         """Reads the log, releases, and sets what is fitted."""
         numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
-        check_settings(self.n_states, self.sampler, self.inference, numbers)
+        check_choice(self.n_states, self.most_states, self.sequence_effects)
+        size = 1 if isinstance(self.n_states, str) else self.n_states
+        check_settings(size, self.sampler, self.inference, numbers)
+        if self.mechanism == "gibbs" and (size != self.n_states or self.sequence_effects):
+            raise ReleaseError("mechanism='gibbs' draws states before its release: it needs n_states, and no effects")
         network = hmm_network(self._domain(log), self.sequence, self.time)
         hidden = self._held_out(network.domain, held_out)
         mechanism = self._mechanism(network.domain, hidden)
-        if self.n_states > (~hidden).sum():
+        if size > (~hidden).sum():
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
             )
@@ -173,6 +188,7 @@ class PrivateHMM(BaseEstimator):
         self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
         choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "progress": self.progress}
+        choices |= {"most_states": self.most_states, "sequence_effects": self.sequence_effects}
         seed = inference_seed(self.random_state)
         self.model_: HiddenMarkovModel = self._model(numbers | choices | {"seed": seed})
         self.transition_ = self.model_.transition_frame()
@@ -180,6 +196,7 @@ class PrivateHMM(BaseEstimator):
         self.states_ = self.model_.state_probabilities
         self.states_used_ = float(self.model_.states_used.mean())
         self.diagnostics_ = self.model_.diagnostics
+        self.choice_ = self.model_.choice
         self.held_out_ = hidden
 
     def predict(self) -> pd.DataFrame:
@@ -198,24 +215,66 @@ class PrivateHMM(BaseEstimator):
         return self.model_.predict_fields(chosen)
 
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
-        """ln P of a log's entries in the held-out cells, in nats, and how many entries these are.
+        """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
 
-        The score of private rows is private; ``evaluate`` releases one.
+        It flatters small epsilon, as ``scores`` says; ``score`` does not. The score of private rows is private;
+        ``evaluate`` releases one.
         """
         check_is_fitted(self, "model_")
         codes = encode(log, self.model_.network.domain)
         return self.model_.log_likelihood(codes.columns, self.held_out_)
 
     def score(self, log: Any, y: Any = None) -> float:
-        """Nats per entry of a log, over the held-out cells, or all cells where none is; as private as the log.
+        """Nats per entry, entry by entry, over the held-out cells, or all cells where none is; as private as the log.
 
-        ``evaluate`` releases nats an entry with an interval.
+        The mean over entries of ln of the entry's probability, averaged over draws for each entry by itself;
+        ``scores`` has other ways beside it. ``evaluate`` releases it with an interval.
         """
+        return self._scores(self._fitted_model(), log).entry_by_entry
+
+    def scores(self, log: Any) -> pd.DataFrame:
+        """Nats per entry of the model and of two simple ones of the same release; as private as the log.
+
+        Columns: ``"entry by entry"``, the headline; ``"whole cells"``, ln of the average over draws of the probability
+        of all entries of a cell, which lets each cell pick its best draw and flatters small epsilon; ``"average over
+        draws"`` of the log probability of a cell, as Foulds et al. 2016 have it. ``MarkovScores`` has the formulas.
+        Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``. A sampler that reads rows
+        releases no tables, so there the model stands alone.
+
+        Args:
+            log: The entries; those in held-out cells are scored, or all where no cell is held out.
+        """
+        models = {"model": self._fitted_model(), **(self.baselines() if self.mechanism == "laplace" else {})}
+        found = {title: self._scores(model, log) for title, model in models.items()}
+        import pandas as pd
+
+        rows = [(one.entry_by_entry, one.whole_cells, one.average_over_draws) for one in found.values()]
+        return pd.DataFrame(rows, index=list(found), columns=["entry by entry", "whole cells", "average over draws"])
+
+    def baselines(self) -> dict[str, HiddenMarkovModel]:
+        """Independent fields, and fields given the sequence, learned from the same release; free.
+
+        Each is a model that ``evaluate`` judges and ``save`` writes.
+
+        Raises:
+            ReleaseError: If the release is of sweeps.
+        """
+        model = self._fitted_model()
+        if self.mechanism != "laplace":
+            raise ReleaseError("the baselines are learned from noisy tables; mechanism='gibbs' releases none")
+        how: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        how |= {"held_out": self.held_out_, "seed": inference_seed(self.random_state)}
+        return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
+
+    def _fitted_model(self) -> HiddenMarkovModel:
+        """The model, once there is one."""
         check_is_fitted(self, "model_")
-        codes = encode(log, self.model_.network.domain)
-        cells = self.held_out_ if self.held_out_.any() else None
-        total, entries = self.model_.log_likelihood(codes.columns, cells)
-        return total / entries if entries else float("nan")
+        return self.model_
+
+    def _scores(self, model: HiddenMarkovModel, log: Any) -> MarkovScores:
+        """The scores of a model on the held-out cells, or on all."""
+        codes = encode(log, model.network.domain)
+        return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 
     def _mechanism(self, domain: Domain, hidden: npt.NDArray[np.bool_]) -> LaplaceMechanism | GibbsSample:
         """Noise on the tables, or a sampler that reads the rows and leaves the held-out cells alone."""
@@ -226,6 +285,7 @@ class PrivateHMM(BaseEstimator):
             raise ReleaseError(f"mechanism must be 'laplace' or 'gibbs'; got {self.mechanism!r}")
         sequences, times = domain.levels(self.sequence), domain.levels(self.time)
         cells = tuple((sequences[r], times[t]) for r, t in np.argwhere(hidden))
+        assert not isinstance(self.n_states, str)
         return GibbsSample(epsilon, self.n_states, self.sweeps, self.sequence, self.time, held_out=cells)
 
     def _model(self, settings: dict[str, Any]) -> HiddenMarkovModel:

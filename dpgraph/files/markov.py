@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, get_args
 
 import numpy as np
 
 from dpgraph.files.arrays import integers_of, plain_tables, shares_of, tables_of
+from dpgraph.files.plain import whole
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.markov_sweeps import INFERENCE
+from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps
 from dpgraph.structure.network import Network
 
@@ -21,11 +25,13 @@ def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
     made = {name: getattr(model, name) for name in ("sequence", "time", "inference", "sampler")}
     arrays = {name: getattr(model, name).tolist() for name in ("transition", "states", "log_joint", "entries")}
     emissions = plain_tables(model.emissions)
-    return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions}
+    more: dict[str, Any] = {"effects": plain_tables(FrozenMap(model.effects))} if model.effects else {}
+    more |= {"choice": asdict(model.choice)} if model.choice is not None else {}
+    return made | {"acceptance": dict(model.acceptance)} | arrays | {"emissions": emissions} | more
 
 
 def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> HiddenMarkovModel:
-    """The inverse of ``plain_markov_model``; the model checks that its parts fit.
+    """The inverse of ``plain_markov_model``; the model checks that its parts fit. Files before effects have none.
 
     Raises:
         FileError, NetworkError: If they do not.
@@ -48,7 +54,25 @@ def markov_model_of(plain: dict[str, Any], network: Network, provenance: Provena
         plain["sampler"],
         shares_of(plain["acceptance"]),
         provenance,
+        tables_of(plain.get("effects", {})),
+        _choice_of(plain["choice"]) if "choice" in plain else None,
     )
+
+
+def _choice_of(plain: Any) -> StateChoice:
+    """How the number of states was chosen.
+
+    Raises:
+        FileError: If it is no such record.
+    """
+    if not isinstance(plain, dict) or set(plain) != {"states", "scores", "deviations", "chosen"}:
+        raise FileError("the choice of the number of states is not one")
+    read = tables_of({name: plain[name] for name in ("scores", "deviations")})
+    states = integers_of(plain["states"])
+    if states.ndim != 1 or any(values.ndim != 1 for values in read.values()):
+        raise FileError("the choice of the number of states is not one")
+    scores, deviations = (tuple(read[name].tolist()) for name in ("scores", "deviations"))
+    return StateChoice(tuple(states.tolist()), scores, deviations, whole(plain["chosen"]))
 
 
 def names_of(plain: dict[str, Any]) -> tuple[str, str]:

@@ -19,6 +19,8 @@ from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import label_invariant_diagnostics
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.models.emission_laws import sequence_laws
+from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -72,6 +74,10 @@ class HiddenMarkovModel:
         sampler: ``"blocked"`` or ``"collapsed"``.
         acceptance: The share of accepted moves by their name.
         provenance: What was released, for whom, and whether the noise was private.
+        effects: For each field what each sequence adds to the log weight of each level, whatever the state, shape
+            (copies, draws, sequences, levels); empty where sequences have no effects. ``emissions`` is then the law of
+            a sequence without any.
+        choice: How the number of states was chosen, where it was.
     """
 
     network: Network
@@ -86,6 +92,8 @@ class HiddenMarkovModel:
     sampler: str
     acceptance: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
     provenance: Provenance | None = None
+    effects: Mapping[str, Reals] = field(default_factory=lambda: FrozenMap({}))
+    choice: StateChoice | None = None
 
     def __post_init__(self) -> None:
         if self.network.parents != hmm_network(self.network.domain, self.sequence, self.time).parents:
@@ -106,6 +114,17 @@ class HiddenMarkovModel:
         laws = checked_laws(self.network, self.fields, self.transition, self.emissions, self.states)
         object.__setattr__(self, "emissions", laws)
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
+        object.__setattr__(self, "effects", self._checked_effects((copies, draws, sequences)))
+
+    def _checked_effects(self, shape: tuple[int, ...]) -> FrozenMap[str, Reals]:
+        """The effects, frozen."""
+        if self.effects and set(self.effects) != set(self.fields):
+            raise NetworkError("every field needs the effects of sequences, or none does")
+        frozen = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
+        for name, value in frozen.items():
+            if value.shape != (*shape, self.network.domain.sizes[name]) or not np.isfinite(value).all():
+                raise NetworkError(f"the effects of sequences on {name!r} do not fit: shape {value.shape}")
+        return frozen
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -126,6 +145,12 @@ class HiddenMarkovModel:
         """The posterior mean of P(level | state) of one field, shape (states, levels)."""
         return self.emissions[name].mean(axis=(0, 1))
 
+    def sequence_laws(self, name: str) -> Reals:
+        """P(level | sequence, state) of one field, shape (draws, sequences or 1, states, levels); 1 without effects."""
+        flat = self.emissions[name].reshape(-1, self.n_states, self.network.domain.sizes[name])
+        own = self.effects[name].reshape(len(flat), -1, flat.shape[2]) if self.effects else None
+        return sequence_laws(flat, own)
+
     @cached_property
     def state_probabilities(self) -> Reals:
         """P(state of the cell | release), shape (sequences, steps, states)."""
@@ -144,7 +169,8 @@ class HiddenMarkovModel:
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
         shares = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
-        return made | label_invariant_diagnostics(self.states, self.log_joint, self.n_states) | shares
+        spread = [value.std(axis=(2, 3)) for value in self.effects.values()]
+        return made | label_invariant_diagnostics(self.states, self.log_joint, self.n_states, spread) | shares
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
@@ -176,12 +202,11 @@ class HiddenMarkovModel:
         """
         import pandas as pd
 
-        index = self._flat_states()[:, cells]
+        index, places = self._flat_states()[:, cells], np.nonzero(cells)[0] if self.effects else 0
         draws = np.arange(len(index))[:, None]
         frames: list[pd.DataFrame] = []
         for name in self.fields:
-            law = self.emissions[name].reshape(-1, self.n_states, self.network.domain.sizes[name])
-            mean = law[draws, index].mean(axis=0)
+            mean = self.sequence_laws(name)[draws, places, index].mean(axis=0)
             levels = self.network.domain.levels(name)
             rows = self._cells(cells)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
@@ -216,8 +241,8 @@ class HiddenMarkovModel:
         state = ahead[np.arange(len(last))[:, None], last]
         domain, frames = self.network.domain, []
         for name in self.fields:
-            law = self.emissions[name].reshape(-1, self.n_states, domain.sizes[name])
-            draws = np.einsum("dsk,dkl->dsl", state, law)
+            law = self.sequence_laws(name)
+            draws = np.einsum("dsk,dskl->dsl", state, np.broadcast_to(law, (*state.shape, law.shape[-1])))
             low, high = np.quantile(draws, ends, axis=0)
             numbers = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0), "low": low, "high": high}
             labels = {
@@ -234,11 +259,30 @@ class HiddenMarkovModel:
 
         For each cell the log of the average over draws of sum_k P(state k | states beside it) prod_f phi_k^counts
         (Foulds et al. 2016, section 4). Hold the cells out when fitting, or the states beside them know about them.
-        The score of private rows is private: publish it only if it is charged for, or if those rows are public.
+        Each cell picks its best draw, so this flatters what is spread out; ``markov_scores`` has it beside others. The
+        score of private rows is private: publish it only if it is charged for, or if those rows are public.
 
         Args:
             codes: The entries, an encoded column for every variable.
             cells: Which cells count, shape (sequences, steps); all by default.
+
+        Raises:
+            DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
+        """
+        each, entries = self.cell_log_likelihoods(codes, cells)
+        return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), entries
+
+    def cell_log_likelihoods(
+        self, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
+    ) -> tuple[Reals, int]:
+        """ln P of the entries of each cell given the states beside it, under each draw, and how many entries they are.
+
+        Args:
+            codes: The entries, an encoded column for every variable.
+            cells: Which cells count, shape (sequences, steps); all by default.
+
+        Returns:
+            Shape (draws, cells with entries), and the number of entries.
 
         Raises:
             DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
@@ -248,15 +292,17 @@ class HiddenMarkovModel:
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
         found, row = np.unique(place[chosen], return_inverse=True)
-        log = self._log_prior(*np.unravel_index(found, inside.shape))
+        sequences, steps = np.unravel_index(found, inside.shape)
+        log = self._log_prior(sequences, steps)
         for name in self.fields:
             levels = self.network.domain.sizes[name]
             index = row * levels + codes[name][chosen]
             counts = np.bincount(index, minlength=len(found) * levels).reshape(-1, levels)
-            law = np.log(np.maximum(self.emissions[name].reshape(-1, self.n_states, levels), 1e-300))
-            log += np.swapaxes(law @ counts.T.astype(float), 1, 2)
-        each = np.logaddexp.reduce(log, axis=2)
-        return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), int(chosen.sum())
+            law = np.log(np.maximum(self.sequence_laws(name), 1e-300))
+            for r in range(law.shape[1]):
+                mine = sequences == r if self.effects else np.ones(len(found), bool)
+                log[:, mine] += np.swapaxes(law[:, r] @ counts[mine].T.astype(float), 1, 2)
+        return np.logaddexp.reduce(log, axis=2), int(chosen.sum())
 
     def _log_prior(self, sequences: Integers, steps: Integers) -> Reals:
         """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""

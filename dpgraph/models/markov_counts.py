@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.draws import ConvergenceWarning
+from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.known_entries import with_known_entries
+from dpgraph.models.state_choice import choose_states
 from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCounts, Reals
 
-#: The largest R-hat, over what labels do not change, that passes without a warning.
-MOST_R_HAT = 1.1
+#: The largest number of states that ``"auto"`` tries unless it is told another.
+MOST_STATES = 5
 
 
 def fit_hmm(
     noisy: NoisyCounts | Release[Any],
-    states: int,
+    states: int | str,
     *,
     sequence: str,
     time: str,
@@ -37,6 +39,8 @@ def fit_hmm(
     burn_in: int = 100,
     held_out: Flags | None = None,
     entries: npt.ArrayLike | None = None,
+    most_states: int = MOST_STATES,
+    sequence_effects: bool | None = None,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> HiddenMarkovModel:
@@ -44,7 +48,9 @@ def fit_hmm(
 
     Args:
         noisy: A release of ``count(log, hmm_network(...))`` by ``LaplaceMechanism(tables="maximal")``, or its value.
-        states: The number of hidden states.
+        states: The number of hidden states, or ``"auto"``: 1 to ``most_states``, by how well a part of the released
+            cells is predicted from the others; ``choice`` of the model has the scores. It reads the release alone, so
+            it costs no epsilon, and three short fits for each number tried.
         sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         prior: Concentrations; 1 everywhere by default.
@@ -56,6 +62,10 @@ def fit_hmm(
         held_out: Cells not to learn from, shape (sequences, steps).
         entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
             from the noisy tables of the fields, which all sum to it.
+        most_states: The largest number of states that ``"auto"`` tries.
+        sequence_effects: Whether each sequence has an effect of its own on every field, whatever its state, shrunk to
+            zero by a spread learned for each field. None: yes with ``"auto"``, else no. One state with effects is a law
+            for each sequence; without, one law for all.
         seed: For the draws; what was released is public, so a seed is fine here.
         progress: Whether to show a bar on a terminal.
 
@@ -63,7 +73,7 @@ def fit_hmm(
         InferenceError: If the release is of another kind or a setting is out of range.
 
     Warns:
-        ConvergenceWarning: If R-hat of what labels do not change is above 1.1. It is computed from the draws, which
+        ConvergenceWarning: If R-hat of what labels do not change is above 1.05. It is computed from the draws, which
             know the release and nothing else of the log.
     """
     value, provenance = released_value(noisy)
@@ -77,10 +87,17 @@ def fit_hmm(
         given = given.without(np.asarray(held_out, bool))
     settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
     numbers = {"iterations": iterations, "burn_in": burn_in}
-    check_settings(states, sampler, inference, {"chains": chains, **numbers})
+    check_choice(states, most_states, sequence_effects)
+    effects = states == "auto" if sequence_effects is None else sequence_effects
+    size, choice = (1 if isinstance(states, str) else states), None
+    check_settings(size, sampler, inference, {"chains": chains, **numbers})
+    rng = np.random.default_rng(seed)
+    if states == "auto":
+        how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
+        choice = choose_states(given, most_states, rng=rng, **how)
+        size = choice.chosen
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
-        rng = np.random.default_rng(seed)
-        drawn = draw_markov(given, states, rng=rng, progress=tick, **numbers, **settings)
+        drawn = draw_markov(given, size, rng=rng, progress=tick, effects=effects, **numbers, **settings)
     named = match_labels(drawn, given.fields)
     names = field_names(value.network, sequence, time)
     model = HiddenMarkovModel(
@@ -96,9 +113,31 @@ def fit_hmm(
         sampler,
         FrozenMap(named.acceptance),
         provenance,
+        FrozenMap(_by_field(names, named.effects, given.fields)),
+        choice,
     )
     _warn_of_poor_mixing(model)
     return model
+
+
+def _by_field(names: tuple[str, ...], effects: Reals | None, fields: tuple[slice, ...]) -> Iterator[tuple[str, Reals]]:
+    """The effects on each field, if there are any."""
+    if effects is not None:
+        yield from ((name, effects[..., columns]) for name, columns in zip(names, fields, strict=False))
+
+
+def check_choice(states: object, most_states: object, sequence_effects: object) -> None:
+    """Refuses a number of states, a limit or a switch that is none.
+
+    Raises:
+        InferenceError: Naming the setting.
+    """
+    if isinstance(states, str) and states != "auto":
+        raise InferenceError(f'n_states must be a whole number, at least 1, or "auto"; got {states!r:.60}')
+    if isinstance(most_states, bool) or not isinstance(most_states, int | np.integer) or most_states < 1:
+        raise InferenceError(f"most_states must be a whole number, at least 1; got {most_states!r:.60}")
+    if sequence_effects is not None and not isinstance(sequence_effects, bool):
+        raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
 
 
 def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:

@@ -118,7 +118,9 @@ def test_held_out_cells_are_scored_and_predicted(log):
     model = dg.PrivateHMM(3, DOMAIN, epsilon=5, noise=dg.testing.SeededNoise(6), **QUICK).fit(log.rows, held_out=held)
     total, entries = model.held_out_log_likelihood(log.rows)
     assert entries == len(log.rows.merge(held))
-    assert model.score(log.rows) == pytest.approx(total / entries)
+    table = model.scores(log.rows)
+    assert table.loc["model", "whole cells"] == pytest.approx(total / entries)
+    assert model.score(log.rows) == pytest.approx(table.loc["model", "entry by entry"])
     assert -np.log(5 * 3 * 3 * 2) < total / entries < -2.5
     assert model.score(log.rows.iloc[:0]) != model.score(log.rows.iloc[:0])
     predicted = model.predict_fields()

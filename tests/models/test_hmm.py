@@ -1,6 +1,7 @@
 """The hidden Markov network has the right families; the model's scores and predictions are those of brute force."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,19 @@ def test_a_forecast_follows_each_draws_own_chain(model, steps):
     for wrong in ({"steps": 0}, {"interval": 1.0}):
         with pytest.raises(dg.errors.InferenceError):
             model.forecast(**wrong)
+
+
+def test_a_forecast_has_the_effects_of_its_sequence(model):
+    """Effects that leave nothing but one level in the first sequence: its forecast is that level in every draw."""
+    copies, draws, sequences = model.states.shape[:3]
+    effects = {
+        name: np.zeros((copies, draws, sequences, model.network.domain.sizes[name])) for name in ("kind", "grave")
+    }
+    effects["kind"][:, :, 0, 0] = 60.0
+    with_effects, without = (one.forecast(1) for one in (replace(model, effects=effects), model))
+    changed = (with_effects["region"] == "N") & (with_effects["field"] == "kind")
+    np.testing.assert_allclose(with_effects[changed]["low"], [1.0] + [0.0] * (changed.sum() - 1), atol=1e-12)
+    np.testing.assert_allclose(with_effects[~changed]["mean"], without[~changed]["mean"], rtol=1e-12)
 
 
 def test_a_question_of_a_hidden_markov_model_says_what_it_takes(model):

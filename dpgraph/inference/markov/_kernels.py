@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.markov import loops
+from dpgraph.inference.markov import effects, loops
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -129,6 +129,29 @@ def transitions_of(states: Integers, size: int) -> Integers:
     return moves
 
 
+def sampled_states(
+    rng: np.random.Generator, likelihood: Reals, states: Integers, transition: Reals, prior: float,
+    single_states: bool,
+) -> None:  # fmt: skip
+    """Draws all states by ``collapsed`` or by ``blocked``."""
+    uniforms = rng.random(states.shape)
+    if single_states:
+        collapsed(likelihood, prior, uniforms, states, transitions_of(states, likelihood.shape[2]))
+    else:
+        blocked(likelihood, transition, uniforms, states)
+
+
+def states_alone(
+    rng: np.random.Generator, likelihood: Reals, states: Integers, transition: Reals, prior: float,
+    single_states: bool,
+) -> None:  # fmt: skip
+    """Draws states, then transitions, as ``gibbs`` does; emissions stay as they are."""
+    sampled_states(rng, likelihood, states, transition, prior, single_states)
+    moves = transitions_of(states, transition.shape[0]).astype(np.float64)
+    for k in range(transition.shape[0]):
+        dirichlet(rng, moves[k], prior, transition[k])
+
+
 def gibbs(
     rng: np.random.Generator, likelihood: Reals, counts: npt.NDArray[Any], edges: Integers, states: Integers,
     transition: Reals, emissions: Reals, priors: tuple[float, float], single_states: bool,
@@ -147,11 +170,7 @@ def gibbs(
         single_states: Whether states are drawn one by one as ``collapsed`` does, or by chains as ``blocked`` does.
     """
     chains, steps, size = likelihood.shape
-    uniforms = rng.random((chains, steps))
-    if single_states:
-        collapsed(likelihood, priors[0], uniforms, states, transitions_of(states, size))
-    else:
-        blocked(likelihood, transition, uniforms, states)
+    sampled_states(rng, likelihood, states, transition, priors[0], single_states)
     moves, totals = transitions_of(states, size).astype(np.float64), np.zeros(emissions.shape)
     for r in range(chains):
         for t in range(steps):
@@ -171,10 +190,13 @@ class Kernels(NamedTuple):
     collapsed: Callable[..., None]
     gibbs: Callable[..., None]
     sweep: Callable[..., None]
+    states_alone: Callable[..., None]
+    given_cells: Callable[..., None]
+    sweep_of_effects: Callable[..., None]
 
 
 #: The same source without the compiler, a hundred times slower: what tests compare with.
-PLAIN = Kernels(blocked, collapsed, gibbs, loops.sweep)
+PLAIN = Kernels(blocked, collapsed, gibbs, loops.sweep, states_alone, effects.given_cells, effects.sweep)
 
 
 @cache
@@ -183,6 +205,6 @@ def compiled() -> Kernels:
     import numba
     from numba.extending import register_jitable
 
-    for part in (picked, blocked, collapsed, dirichlet, transitions_of, *loops.PARTS):
+    for part in (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, *loops.PARTS, *effects.PARTS):
         register_jitable(part)
     return Kernels(*(numba.njit(kernel, cache=True, nogil=True) for kernel in PLAIN))

@@ -6,6 +6,9 @@ by the assignment that agrees best with a reference: where its cells are, and wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from dpgraph.inference.markov.sampler import MarkovDraws
@@ -61,13 +64,11 @@ def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
     renaming = np.argsort(order, axis=1)
     states = np.take_along_axis(renaming, draws.states.reshape(len(order), -1).astype(np.int64), 1)
-    return MarkovDraws(
-        transition.reshape(draws.transition.shape),
-        np.take_along_axis(emissions, order[:, :, None], 1).reshape(draws.emissions.shape),
-        np.asarray(states.reshape(draws.states.shape), np.int64),
-        draws.entries,
-        draws.log_joint,
-        draws.acceptance,
+    return replace(
+        draws,
+        transition=transition.reshape(draws.transition.shape),
+        emissions=np.take_along_axis(emissions, order[:, :, None], 1).reshape(draws.emissions.shape),
+        states=np.asarray(states.reshape(draws.states.shape), np.int64),
     )
 
 
@@ -79,14 +80,18 @@ def sorted_occupancies(states: Integers, size: int) -> Integers:
     return -np.sort(-counted, axis=2)
 
 
-def label_invariant_diagnostics(states: Integers, log_joint: Reals, size: int) -> dict[str, float]:
+def label_invariant_diagnostics(
+    states: Integers, log_joint: Reals, size: int, others: Sequence[Reals] = ()
+) -> dict[str, float]:
     """Worst R-hat and smallest effective size of what labels do not change: the log joint and sorted occupancies.
 
+    Others, each of shape (copies, draws), are judged beside them.
     A quantity that never moves, in any chain, is left out; with fewer than four draws there is nothing to compare.
     """
     from arviz_stats.base.array import array_stats
 
-    quantities = np.concatenate([log_joint[..., None], sorted_occupancies(states, size)], axis=2)
+    beside = [value[..., None] for value in (log_joint, *others)]
+    quantities = np.concatenate([*beside, sorted_occupancies(states, size)], axis=2)
     moving = np.ptp(quantities, axis=(0, 1)) > 1e-9
     if not moving.any() or quantities.shape[1] < 4:
         return {"r_hat": 1.0, "effective_size": float(log_joint.size)}

@@ -229,21 +229,24 @@ def switch(
     """Draws transitions, then all states with their tables, among a pool of tables for each state of each cell.
 
     The pool's law is the same whichever of its tables is the current one, so given the pool states and tables are an
-    ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly.
+    ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly. Emissions have a
+    row for each state, or one for each sequence and state.
     """
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
+    own = emissions.shape[0] > size
     slots = max(1, MOST_TABLES // size)
     tables = np.empty((chains * steps, slots, size, width), np.int64)
     fit, weight = np.zeros((chains * steps, slots, size)), np.ones((chains, steps, size))
     pair, below = np.empty(size, np.int64), np.empty(max(size, slots))
     for r in range(chains):
+        laws = emissions[r * size : (r + 1) * size] if own else emissions
         for t in range(steps):
             i = r * steps + t
             if not cells.observed[i]:
                 continue
             matched(rng, pair)
-            pool(rng, cells, i, states[r, t], emissions, pair, tables[i], fit[i])
+            pool(rng, cells, i, states[r, t], laws, pair, tables[i], fit[i])
             top = fit[i].max()
             for k in range(size):
                 weight[r, t, k] = 0.0

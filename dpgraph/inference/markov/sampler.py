@@ -1,5 +1,7 @@
 """Gibbs sampling of a hidden Markov model given released counts of an event log (Foulds et al. 2016; proofs.md P61).
 
+Where sequences have effects of their own, P78 has the moves of these.
+
 With ``"noise-aware"`` inference the true cells are sampled too, so the posterior knows what noise can do. With
 ``"plug-in"`` the released cells, cut at zero, stand for the truth.
 """
@@ -15,6 +17,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
+from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.latent import LatentCells, cells_of_chain, latent_cells, resample_rates
 from dpgraph.inference.markov.starts import (
@@ -39,15 +42,17 @@ Inference = Literal["noise-aware", "plug-in"]
 class MarkovPrior:
     """Concentrations of the Dirichlet laws of transitions and emissions, and the Beta law of each chain's entry rate.
 
-    The number of entries of a cell is geometric: P(N) = p (1 - p)^N, p ~ Beta(*entries).
+    The number of entries of a cell is geometric: P(N) = p (1 - p)^N, p ~ Beta(*entries). Effects of sequences on a
+    field, where there are any, are normal around 0; their standard deviation is half-normal with scale ``effects``.
     """
 
     transition: float = 1.0
     emission: float = 1.0
     entries: tuple[float, float] = (1.0, 1.0)
+    effects: float = 1.0
 
     def __post_init__(self) -> None:
-        for value in (self.transition, self.emission, *self.entries):
+        for value in (self.transition, self.emission, *self.entries, self.effects):
             if not (isinstance(value, int | float) and np.isfinite(value) and value > 0):
                 raise InferenceError(f"every concentration must be a finite number above 0; got {value!r}")
 
@@ -63,6 +68,7 @@ class MarkovDraws:
         entries: The mean of each cell's number of entries, shape (copies, chains, steps).
         log_joint: ln P(released, tables, states | parameters) up to a constant, shape (copies, draws).
         acceptance: The share of accepted moves by their name.
+        effects: Of each sequence on each level's log weight, shape (copies, draws, chains, columns), or None.
     """
 
     transition: Reals
@@ -71,6 +77,7 @@ class MarkovDraws:
     entries: Reals
     log_joint: Reals
     acceptance: dict[str, float]
+    effects: Reals | None = None
 
 
 def draw_markov(
@@ -84,6 +91,8 @@ def draw_markov(
     copies: int = 2,
     iterations: int = 200,
     burn_in: int = 100,
+    effects: bool = False,
+    known: Integers | None = None,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> MarkovDraws:
@@ -100,6 +109,8 @@ def draw_markov(
         copies: Independent sampler chains.
         iterations: Draws of each after burn-in.
         burn_in: Sweeps before the first draw, while the sizes of moves adapt.
+        effects: Whether sequences have emission effects of their own.
+        known: The state of each cell where it is not hidden, shape (chains, steps); transitions then say nothing.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
         progress: Called with the number of each sweep.
 
@@ -108,9 +119,10 @@ def draw_markov(
     """
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
-    run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels)
+    run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
     state = run.start(copies, rng)
-    kept: dict[str, list[Any]] = {name: [] for name in ("transition", "emissions", "states", "log_joint")}
+    names = ("transition", "emissions", "states", "log_joint", *(("effects",) if effects else ()))
+    kept: dict[str, list[Any]] = {name: [] for name in names}
     entries = np.zeros((copies, *given.shape))
     for sweep in range(burn_in + iterations):
         speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
@@ -122,6 +134,8 @@ def draw_markov(
             kept["emissions"].append(state.emissions.copy())
             kept["states"].append(state.states.astype(np.int16))
             kept["log_joint"].append(run.log_joint(state))
+            if effects:
+                kept["effects"].append(np.stack([own.effects for own in state.effects]))
             entries += state.counts[..., given.fields[0]].sum(axis=3)
         if progress is not None:
             progress(sweep)
@@ -139,6 +153,7 @@ class _State:
     emissions: Reals
     counts: Integers
     latent: LatentCells | None
+    effects: list[Effects]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +166,8 @@ class _Run:
     sampler: str
     aware: bool
     kernels: Kernels
+    own: bool
+    known: Integers | None
 
     @property
     def edges(self) -> Integers:
@@ -165,7 +182,7 @@ class _Run:
         for c in range(copies):
             values = released[c]
             counts = shrunken(given, values) if self.aware else clipped_at_zero(values).astype(float)
-            emissions = fitted_emissions(counts[observed], given.fields, self.size, rng)
+            emissions = self._first_emissions(counts[observed], rng)
             entries = np.rint(entries_estimate(given, values)).astype(np.int64)
             whole = [rounded_to_total(counts[..., columns], entries) for columns in given.fields]
             found.append((emissions, np.concatenate(whole, axis=2) if self.aware else clipped_at_zero(values)))
@@ -173,17 +190,41 @@ class _Run:
         counts = np.where(observed[..., None], counts, 0)
         latent = latent_cells(given, copies, self.size, counts) if self.aware else None
         states = (counts @ np.swapaxes(np.log(emissions), 1, 2)[:, None]).argmax(axis=3)
+        if self.known is not None:
+            states = np.repeat(self.known[None].astype(np.int64), copies, axis=0)
         transition = dirichlet_rows(transition_counts(states, self.size) + self.prior.transition, rng)
-        return _State(states, transition, emissions, counts, latent)
+        effects = [self._first_effects(law) for law in emissions] if self.own else []
+        return _State(states, transition, emissions, counts, latent, effects)
+
+    def _first_emissions(self, counts: Reals, rng: np.random.Generator) -> Reals:
+        """Those of a mixture; where states are known the first sweep draws them."""
+        if self.known is None:
+            return fitted_emissions(counts, self.given.fields, self.size, rng)
+        even = [np.full((self.size, columns.stop - columns.start), 1.0) for columns in self.given.fields]
+        return np.concatenate([law / law.shape[1] for law in even], axis=1)
+
+    def _first_effects(self, emissions: Reals) -> Effects:
+        """No effect yet."""
+        chains, fields = self.given.shape[0], len(self.given.fields)
+        laws = np.zeros((chains * self.size, emissions.shape[1]))
+        effects = np.zeros((chains, emissions.shape[1]))
+        fill_every_field(self.edges, emissions, effects, laws)
+        reach = np.full((2, self.size, fields), 0.1), np.full((2, chains, fields), 0.1), np.full((2, fields), 0.1)
+        return Effects(effects, np.full(fields, 0.3), laws, *reach)
 
     def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:
         """States, transitions, emissions, then what is unknown of the cells, one sampler chain after another."""
-        likelihood = relative_likelihood(self._log_emission(state))
+        likelihood = self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
         for c, cells in enumerate(tables):
             laws = state.states[c], state.transition[c], state.emissions[c]
-            self.kernels.gibbs(rng, likelihood[c], cells, self.edges, *laws, priors, single)
+            if self.own:
+                self.kernels.states_alone(rng, likelihood[c], *laws[:2], priors[0], single)
+            else:
+                self.kernels.gibbs(rng, likelihood[c], cells, self.edges, *laws, priors, single)
+        if self.own and state.latent is None:
+            self._move_effects(state, rng, speed)
         if state.latent is not None:
             self._move_tables(state, state.latent, rng, speed)
 
@@ -192,13 +233,36 @@ class _Run:
         resample_rates(latent, self.prior.entries, rng)
         priors = tuple(map(float, (self.prior.transition, self.prior.emission, *self.prior.entries)))
         for c in range(len(state.states)):
-            laws = state.states[c], state.transition[c], state.emissions[c]
-            self.kernels.sweep(rng, cells_of_chain(latent, c), *laws, priors, PASSES, speed)
+            transition = state.transition[c] if self.known is None else np.ones((1, 1))
+            laws = state.states[c], transition, state.emissions[c]
+            cells = cells_of_chain(latent, c)
+            if self.own:
+                own = state.effects[c], priors, float(self.prior.effects)
+                self.kernels.sweep_of_effects(rng, cells, *laws, *own, PASSES, speed)
+            else:
+                self.kernels.sweep(rng, cells, *laws, priors, PASSES, speed)
         state.counts = latent.counts.reshape(state.counts.shape)
+
+    def _move_effects(self, state: _State, rng: np.random.Generator, speed: float) -> None:
+        """States' laws and effects given tables that are taken for true."""
+        tables = latent_cells(self.given, len(state.states), self.size, state.counts)
+        priors = float(self.prior.emission), float(self.prior.effects)
+        for c, own in enumerate(state.effects):
+            laws = state.states[c], state.emissions[c], own
+            self.kernels.given_cells(rng, cells_of_chain(tables, c), *laws, *priors, speed, ALONE)
+
+    def _likelihood(self, state: _State) -> Reals:
+        """P(cell | state) over the largest of the cell; 1 and 0 where states are known."""
+        if self.known is None:
+            return relative_likelihood(self._log_emission(state))
+        return np.repeat((self.known[..., None] == np.arange(self.size))[None], len(state.states), axis=0).astype(float)
 
     def _log_emission(self, state: _State) -> Reals:
         """ln P(cell | state) but for what no state changes, shape (copies, chains, steps, states)."""
         copies, chains, steps, width = state.counts.shape
+        if self.own:
+            laws = np.stack([own.laws for own in state.effects]).reshape(copies, chains, self.size, width)
+            return state.counts.astype(float) @ np.swapaxes(np.log(laws), 2, 3)
         flat = state.counts.reshape(copies, chains * steps, width).astype(float)
         product = flat @ np.swapaxes(np.log(state.emissions), 1, 2)
         return product.reshape(copies, chains, steps, self.size)

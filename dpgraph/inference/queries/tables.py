@@ -17,6 +17,8 @@ from dpgraph.structure.tables import Probabilities, Reals
 
 #: Draws that are taken from a Dirichlet posterior, and the seed they are taken with.
 PLUG_IN_DRAWS, SEED = 1000, 0
+#: What stands for a probability of a draw that is too small to be written.
+UNDERFLOWN = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +86,20 @@ def _single(model: Probabilities) -> DrawnTables:
     return DrawnTables(model.network, {name: table[None] for name, table in model.tables.items()})
 
 
+def _positive(table: Reals) -> Reals:
+    """Draws of a table whose cells are above 0, as every cell of a Dirichlet draw is before it underflows."""
+    return table if table.all() else np.maximum(table, UNDERFLOWN)
+
+
 @tables_given.register
 def _draws(model: PosteriorDraws) -> DrawnTables:
-    return DrawnTables(model.network, {name: model.flat(name) for name in model.tables})
+    return DrawnTables(model.network, {name: _positive(model.flat(name)) for name in model.tables})
 
 
 @tables_given.register
 def _plug_in(model: DirichletPosterior) -> DrawnTables:
-    tables = model.sample_tables(np.random.default_rng(SEED), PLUG_IN_DRAWS)
+    drawn = model.sample_tables(np.random.default_rng(SEED), PLUG_IN_DRAWS)
+    tables = {name: _positive(table) for name, table in drawn.items()}
     return DrawnTables(model.network, tables, tables_given(model.mean()))
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.inference.queries import contraction
+from dpgraph.privacy.records import DiscreteLaplace
 from tests.files.test_pgmpy import NETWORK, learned
 from tests.strategies import joint, networks, probabilities
 
@@ -399,3 +400,19 @@ def test_an_answer_in_its_forms():
     assert np.isnan(one.low).all()
     assert "[" not in repr(one)
     assert "..." in repr(dg.query(draws, ["b", "c"]))
+
+
+def test_probabilities_that_underflow_in_a_draw_are_above_0():
+    """Columns of concentration 1e-4 all but always have a cell whose probability no float holds; none is impossible."""
+    network = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    sparse = dg.results.DirichletPosterior(network, {"rain": np.ones(2), "wet": np.full((2, 2), 1e-4)})
+    assert (sparse.sample_tables(np.random.default_rng(0), 100)["wet"] == 0).any()
+    noisy = dg.results.NoisyCounts(
+        network, {("wet", "rain"): [[5, 0], [0, 0]]}, {("wet", "rain"): DiscreteLaplace(0.1)}, 5
+    )
+    aware = dg.noise_aware_posterior(noisy, prior=1e-4, method="tables", draws=200, seed=0)
+    assert (aware.flat("wet") == 0).any()
+    for model in (sparse, aware):
+        answer = dg.query(model, "rain", {"wet": "yes"})
+        assert np.isfinite(answer.draws).all()
+        assert np.allclose(answer.draws.sum(axis=1), 1)
