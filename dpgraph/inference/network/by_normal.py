@@ -154,7 +154,7 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
     """The variables of pooled releases whose families are drawn as normal though they are not settled.
 
     The sums of their rows' tables are judged by ``settled`` as one release's table is; a family that is not has no
-    other draws, as counts of several latent data sets have none by tables (proofs.md P81).
+    other draws, as counts of several latent data sets have none by tables (proofs.md P80).
 
     Args:
         noisy: Releases of different rows.

@@ -4,7 +4,7 @@ The rows of all releases have the same probabilities theta, and given theta the 
 family counts of the other releases' latent rows, those of one release and theta have the posterior of that release
 alone under a Dirichlet prior with these counts added, so a sweep of the chain of one release, under that prior, leaves
 the whole posterior as it is. Releases take turns. A prior that learns its concentrations and centres reads the counts
-of all rows together (P81).
+of all rows together (P80).
 """
 
 from __future__ import annotations

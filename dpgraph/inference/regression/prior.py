@@ -121,7 +121,7 @@ class RegressionPrior:
         return self.scale(design) * np.sqrt(np.linalg.inv(self.structure(design)).diagonal())
 
     def exponents(self, columns: int) -> tuple[float, float, float]:
-        """Of |S|, of mean squares S_jj and of 1 - S_jj in the density of S = X'X / n, of so many columns (P82).
+        """Of |S|, of mean squares S_jj and of 1 - S_jj in the density of S = X'X / n, of so many columns (P81).
 
         S_jj has marginally the power of |S| and half a power for each other column, which are taken off.
         """

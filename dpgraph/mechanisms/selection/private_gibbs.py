@@ -161,7 +161,7 @@ def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCos
 
     Foulds et al. 2016, Proposition 3, after Wang, Fienberg and Smola 2015, who measure the distance of two laws by the
     sum of |p - q|; total variation is half of that and gives the same statement at half of their delta, which some
-    sampler attains (proofs.md P84). The distance must hold for every data set and be proved: no diagnostic of a
+    sampler attains (proofs.md P83). The distance must hold for every data set and be proved: no diagnostic of a
     chain bounds it, and a chain that is close for these rows may be far for their neighbours.
 
     Args:

@@ -99,7 +99,7 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings):
 
 @pytest.mark.parametrize("degrees", [5.0, np.inf])
 def test_own_scales_leave_the_prior_as_it_is(degrees):
-    """proofs.md P82. Scales, then weights given them, from the prior; four rounds of scales given weights and weights
+    """proofs.md P81. Scales, then weights given them, from the prior; four rounds of scales given weights and weights
     given scales leave the laws of a number's weight, of the sum of two features' squares and of a level's two. Two
     samples of 40 000; at level 1e-6 KS sees a scale wrong by 15 %, and one scale for all features."""
     rng, count = np.random.default_rng(0), 40_000

@@ -92,7 +92,7 @@ def test_weights_and_variance_are_integrated_out(n):
 
 
 def test_mean_squares_have_a_beta_law_whatever_the_other_columns():
-    """proofs.md P82: |S|^a times powers of S_jj and 1 - S_jj, summed over a grid of averages and cross products of two
+    """proofs.md P81: |S|^a times powers of S_jj and 1 - S_jj, summed over a grid of averages and cross products of two
     numbers beside an intercept, is the product of two Beta densities; with the exponents of no columns it is not."""
     prior = RegressionPrior(features=(2.0, 1.5, 4.0))
     a, low, high = prior.exponents(3)
