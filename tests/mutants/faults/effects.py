@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "scaled effects without the Jacobian",
         "inference/markov/effects.py",
-        "gain = (1 - free) * by - 0.5",
-        "gain = by - 0.5",
+        "(1 - free) * by",
+        "by",
         (PRIORS,),
     ),
     Mutant(
