@@ -17,14 +17,10 @@ import numpy as np
 
 from dpgraph.analysis.arcs import arc_costs
 from dpgraph.analysis.bounds_table import bounds_and_values
-from dpgraph.analysis.candidates import Candidate, candidates
+from dpgraph.analysis.candidates import Candidate
+from dpgraph.analysis.choice import ranked, recommended
 from dpgraph.analysis.expected import expected_kl, expected_variation
-from dpgraph.mechanisms.additive.fourier import FourierMechanism
-from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
-from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
@@ -36,9 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpgraph.analysis.question_cost import QuestionCost
-
-#: The names ``mechanism_named`` knows.
-MECHANISMS = ("auto", "laplace", "gaussian", "fourier", "posterior-sample", "map")
 
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -130,10 +123,8 @@ def privacy_cost(
         raise ReleaseError("an answer's interval depends on the number of rows; give n, public or supposed")
     shares = _margins(network)
     counts = None if n is None else {family: n * share for family, share in shares.items()}
-    priced = sorted(
-        candidates(graph, budget, slack, protected, counts), key=lambda one: (math.isnan(one.rmse), one.rmse)
-    )
-    best = next(candidate for candidate in priced if candidate.usable)
+    priced = ranked(graph, budget, slack, protected, counts)
+    best = recommended(priced)
     return PrivacyReport(
         graph,
         protected,
@@ -155,37 +146,6 @@ def _question(
     from dpgraph.analysis.question_cost import question_cost
 
     return question_cost(network, question, n=n, epsilon=epsilon, delta=delta, unit=unit, worlds=worlds)
-
-
-def mechanism_named(
-    name: str, network: Network, *, epsilon: Number, delta: Number = 0, unit: PrivacyUnit | None = None
-) -> Any:
-    """The mechanism of a name, for one budget; ``"auto"`` is the one ``privacy_cost`` recommends.
-
-    Raises:
-        ReleaseError: If the name is unknown, or delta is above 0 where a mechanism has no use for it, or 0 where it
-            has.
-
-    >>> from dpgraph.files.networks import read_network
-    >>> alarm = read_network("example:alarm")
-    >>> type(mechanism_named("auto", alarm, epsilon=1, delta="1e-6")).__name__
-    'GaussianMechanism'
-    """
-    if name not in MECHANISMS:
-        raise ReleaseError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}; got {name!r}")
-    if name == "auto":
-        return privacy_cost(network, epsilon=epsilon, delta=delta, unit=unit).recommended
-    if name == "gaussian":
-        return GaussianMechanism(epsilon, delta)
-    if exact(delta, "delta", zero=True) > 0:
-        raise ReleaseError(f"mechanism {name!r} is pure, delta 0; got delta {delta!r}")
-    pure = {
-        "laplace": LaplaceMechanism,
-        "fourier": FourierMechanism,
-        "posterior-sample": PosteriorSample,
-        "map": MapEstimate,
-    }
-    return pure[name](epsilon)
 
 
 def graph_facts(network: Network) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def release(
 
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
-    from dpgraph.analysis.cost import mechanism_named
+    from dpgraph.analysis.choice import mechanism_named
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_network
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from dpgraph.analysis.cost import mechanism_named
+from dpgraph.analysis.choice import mechanism_named
 from dpgraph.estimators.fitting import (
     column_of,
     feature_frame,

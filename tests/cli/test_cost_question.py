@@ -1,8 +1,19 @@
 """``dpgraph cost --question``: how wide an answer's interval will be, before any data."""
 
 import json
+from functools import partial
+
+import pytest
+
+import dpgraph as dg
+from dpgraph.analysis import question_cost
 
 ASKED = ("cost", "net.toml", "--epsilon", "1", "--n", "300", "--question", "rate=1.5 | sex=F, age=20")
+
+
+@pytest.fixture(autouse=True)
+def seeded(monkeypatch):
+    monkeypatch.setattr(question_cost, "release", partial(dg.release, noise=dg.testing.SeededNoise(3)))
 
 
 def test_a_question_has_its_width_and_the_epsilon_of_another(run):
