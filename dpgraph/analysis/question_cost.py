@@ -48,7 +48,9 @@ DRAWS = 400
 #: What ``query`` takes besides the model.
 SETTINGS = ("target", "given", "do", "interval")
 #: Seconds of a sweep for each row and level, and the most that chains of one world may take.
-SECONDS_PER_STEP, PATIENCE = 24e-9, 5.0
+SECONDS_PER_STEP, PATIENCE = 24e-9, 10.0
+#: Short chains, several of them: where they have not mixed, what lies between them is in the width.
+CHAINS = Records(chains=4, burn_in=400, thin=8)
 #: The factor between two epsilons that are tried, and the largest and least, in a search for a width.
 STEP, MOST_EPSILON, LEAST_EPSILON = 2, Fraction(1024), Fraction(1, 1024)
 
@@ -284,7 +286,9 @@ def _widths(
     made = release(counts, mechanism, budget=Budget(event.epsilon, event.delta, unit=unit))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        draws = noise_aware_posterior(made, method=_method(network, n), draws=DRAWS, seed=rng)
+        method = _method(network, n)
+        each = DRAWS // (method.chains if isinstance(method, Records) else 1)
+        draws = noise_aware_posterior(made, method=method, draws=each, seed=rng)
     exact = {name: counts.sensitive_margin(network.family(name)) for name in network.domain.names}
     answers = query(draws, **asked), query(_known(network, exact, n, rng), **asked)
     first, second = (answer.high - answer.low for answer in answers)
@@ -302,10 +306,10 @@ def _known(network: Network, exact: Mapping[str, Integers], n: int, rng: np.rand
 
 
 def _method(network: Network, n: int) -> Records | Tables:
-    """What ``"auto"`` draws by, in one chain, where that takes seconds; else tables, a little wider."""
-    records = Records(chains=1, burn_in=200, thin=2)
-    seconds = n * sum(network.domain.sizes.values()) * (records.burn_in + DRAWS * records.thin) * SECONDS_PER_STEP
-    return records if seconds <= PATIENCE else Tables()
+    """Chains of records, as ``"auto"`` has them, where these take seconds; else tables, a little wider."""
+    sweeps = CHAINS.burn_in + DRAWS // CHAINS.chains * CHAINS.thin
+    seconds = n * sum(network.domain.sizes.values()) * sweeps * SECONDS_PER_STEP
+    return CHAINS if seconds <= PATIENCE else Tables()
 
 
 def _frame(answer: Answer, noisy: Reals, plain: Reals) -> pd.DataFrame:

@@ -11,9 +11,10 @@ import click
 
 from dpgraph.cli.asked import pairs, target_of
 from dpgraph.cli.options import JSON
-from dpgraph.cli.output import say
+from dpgraph.cli.output import records, say
 
 if TYPE_CHECKING:
+    from dpgraph.analysis.question_cost import QuestionCost
     from dpgraph.inference.queries.answer import Answer
 
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 @click.option(
     "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
 )
+@click.option(
+    "--n", type=click.IntRange(min=1), help="The number of rows, public or supposed: say what makes an interval wide."
+)
 @JSON
 def query(
     model: str,
@@ -44,9 +48,13 @@ def query(
     interval: float,
     method: Any,
     questions: Path | None,
+    n: int | None,
     as_json: bool,
 ) -> None:
     """Print P(target | given) from MODEL, with intervals where it holds posterior draws; free.
+
+    With --n, data sets of so many rows are simulated from the model to say how much of an interval's width is due to
+    the noise and how much to the number of rows.
 
     A file of questions has a table [[question]] for each, with target, and given, do, interval, method if need be:
     target = "work" or ["work", "sex"] or {work = "Private"}; given = {sex = "F", age = ["17-25", "25-50"]}.
@@ -68,13 +76,43 @@ def query(
     answers = [
         ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
     ]
+    causes = [] if n is None else [_cause(model, question, n) for question in asked]
     if as_json:
         plain = [_plain(question, answer) for question, answer in zip(asked, answers, strict=True)]
+        for entry, cause in zip(plain, causes, strict=False):
+            entry["expected_widths"] = records(cause.widths)
         click.echo(json.dumps(plain if questions is not None else plain[0]))
     else:
         click.echo("\n\n".join(map(_table, answers)))
+        for cause in causes:
+            click.echo(f"\n{cause}")
     if len(tables) == 1:
         say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
+
+
+#: The mechanism of a release by the name of its event.
+MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "gaussian", "FourierMechanism": "fourier"}
+
+
+def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
+    """How wide this answer's interval is expected to be under the release of a saved posterior, and without noise."""
+    from dpgraph.analysis.question_cost import SETTINGS, question_cost
+    from dpgraph.files.documents import load
+
+    learned = load(model)
+    made = getattr(learned, "provenance", None)
+    if made is None or made.event.mechanism not in MECHANISMS or not hasattr(learned, "mean"):
+        raise click.UsageError("--n is for the posterior of one release of noisy tables, saved as .json")
+    return question_cost(
+        learned.mean(),
+        {key: question[key] for key in SETTINGS if key in question},
+        n=n,
+        epsilon=made.event.epsilon,
+        delta=made.event.delta,
+        unit=made.unit,
+        mechanism=MECHANISMS[made.event.mechanism],
+        worlds=4,
+    )
 
 
 def _from_file(path: Path) -> list[dict[str, Any]]:

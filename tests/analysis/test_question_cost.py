@@ -19,15 +19,16 @@ BOTH_TAILS = 2 * 1.6449
 
 @pytest.fixture(autouse=True)
 def seeded(monkeypatch):
-    """The law of the noise is tested elsewhere."""
+    """The law of the noise is tested elsewhere, and so are chains; short ones are enough on such networks."""
+    monkeypatch.setattr(cost_module, "CHAINS", dg.methods.Records(chains=2, burn_in=100, thin=2))
     monkeypatch.setattr(cost_module, "release", partial(dg.release, noise=dg.testing.SeededNoise(3)))
 
 
 def test_one_coin_has_the_width_of_sampling_and_noise_together():
-    """Gaussian noise: the variance of the answer is p (1 - p) / n plus that of the noise over n^2, and 24 worlds of 400
-    draws know a width to 1.5 %; noise left out would make it .4 of what it is, noise counted twice 1.4 times."""
+    """Gaussian noise: the variance of the answer is p (1 - p) / n plus that of the noise over n^2, and 12 worlds of 400
+    draws know a width to 2 %; noise left out would make it .4 of what it is, noise counted twice 1.4 times."""
     n, unit = 2000, dg.PrivacyUnit()
-    found = question_cost(PUBLIC, ASKED, n=n, epsilon="0.1", delta="1e-6", mechanism="gaussian", worlds=24)
+    found = question_cost(PUBLIC, ASKED, n=n, epsilon="0.1", delta="1e-6", mechanism="gaussian", worlds=12)
     (measured,) = dg.GaussianMechanism("0.1", "1e-6").event(COIN, unit).measurements
     # with a public total, half the difference of the two noisy counts is what is known of one of them
     noise = measured.law.variance(2) / (1 if measured.law.sums_to_zero else 2)
@@ -46,7 +47,7 @@ def test_at_a_large_epsilon_nothing_is_left_but_the_number_of_rows():
 
 def test_the_epsilon_of_a_width_has_that_width():
     """Interpolated and checked by other worlds: within 15 %, of widths that change by half from epsilon to epsilon."""
-    start = question_cost(PUBLIC, ASKED, n=1000, epsilon="0.05", worlds=10)
+    start = question_cost(PUBLIC, ASKED, n=1000, epsilon="0.05", worlds=6)
     needed = start.epsilon_for(0.08)
     assert 0.05 < needed < 10
     assert start.at(needed).width == pytest.approx(0.08, rel=0.15)
