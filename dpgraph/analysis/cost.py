@@ -89,7 +89,8 @@ def privacy_cost(
     n: int | None = None,
     unit: PrivacyUnit | None = None,
     question: Mapping[str, Any] | None = None,
-    worlds: int = 8,
+    worlds: int = 4,
+    progress: bool = False,
 ) -> PrivacyReport:
     """Computes what privacy costs on a graph and which mechanism to use, before any data.
 
@@ -105,6 +106,7 @@ def privacy_cost(
             noise, and its ``epsilon_for(width)`` which epsilon a width needs; both by simulated data sets
             (``analysis.question_cost``).
         worlds: How many data sets are simulated for it.
+        progress: A bar on a terminal for these.
 
     Raises:
         ReleaseError: If epsilon, delta or n is out of range, or a question comes without n.
@@ -125,6 +127,12 @@ def privacy_cost(
     counts = None if n is None else {family: n * share for family, share in shares.items()}
     priced = ranked(graph, budget, slack, protected, counts)
     best = recommended(priced)
+    answer = None
+    if question is not None and n is not None:
+        from dpgraph.analysis.question_cost import question_cost
+
+        promise = {"epsilon": budget, "delta": slack, "unit": protected}
+        answer = question_cost(network, question, n=n, **promise, worlds=worlds, progress=progress)
     return PrivacyReport(
         graph,
         protected,
@@ -136,16 +144,8 @@ def privacy_cost(
         best.mechanism,
         _reason(best, priced),
         counts,
-        None if question is None else _question(network, question, n, budget, slack, protected, worlds),
+        answer,
     )
-
-
-def _question(
-    network: Network | Probabilities, question: Any, n: Any, epsilon: Any, delta: Any, unit: PrivacyUnit, worlds: int
-) -> QuestionCost:
-    from dpgraph.analysis.question_cost import question_cost
-
-    return question_cost(network, question, n=n, epsilon=epsilon, delta=delta, unit=unit, worlds=worlds)
 
 
 def graph_facts(network: Network) -> dict[str, Any]:

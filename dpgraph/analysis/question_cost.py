@@ -198,7 +198,7 @@ def question_cost(
     delta: Number = 0,
     unit: PrivacyUnit | None = None,
     mechanism: str = "auto",
-    worlds: int = 8,
+    worlds: int = 4,
     seed: int = 0,
     progress: bool = False,
 ) -> QuestionCost:

@@ -69,7 +69,7 @@ def cost(
     if half_width is not None and question is None:
         raise click.UsageError("--half-width is of an answer; give --question too")
     asked = None if question is None else question_of(question, read_network(network).domain)
-    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked)
+    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked, progress=True)
     needed = None
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)

@@ -111,7 +111,7 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
         delta=made.event.delta,
         unit=made.unit,
         mechanism=MECHANISMS[made.event.mechanism],
-        worlds=4,
+        progress=True,
     )
 
 
