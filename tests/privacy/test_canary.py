@@ -142,6 +142,7 @@ TABLES = {
     "PrivateHMM.fit": lambda rows, fitted: hmm(person="who").fit(rows),
     "PrivateHMM.fit, held_out": lambda rows, fitted: hmm().fit(GOOD, held_out=rows),
     "PrivateHMM.score": lambda rows, fitted: quiet(fitted["hmm"].score(rows)),
+    "PrivateHMM.scores": lambda rows, fitted: quiet(fitted["hmm"].scores(rows)),
     "PrivateHMM.held_out_log_likelihood": lambda rows, fitted: quiet(fitted["hmm"].held_out_log_likelihood(rows)),
     "PrivateHMM.predict_fields": lambda rows, fitted: quiet(fitted["hmm"].predict_fields(rows)),
     "evaluate": lambda rows, fitted: judged(fitted, "nb", only(rows, "age", "sex")),
@@ -190,6 +191,9 @@ COLUMNS = {
     "LinearRegressionModel.frame": lambda x, fitted: quiet(fitted["regression"].model_.frame({"age": x})),
     "RegressionDraws.predict": lambda x, fitted: quiet(fitted["regression"].posterior_.predict({"age": x})),
     "SampledRegressionModel.predict": lambda x, fitted: quiet(sampled().predict({"age": x})),
+    "HiddenMarkovModel.cell_log_likelihoods": lambda x, fitted: quiet(
+        fitted["hmm"].model_.cell_log_likelihoods({"region": x, "month": x, "sex": x})
+    ),
     "HiddenMarkovModel.log_likelihood": lambda x, fitted: quiet(
         fitted["hmm"].model_.log_likelihood({"region": x, "month": x, "sex": x})
     ),

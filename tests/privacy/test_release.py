@@ -171,6 +171,7 @@ GIVEN_A_GENERATOR = (
     "expfam/quadrature",
     "expfam/walk",
     "markov/_kernels",
+    "markov/effects",
     "markov/latent",
     "markov/loops",
     "markov/sampler",
@@ -187,6 +188,9 @@ GIVEN_A_GENERATOR = (
     "network/queries",
     "network/record_chains",
     "network/starts",
+    "queries/buckets",
+    "queries/sampling",
+    "queries/synthetic",
     "regression/chain",
     "regression/draws",
     "regression/plug_in",
@@ -201,7 +205,8 @@ def test_noise_is_drawn_through_its_one_home():
     Post-processing takes a Generator as an argument: a type in a signature, never a source made here. The CLI makes
     one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
     any data (``test_nonnegativity`` shows that it stays out of the draw); noise-aware inference one, from a seed, after
-    the release; the audit its own, as everything in it is simulated. A budget draws its random name, before any row.
+    the release; the audit its own, as everything in it is simulated, and the forecast of an answer's width, whose rows
+    are; questions one, to sample from a public model. A budget draws its random name, before any row.
     """
     takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
@@ -216,10 +221,15 @@ def test_noise_is_drawn_through_its_one_home():
         "estimators/regression.py": {"np.random.RandomState"},
         "cli/models.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
+        "analysis/question_cost.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
         "inference/posterior.py": makes,
         "inference/classifier/posterior.py": {"np.random.default_rng"},
+        "inference/queries/asking.py": {"np.random.default_rng"},
+        "inference/queries/tables.py": {"np.random.default_rng"},
+        "models/markov_baselines.py": makes,
         "models/markov_counts.py": makes,
+        "models/state_choice.py": takes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):
