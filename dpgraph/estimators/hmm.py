@@ -204,15 +204,16 @@ class PrivateHMM(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.predict()
 
-    def predict_fields(self, cells: Any = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
         Args:
             cells: A table with the sequence and time columns.
+            interval: Where given, sd and the ends of intervals of that probability are added.
         """
         check_is_fitted(self, "model_")
         chosen = self.held_out_ if cells is None else self._held_out(self.model_.network.domain, cells)
-        return self.model_.predict_fields(chosen)
+        return self.model_.predict_fields(chosen, interval=interval)
 
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.

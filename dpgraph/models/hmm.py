@@ -194,24 +194,34 @@ class HiddenMarkovModel:
         columns = pd.Index(self.network.domain.levels(name), name=name)
         return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
 
-    def predict_fields(self, cells: Flags) -> pd.DataFrame:
+    def predict_fields(self, cells: Flags, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
             cells: Which cells, shape (sequences, steps), held out or not.
+            interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: which state
+                the cell is in is not known there, nor the states' laws exactly.
+
+        Raises:
+            InferenceError: If the interval is no probability.
         """
         import pandas as pd
 
+        ends = None if interval is None else tails(check_probability("interval", interval))
         index, places = self._flat_states()[:, cells], np.nonzero(cells)[0] if self.effects else 0
         draws = np.arange(len(index))[:, None]
         frames: list[pd.DataFrame] = []
         for name in self.fields:
-            mean = self.sequence_laws(name)[draws, places, index].mean(axis=0)
+            laws = self.sequence_laws(name)[draws, places, index]
+            mean = laws.mean(axis=0)
             levels = self.network.domain.levels(name)
             rows = self._cells(cells)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
             frame["field"], frame["level"] = name, list(levels) * len(mean)
             frame["probability"] = mean.ravel()
+            if ends is not None:
+                low, high = np.quantile(laws, ends, axis=0)
+                frame = frame.assign(sd=laws.std(axis=0).ravel(), low=low.ravel(), high=high.ravel())
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 

@@ -106,6 +106,14 @@ def test_predicted_fields_average_over_draws(model):
     assert kind["level"].tolist() == ["a", "b", "c"]
     assert (frame["region"] == "S").all()
     assert (frame["month"] == 3).all()
+    assert list(frame.columns) == ["region", "month", "field", "level", "probability"]
+    each = model.emissions["kind"].reshape(-1, 2, 3)[np.arange(len(states)), states]
+    wider = model.predict_fields(cells, interval=0.5)
+    wider = wider[wider["field"] == "kind"]
+    np.testing.assert_allclose(wider[["low", "high"]], np.quantile(each, [0.25, 0.75], axis=0).T)
+    np.testing.assert_allclose(wider["sd"], each.std(axis=0))
+    with pytest.raises(dg.errors.InferenceError, match="interval"):
+        model.predict_fields(cells, interval=1.0)
 
 
 def test_held_out_cells_are_not_learned_from(released):
