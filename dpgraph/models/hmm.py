@@ -199,8 +199,8 @@ class HiddenMarkovModel:
 
         Args:
             cells: Which cells, shape (sequences, steps), held out or not.
-            interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: which state
-                the cell is in is not known there, nor the states' laws exactly.
+            interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: neither
+                the cell's state is known there, nor the states' laws.
 
         Raises:
             InferenceError: If the interval is no probability.
