@@ -41,7 +41,7 @@ def noise_aware_posterior(
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
     * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
-      Instant at any size; intervals a few per cent wider than need be.
+      Instant at any size; intervals are wider than need be: by a few per cent, or times where noise exceeds counts.
     * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
       grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for

@@ -5,9 +5,9 @@ them, with the noise of the cells that were added up, and under a Dirichlet prio
 forward convolution and backward sampling (``dirichlet_multinomial``); then the conditional table is Dirichlet given the
 counts. Draws are independent, and the families are independent of each other.
 
-What it leaves out: tables that share only part of a family. So intervals are a few per cent wider than need be
-(proofs.md P56). The joint probabilities of a family get the Dirichlet prior whose conditional tables are the prior
-asked for.
+What it leaves out: tables that share only part of a family. So intervals are wider than need be, by a few per cent
+where counts are above their noise and by a factor where they are not (proofs.md P56). The joint probabilities of a
+family get the Dirichlet prior whose conditional tables are the prior asked for.
 """
 
 from __future__ import annotations
