@@ -39,6 +39,21 @@ def test_one_coin_has_the_width_of_sampling_and_noise_together():
     assert found.widths["noise"][0] == pytest.approx(1 - sampling / (sampling + noise / n**2), abs=0.05)
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_each_world_is_released_as_it_would_be(monkeypatch, neighbours):
+    """By the mechanism of this epsilon, whole and exact, from as many rows, under the unit that was asked for."""
+    seen = []
+
+    def watched(counts, mechanism, *, budget):
+        seen.append((mechanism, budget.unit, counts.sensitive_rows))
+        return dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(len(seen)))
+
+    monkeypatch.setattr(cost_module, "release", watched)
+    unit = dg.PrivacyUnit(neighbours)
+    question_cost(PUBLIC, ASKED, n=70, epsilon="0.3", delta="1e-6", mechanism="gaussian", unit=unit, worlds=3)
+    assert seen == [(dg.GaussianMechanism("0.3", "1e-6"), unit, 70)] * 3
+
+
 def test_at_a_large_epsilon_nothing_is_left_but_the_number_of_rows():
     found = question_cost(PAIR, {"target": "wet", "given": {"rain": "yes"}}, n=400, epsilon=1000, worlds=8)
     assert found.widths["width"].to_numpy() == pytest.approx(found.widths["without noise"].to_numpy(), rel=0.1)
