@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-planted test-long test-fast search lint bench rows clean
+.PHONY: demo test test-all test-planted test-long test-fast search fuzz lint bench rows clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -47,6 +47,10 @@ test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make tes
 
 search: $(VENV)/test.stamp  ## property tests on new random examples, ten times as many
 	$(BIN)/python -m pytest --hypothesis-profile=search -n auto --dist loadfile tests
+
+SECONDS ?= 600
+fuzz: $(VENV)/test.stamp  ## each reader of files fed with mutated files for ten minutes: make fuzz SECONDS=600
+	$(BIN)/python -m tests.fuzz --reader all --seconds $(SECONDS)
 
 lint: $(VENV)/test.stamp  ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -207,11 +207,18 @@ def split(table: Table, rows: pd.DataFrame, epsilons: list[str], seed: int, sett
     return [{"seed": seed, **one} for one in found]
 
 
+def _value(text: str) -> float | bool:
+    """A setting of the prior."""
+    return text == "True" if text in ("True", "False") else float(text)
+
+
 @click.command()
 @click.option("--sets", default=",".join(TABLES), help="Which tables.")
 @click.option("--splits", default=20)
 @click.option("--epsilons", default="0.01,0.1,1,10")
-@click.option("--prior", default="", help="Settings of the prior besides typical, such as explained=.5,own=inf.")
+@click.option(
+    "--prior", default="", help="Settings of the prior besides typical, such as explained=.5 or g_prior=False,own=3."
+)
 def main(sets: str, splits: int, epsilons: str, prior: str) -> None:
     """Prints one table of figures for each data set."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
@@ -223,7 +230,7 @@ def main(sets: str, splits: int, epsilons: str, prior: str) -> None:
         except FileNotFoundError:
             print(f"{name}: its rows are not here, skipped")
             continue
-        settings = {key: float(value) for key, value in (one.split("=") for one in prior.split(",") if one)}
+        settings = {key: _value(value) for key, value in (one.split("=") for one in prior.split(",") if one)}
         each = (split(table, rows, epsilons.split(","), seed, settings) for seed in range(splits))
         found = pd.DataFrame([one for some in each for one in some])
         by = found.groupby(["method", "epsilon"], sort=False)

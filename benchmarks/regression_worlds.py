@@ -1,10 +1,11 @@
 """The prior of a regression chosen on simulated worlds: intervals that hold least squares, and what they cost.
 
-    python benchmarks/regression_worlds.py [--worlds 40] [--epsilons .01,.1,1,10] [--priors "explained=.5;own=2"]
+    python benchmarks/regression_worlds.py [--worlds 40] [--epsilons .01,.1,1,10] [--priors "explained=.5;explained=1"]
 
 A world, all drawn anew and independently: 300 to 30 000 rows (log-uniform); 3 to 20 features (log-uniform), each a
 number or with chance .3 a factor of 2 to 8 levels (log-uniform) of unequal size (chances Dirichlet(2)). Latent normals
-of common correlation 0 to .8 lie behind all features. A number's deviation is .15 to .6 of half its bounds (uniform
+of common correlation 0 to .8 lie behind all features; in half of the worlds one pair of them is correlated by .8 to
+.98, positively or negatively (``--pairs 0``: in none). A number's deviation is .15 to .6 of half its bounds (uniform
 within them it would be .58), its centre -.4 to .4. Features share the explained variance unequally (Dirichlet(1)
 shares); R^2 is .05 to .8. The target's deviation is .15 to .6 of half its bounds, its centre -.3 to .3; values beyond
 bounds are clipped. Coefficients of all rows' least squares are what 90 % intervals should hold, and excess error is the
@@ -46,13 +47,14 @@ class World:
         return dg.LinearDesign(self.features, "y", (-1, 1))
 
 
-def world(seed: int) -> World:
-    """One world of the stated range."""
+def world(seed: int, pairs: float = 0.5) -> World:
+    """One world of the stated range; ``pairs`` is the chance of a nearly collinear pair."""
     rng = np.random.default_rng(seed)
     n, many = (round(np.exp(rng.uniform(*np.log(ends)))) for ends in ((300, 30_000), (3, 20)))
     correlation, r2, whole = rng.uniform(0, 0.8), rng.uniform(0.05, 0.8), n + TEST_ROWS
     latent = np.sqrt(correlation) * rng.standard_normal((whole, 1))
     latent = latent + np.sqrt(1 - correlation) * rng.standard_normal((whole, many))
+    latent = _with_a_pair(latent, np.random.default_rng([seed, 1]), pairs)
     shares, features, columns, signal = rng.dirichlet(np.ones(many)), {}, {}, np.zeros(whole)
     for k in range(many):
         name = f"x{k}"
@@ -71,6 +73,15 @@ def world(seed: int) -> World:
     columns["y"] = np.clip(rng.uniform(-0.3, 0.3) + rng.uniform(0.15, 0.6) * y, -1, 1)
     rows = pd.DataFrame(columns)
     return World(rows[:n], rows[n:], features)
+
+
+def _with_a_pair(latent: np.ndarray, rng: np.random.Generator, pairs: float) -> np.ndarray:
+    """Latent normals of which two are nearly the same, by the chance ``pairs``."""
+    if rng.random() < pairs:
+        one, other = rng.permutation(latent.shape[1])[:2]
+        r = rng.choice([-1, 1]) * rng.uniform(0.8, 0.98)
+        latent[:, other] = r * latent[:, one] + np.sqrt(1 - r**2) * rng.standard_normal(len(latent))
+    return latent
 
 
 def weights_in_units(design: dg.LinearDesign, weights: np.ndarray) -> np.ndarray:
@@ -116,7 +127,9 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
         })  # fmt: skip
     excess = error(np.zeros(len(least_squares))) - error(least_squares)
     low, high = np.quantile(
-        from_prior(design, dg.RegressionPrior(), np.random.default_rng(seed)).in_units, [0.05, 0.95], axis=0
+        from_prior(design, dg.RegressionPrior(g_prior=False, own=3), np.random.default_rng(seed)).in_units,
+        [0.05, 0.95],
+        axis=0,
     )
     found.append({"prior": "no release", "held": np.mean((low <= aim) & (aim <= high)), "excess error": excess})
     return [{"epsilon": epsilon, "seed": seed, **one} for one in found]
@@ -130,6 +143,8 @@ def parsed(priors: str) -> dict[str, dg.RegressionPrior]:
 
 def _number(text: str) -> Any:
     """A setting; several numbers stand between slashes."""
+    if text in ("True", "False"):
+        return text == "True"
     return tuple(map(float, text.split("/"))) if "/" in text else float(text)
 
 
@@ -137,18 +152,19 @@ def _number(text: str) -> Any:
 @click.option("--worlds", default=40)
 @click.option("--first", default=0, help="The first world's seed.")
 @click.option("--epsilons", default="0.01,0.1,1,10")
-@click.option("--priors", default="explained=0.5;explained=1")
+@click.option("--priors", default="explained=1;g_prior=False,own=3")
+@click.option("--pairs", default=0.5, help="The chance of a nearly collinear pair of features.")
 @click.option("--columns", default=14, help="Worlds with more columns are passed over; time grows with their cube.")
 @click.option("--rows", default="", help="A CSV file to which every figure goes as it is known.")
-def main(worlds: int, first: int, epsilons: str, priors: str, columns: int, rows: str) -> None:
+def main(worlds: int, first: int, epsilons: str, priors: str, pairs: float, columns: int, rows: str) -> None:
     """Prints shares held and excess errors of each prior at each epsilon."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
     warnings.simplefilter("ignore", dg.errors.PriorWarning)
     posterior.LONGEST = 1  # many worlds say more than long chains
     found = []
-    narrow = (seed for seed in count(first) if len(world(seed).design.columns) - 1 <= columns)
+    narrow = (seed for seed in count(first) if len(world(seed, pairs).design.columns) - 1 <= columns)
     for seed in islice(narrow, worlds):
-        made = world(seed)
+        made = world(seed, pairs)
         for epsilon in epsilons.split(","):
             found += figures(made, epsilon, parsed(priors), seed)
         if rows:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpgraph.lazy import lazy_names
+from dpgraph.lazy import lazy_names, provide
 
 __version__ = "0.1.0"
 
@@ -202,3 +202,4 @@ if TYPE_CHECKING:
     from dpgraph.structure.tables import Probabilities
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+provide("read_features", "statistics.rows.features")

@@ -1,4 +1,4 @@
-"""Names that a module exports without importing where they live: each is imported when it is first used."""
+"""Names that a module exports without importing where they live, and functions that the package's root provides."""
 
 from __future__ import annotations
 
@@ -34,3 +34,21 @@ def lazy_names(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], A
         return sorted({*vars(sys.modules[module]), *homes})
 
     return get, names
+
+
+#: Functions that lower layers call and do not know: for each name the module it lives in.
+_PROVIDED: dict[str, str] = {}
+
+
+def provide(name: str, home: str) -> None:
+    """Says where a function lives that layers below its own ask for by name; it is imported when first asked for."""
+    _PROVIDED[name] = home
+
+
+def provided(name: str) -> Callable[..., Any]:
+    """The function of that name.
+
+    >>> provided("read_features").__module__
+    'dpgraph.statistics.rows.features'
+    """
+    return getattr(importlib.import_module(f"dpgraph.{_PROVIDED[name]}"), name)

@@ -16,6 +16,11 @@ from dpgraph.lazy import lazy_names
 
 _HOMES = {
     # budgets and prices
+    "Ledger": "privacy.ledger.book",
+    "LedgerRow": "privacy.ledger.row",
+    "Allowance": "privacy.ledger.terms",
+    "Verification": "privacy.ledger.checking",
+    "Receipt": "privacy.accounts",
     "PrivacyCost": "privacy.records",
     "PrivacyReport": "analysis.cost",
     # what a Release holds, and the record of how it was made
@@ -50,6 +55,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Allowance",
     "Answer",
     "Column",
     "CrossValidation",
@@ -58,6 +64,8 @@ __all__ = [
     "Event",
     "HiddenMarkovModel",
     "JointCounts",
+    "Ledger",
+    "LedgerRow",
     "LinearRegressionModel",
     "MomentDescription",
     "NaiveBayes",
@@ -72,9 +80,11 @@ __all__ = [
     "PrivacyCost",
     "PrivacyReport",
     "Provenance",
+    "Receipt",
     "RegressionDraws",
     "RowGroup",
     "Score",
+    "Verification",
 ]
 
 if TYPE_CHECKING:
@@ -90,6 +100,11 @@ if TYPE_CHECKING:
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
     from dpgraph.models.outcome_readings import Score
     from dpgraph.models.regression import LinearRegressionModel
+    from dpgraph.privacy.accounts import Receipt
+    from dpgraph.privacy.ledger.book import Ledger
+    from dpgraph.privacy.ledger.checking import Verification
+    from dpgraph.privacy.ledger.row import LedgerRow
+    from dpgraph.privacy.ledger.terms import Allowance
     from dpgraph.privacy.records import Event, PrivacyCost, Provenance
     from dpgraph.privacy.scope import RowGroup
     from dpgraph.structure.design import Column

@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from dpgraph.privacy import accounting
+from dpgraph.privacy import accounts
 
 UNHURRIED = [HealthCheck.too_slow]  # it reads a clock
 
@@ -44,4 +44,4 @@ def budgets_of_one_name(monkeypatch):
 
     A budget draws its name before any row is read, so the name says nothing of rows.
     """
-    monkeypatch.setattr(accounting.secrets, "token_hex", lambda size: "0" * (2 * size))
+    monkeypatch.setattr(accounts.secrets, "token_hex", lambda size: "0" * (2 * size))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import dpgraph as dg
-from dpgraph.audit import Calibration, _uniform_distance, calibration, discrepancy, null_of
+from dpgraph.audit.calibrating import Calibration, _uniform_distance, calibration, discrepancy, null_of
 from dpgraph.inference.methods import Automatic
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})

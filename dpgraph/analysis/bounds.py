@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, psi
 
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import ReleaseError
@@ -71,8 +70,6 @@ def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: floa
         n: The clipping bound, the number of rows.
         prior: The Dirichlet concentration of every cell.
     """
-    from scipy.signal import fftconvolve
-
     true = np.asarray(counts, dtype=np.int64)
     if true.ndim != 1 or true.min() < 0 or true.max() > n:
         raise ReleaseError("counts must be a list of whole numbers between 0 and n")
@@ -81,7 +78,7 @@ def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: floa
     for count in true:
         mass = _clipped_mass(int(count), scale, n)
         total += float(mass @ log_gamma_divergence(prior + support, prior + count))
-        law = fftconvolve(law, mass)
+        law = _convolved(law, mass)
     whole = prior * len(true)
     sums = np.arange(len(law))
     return total - float(np.maximum(law, 0.0) @ log_gamma_divergence(whole + sums, whole + true.sum()))
@@ -123,6 +120,8 @@ def corrected_divergence_bound(
     One noise draw moves the sum by at most n [psi(A + (K - 1) n) - psi(prior)], A = K prior, so McDiarmid's inequality
     gives the second bound. Still far above ``expected_divergence``, which should be used instead.
     """
+    from scipy.special import psi
+
     _check_theorem(scale, n, delta, prior, least=0.0)
     q = math.exp(-1 / scale)
     magnitude = 2 * q / (1 - q * q)
@@ -143,8 +142,17 @@ def _check_theorem(scale: float, n: int, delta: float, prior: float, *, least: f
 
 def log_gamma_divergence(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
     """The Bregman divergence of ln Gamma: ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
+    from scipy.special import gammaln, psi
+
     y, x = np.asarray(y, float), np.asarray(x, float)
     return gammaln(y) - gammaln(x) - psi(x) * (y - x)
+
+
+def _convolved(one: Reals, other: Reals) -> Reals:
+    """The law of a sum of two independent whole numbers, by Fourier transforms."""
+    length = len(one) + len(other) - 1
+    room = 1 << length.bit_length()
+    return np.fft.irfft(np.fft.rfft(one, room) * np.fft.rfft(other, room), room)[:length]
 
 
 def _clipped_mass(count: int, scale: float, n: int) -> Reals:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from dpgraph.analysis.bounds import corrected_divergence_bound, count_error_bound, divergence_bound, expected_divergence
 from dpgraph.analysis.expected import expected_kl
@@ -20,9 +19,6 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import DiscreteLaplace, PrivacyUnit, ReleaseError
 from dpgraph.structure.network import Family, Network
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 #: The probability with which the bounds that may fail do.
 FAILURE = 0.1
 
@@ -32,7 +28,7 @@ MAX_EXACT = 20_000_000
 
 def bounds_and_values(
     network: Network, epsilon: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None = None
-) -> pd.DataFrame:
+) -> list[dict[str, Any]]:
     """Every error bound of Zhang et al. 2016 at this budget, beside the exact or expected value it bounds.
 
     Args:
@@ -42,15 +38,13 @@ def bounds_and_values(
         counts: Hypothetical family counts; without them the statements that need n are left out.
 
     Returns:
-        A row for each statement: its ``bound``, what it ``bounds`` (``value``, in ``unit``, and how it was found), and
+        A mapping for each statement: its ``bound``, what it bounds (``value``, in ``unit``, and how it was found), and
         their ``ratio``. Bounds that may fail do so with probability at most 0.1.
     """
-    import pandas as pd
-
     rows = [_count_error(network, epsilon, unit), *_divergences(network, epsilon, unit, counts)]
     rows += [*_fourier_distance(network, epsilon, unit), *_map_loss(network, epsilon, unit)]
-    frame = pd.DataFrame(rows, columns=["statement", "bound", "value", "found", "unit"])
-    return frame.assign(ratio=frame["bound"] / frame["value"])
+    columns = ("statement", "bound", "value", "found", "unit", "ratio")
+    return [dict(zip(columns, (*row, row[1] / row[2] if row[2] else math.inf), strict=True)) for row in rows]
 
 
 def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> float:
@@ -102,6 +96,8 @@ def _fourier_distance(network: Network, epsilon: Fraction, unit: PrivacyUnit) ->
 
 def _map_loss(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator[tuple[Any, ...]]:
     """Lemma 4 on the grid, beside T times a Gamma quantile: what a normal log posterior loses."""
+    from scipy.special import gammaincinv
+
     mechanism = MapEstimate(epsilon, selector="exponential")
     try:
         temperature = mechanism.temperature(network, unit)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpgraph.analysis.arcs import COLUMNS as ARC_COLUMNS
 from dpgraph.analysis.arcs import arc_costs
 from dpgraph.analysis.bounds_table import bounds_and_values
 from dpgraph.analysis.candidates import Candidate
@@ -24,6 +25,8 @@ from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.structure.domain import NetworkError, warn_of_many_levels
+from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpgraph.analysis.question_cost import QuestionCost
+
+#: A table as one mapping from columns to values for each row.
+TableRows = list[dict[str, Any]]
 
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -42,15 +48,16 @@ class PrivacyReport:
     """What privacy costs on one network under one budget.
 
     Attributes:
-        nodes: A row for each family under the recommended mechanism: its cells, the table it is read from and that
-            table's sensitivity, noise law and scale; ``rmse``, the standard error of one cell in rows; ``n needed``,
-            from which on the noise is smaller than the sampling error of the family's counts; and where n was given
-            the expected total variation error ``tv`` of the margin and divergence ``kl`` of the posterior (nats,
-            summed over parent configurations).
-        mechanisms: A row for each mechanism, the smallest ``rmse`` over all family cells first.
+        nodes: A frame with a row for each family under the recommended mechanism: its cells, the table it is read from
+            and that table's sensitivity, noise law and scale; ``rmse``, the standard error of one cell in rows;
+            ``n needed``, from which on the noise is smaller than the sampling error of the family's counts; and where
+            n was given the expected total variation error ``tv`` of the margin and divergence ``kl`` of the posterior
+            (nats, summed over parent configurations).
+        mechanisms: A frame with a row for each mechanism, the smallest ``rmse`` over all family cells first.
         recommended: The mechanism value to use, and ``reason`` why.
-        facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-degree bound), and so on.
+        facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-fill bound), and so on.
         question: How wide the interval of an answer will be, where a question was asked.
+        family_rows, mechanism_rows: The rows of ``nodes`` and ``mechanisms`` as mappings, made without pandas.
     """
 
     network: Network
@@ -58,21 +65,41 @@ class PrivacyReport:
     epsilon: Fraction
     delta: Fraction
     n: int | None
-    nodes: pd.DataFrame
-    mechanisms: pd.DataFrame
     recommended: Any
     reason: str
+    family_rows: TableRows
+    mechanism_rows: TableRows
     _counts: Mapping[Family, Reals] | None = None
     question: QuestionCost | None = None
 
     @cached_property
+    def nodes(self) -> pd.DataFrame:
+        """What each family costs."""
+        return _frame(self.family_rows)
+
+    @cached_property
+    def mechanisms(self) -> pd.DataFrame:
+        """The mechanisms compared."""
+        return _frame(self.mechanism_rows)
+
+    @cached_property
     def bounds(self) -> pd.DataFrame:
         """Error bounds of Zhang et al. 2016 beside what they bound; see ``bounds_table.bounds_and_values``."""
+        return _frame(self.bound_rows)
+
+    @cached_property
+    def bound_rows(self) -> TableRows:
+        """The rows of ``bounds``."""
         return bounds_and_values(self.network, self.epsilon, self.unit, self._counts)
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
         """What each arc costs; see ``analysis.arcs.arc_costs``."""
+        return _frame(self.arc_rows, ARC_COLUMNS)
+
+    @cached_property
+    def arc_rows(self) -> TableRows:
+        """The rows of ``arcs``."""
         return arc_costs(self.network)
 
     @cached_property
@@ -110,7 +137,11 @@ def privacy_cost(
 
     Raises:
         ReleaseError: If epsilon, delta or n is out of range, or a question comes without n.
+        NetworkError: If the network is none.
         NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
+
+    Warns:
+        DomainWarning: If a variable has more than 1000 levels.
 
     >>> from dpgraph.files.networks import read_network
     >>> report = privacy_cost(read_network("example:asia"), epsilon=1, unit=PrivacyUnit("add-remove"))
@@ -118,6 +149,11 @@ def privacy_cost(
     LaplaceMechanism(epsilon='1', tables='merged', allocation='optimal', noise='auto')
     """
     graph = network.network if isinstance(network, Probabilities) else network
+    if not isinstance(graph, Network):
+        raise NetworkError(
+            f"privacy_cost takes a Network, or public Probabilities, and reads no rows; got {type(graph).__name__}"
+        )
+    warn_of_many_levels(graph.domain)
     budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
     if n is not None:
         check_whole("n", n)
@@ -139,10 +175,10 @@ def privacy_cost(
         budget,
         slack,
         n,
-        _family_frame(graph, best, n, shares),
-        _mechanism_frame(priced),
         best.mechanism,
         _reason(best, priced),
+        _family_rows(graph, best, n, shares),
+        _mechanism_rows(priced),
         counts,
         answer,
     )
@@ -150,19 +186,16 @@ def privacy_cost(
 
 def graph_facts(network: Network) -> dict[str, Any]:
     """Whole-graph numbers that the costs come from."""
-    import networkx as nx
-    from networkx.algorithms.approximation import treewidth_min_degree
-
-    graph, parity = network.to_networkx(), parity_sensitivity(network)
+    parity = parity_sensitivity(network)
     return {
         "variables": len(network.families),
-        "arcs": graph.number_of_edges(),
+        "arcs": sum(map(len, network.parents.values())),
         "cells": network.cell_count,
         "maximal tables": len(network.maximal_families),
         "merged tables": len(measured_families(network)),
         "downward closure": len(network.downward_closure()),
         "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
-        "treewidth at most": treewidth_min_degree(nx.moral_graph(graph))[0],
+        "treewidth at most": elimination_order(network)[1],
     }
 
 
@@ -174,11 +207,16 @@ def _reason(best: Candidate, priced: list[Candidate]) -> str:
     return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
 
 
-def _mechanism_frame(priced: list[Candidate]) -> pd.DataFrame:
-    """The comparison, best first."""
+def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
+    """Rows as a frame; of none the columns must be said."""
     import pandas as pd
 
-    rows = [
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _mechanism_rows(priced: list[Candidate]) -> TableRows:
+    """The comparison, best first."""
+    return [
         {
             "mechanism": candidate.label,
             "tables": len(candidate.measured),
@@ -191,16 +229,13 @@ def _mechanism_frame(priced: list[Candidate]) -> pd.DataFrame:
         }
         for candidate in priced
     ]
-    return pd.DataFrame(rows)
 
 
-def _family_frame(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> pd.DataFrame:
+def _family_rows(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> TableRows:
     """A row for each family under one mechanism."""
-    import pandas as pd
-
     measured = {m.table: m for m in best.measured}
     held = holders(network, list(measured))
-    rows: list[dict[str, Any]] = []
+    rows: TableRows = []
     for family in network.families:
         table = measured[held[family]]
         share = margins[family]
@@ -222,7 +257,7 @@ def _family_frame(network: Network, best: Candidate, n: int | None, margins: Map
             row["tv"] = expected_variation(share * n, rmse) / n
             row["kl"] = expected_kl(share * n, rmse)
         rows.append(row)
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:

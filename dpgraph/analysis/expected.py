@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
-from scipy.special import ndtr
 
 from dpgraph.analysis.bounds import log_gamma_divergence
 from dpgraph.privacy.arrays import Reals
@@ -16,6 +16,8 @@ def expected_variation(counts: Reals, rmse: float) -> float:
 
     E|max(c + e, 0) - c| = s / sqrt(2 pi) (2 - exp(-c^2 / 2 s^2)) + c Phi(-c / s), summed over cells.
     """
+    from scipy.special import ndtr
+
     if rmse == 0:
         return 0.0
     ratio = counts / rmse
@@ -30,8 +32,7 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     by quadrature, and the noise of a row's total is taken to be normal with the cells' clipped moments.
     ``bounds.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
     """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
-    weights = weights / weights.sum()
+    nodes, weights = _normal_quadrature()
     noisy = np.maximum(counts[..., None] + rmse * nodes, 0.0)
     cells = (log_gamma_divergence(prior + noisy, (prior + counts)[..., None]) @ weights).sum()
     mean, square = noisy @ weights, noisy**2 @ weights
@@ -40,6 +41,13 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     sums = np.maximum(total[..., None] + spread[..., None] * nodes, 0.0)
     rows = (log_gamma_divergence(whole + sums, (whole + counts.sum(axis=0))[..., None]) @ weights).sum()
     return float(cells - rows)
+
+
+@cache
+def _normal_quadrature() -> tuple[Reals, Reals]:
+    """Nodes and weights of the mean of a function of a standard normal variable."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    return nodes, weights / weights.sum()
 
 
 def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:

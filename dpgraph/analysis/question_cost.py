@@ -32,6 +32,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import ConvergenceWarning
+from dpgraph.privacy.printed import escaped
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
@@ -102,9 +103,9 @@ class QuestionCost:
     def __repr__(self) -> str:
         blame = "noise" if self.width**2 > 2 * self.without_noise**2 else "the number of rows"
         return (
-            f"{self.question}, n = {self.n}, epsilon {float(self.epsilon):g}: a {self.interval:.0%} interval is "
-            f"expected to be {self.width:.3g} wide; {self.without_noise:.3g} without noise, so most of it is due to "
-            f"{blame}"
+            f"{escaped(self.question)}, n = {self.n}, epsilon {float(self.epsilon):g}: a {self.interval:.0%} interval "
+            f"is expected to be {self.width:.3g} wide; {self.without_noise:.3g} without noise, so most of it is due "
+            f"to {blame}"
         )
 
     def epsilon_for(self, width: float, *, progress: bool = False) -> float:

@@ -1,23 +1,37 @@
 """The ``dpgraph`` command. Results go to stdout or to ``--out``; words go to stderr.
 
-Exit codes: 0 done, 1 refused (budget, domain, bad data; nothing charged, nothing written), 2 wrong usage.
+Exit codes: 0 done, 1 refused (budget, domain, bad data; nothing charged, nothing written), 2 wrong usage, 3 charged or
+done but not delivered whole, 4 a check of ``audit`` failed, 130 and 143 stopped by a signal (``cli.ending``).
 """
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
-from dpgraph.cli.fitting import fit
+from dpgraph.cli.auditing import audit
+from dpgraph.cli.ending import ended
+from dpgraph.cli.fitting import fit, refit
 from dpgraph.cli.judging import evaluate
+from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import predict, sample
 from dpgraph.cli.networks import cost, posterior, release
+from dpgraph.cli.paying import SPENDING, read_defaults
 from dpgraph.cli.queries import query
 
 
 class _Refusing(click.Group):
-    """Turns the package's own errors into a message and exit code 1."""
+    """Turns the package's own errors into a message and exit code 1, and every end into its exit code."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **settings: Any) -> Any:
+        """Runs the command that is typed; alone it ends the process, else errors and signals are the caller's."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **settings)
+        run = super().main
+        sys.exit(ended(lambda: run(*args, standalone_mode=False, **settings)))
 
     def invoke(self, ctx: click.Context) -> Any:
         from dpgraph.privacy.errors import DPGraphError
@@ -30,7 +44,13 @@ class _Refusing(click.Group):
 
 @click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpgraph")
-def main() -> None:
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file of defaults for --ledger, --dataset, --who and --purpose; dpgraph.toml here if there is one.",
+)
+@click.pass_context
+def main(ctx: click.Context, config: Path | None) -> None:
     """Differentially private Bayesian inference on graphical models.
 
     NETWORK is a .toml, .json or .bif file, or example:NAME for one of pgmpy's networks (example:alarm). ROWS is a CSV
@@ -39,7 +59,9 @@ def main() -> None:
     Whether ROWS are refused tells of them, at no charge. With `strict = true` above [variables] a file must declare
     what every value and null counts as, and no row can be refused.
     """
+    if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
+        ctx.default_map = {"release": defaults, "evaluate": defaults, "fit": dict.fromkeys(fit.commands, defaults)}
 
 
-for _command in (cost, release, posterior, fit, evaluate, predict, sample, query):
+for _command in (cost, audit, release, posterior, fit, refit, evaluate, predict, sample, query, ledger):
     main.add_command(_command)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,14 +11,18 @@ from dpgraph.cli.options import (
     DRY_RUN,
     EPSILON,
     JSON,
-    NEIGHBOURS,
+    NEIGHBOURS_SPENT,
+    OUT,
     OUT_UNLESS_DRY,
-    ROWS_PER_PERSON,
-    budget_of,
-    only_priced,
+    PERSON,
+    ROWS_PER_PERSON_SPENT,
     writable,
 )
-from dpgraph.cli.output import capture_warnings, plain, records, say
+from dpgraph.cli.output import capture_warnings, delivering, plain, records, save_charged, say, show, show_json
+from dpgraph.cli.paying import Payer, charging, only_priced, spends
+
+if TYPE_CHECKING:
+    from dpgraph.models.hmm import HiddenMarkovModel
 
 
 class States(click.ParamType):
@@ -44,8 +47,10 @@ def fit() -> None:
 @EPSILON
 @click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
 @click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
-@NEIGHBOURS
-@ROWS_PER_PERSON
+@NEIGHBOURS_SPENT
+@PERSON
+@ROWS_PER_PERSON_SPENT
+@spends
 @DRY_RUN
 @OUT_UNLESS_DRY
 def fit_naive_bayes(
@@ -55,14 +60,14 @@ def fit_naive_bayes(
     epsilon: str,
     prior: float,
     inference: str,
-    neighbours: str,
-    rows_per_person: int,
+    neighbours: str | None,
+    person: str | None,
+    rows_per_person: int | None,
+    payer: Payer,
     dry_run: bool,
     out: Path | None,
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
-    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
-    from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
     from dpgraph.files.pgmpy import check_bif_names
     from dpgraph.inference.network.plug_in import check_prior
@@ -71,16 +76,20 @@ def fit_naive_bayes(
 
     check_prior(prior)
     declared = read_domain(domain)
-    graph, budget = naive_bayes_network(declared, target), budget_of(epsilon, neighbours, rows_per_person)
+    graph = naive_bayes_network(declared, target)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), graph, budget):
         return
-    out = writable(out, ".json", ".bif")
+    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
+
+    out = writable(out, ".json", ".npz", ".bif")
     if out.suffix.lower() == ".bif":
         check_bif_names(graph.domain)
     how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
-    fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target)
-    save(fitted.model_, out)
-    say(f"wrote {out}: {fitted.posterior_.provenance}")
+    with charging(budget):
+        fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target, person=person)
+        save_charged(fitted, out)
+        say(f"wrote {out}: {fitted.posterior_.provenance}")
 
 
 @fit.command("hmm")
@@ -96,14 +105,15 @@ def fit_naive_bayes(
     help="Whether sequences differ whatever their state; by default with --states auto alone.",
 )
 @EPSILON
-@click.option("--person", default=None, help="The column that says whose row it is; rows beyond the cap are dropped.")
-@ROWS_PER_PERSON
-@click.option("--neighbours", type=click.Choice(["replace", "add-remove"]), default=None, help="As for release.")
+@NEIGHBOURS_SPENT
+@PERSON
+@ROWS_PER_PERSON_SPENT
 @click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
 @click.option("--sampler", type=click.Choice(["blocked", "collapsed"]), default="blocked", show_default=True)
 @click.option("--iterations", type=click.IntRange(min=1), default=200, show_default=True, help="Draws of each chain.")
 @click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
 @click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+@spends
 @DRY_RUN
 @OUT_UNLESS_DRY
 def fit_hmm(
@@ -115,14 +125,15 @@ def fit_hmm(
     most_states: int,
     sequence_effects: bool | None,
     epsilon: str,
+    neighbours: str | None,
     person: str | None,
-    rows_per_person: int,
-    neighbours: Any,
+    rows_per_person: int | None,
     inference: str,
     sampler: str,
     iterations: int,
     burn_in: int,
     seed: int | None,
+    payer: Payer,
     dry_run: bool,
     out: Path | None,
 ) -> None:
@@ -130,33 +141,78 @@ def fit_hmm(
 
     A person has an unknown number of entries, so with --person the neighbours are add-remove unless the cap is 1.
     """
-    from dpgraph.estimators.hmm import PrivateHMM
-    from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.hmm import hmm_network
 
     declared = read_domain(domain)
     graph = hmm_network(declared, sequence, time)
-    private_n = person is not None and rows_per_person > 1
-    budget = budget_of(epsilon, neighbours or ("add-remove" if private_n else "replace"), rows_per_person)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon, tables="maximal"), graph, budget):
         return
-    out = writable(out, ".json")
-    who = {"person": person, "rows_per_person": rows_per_person, "budget": budget}
+    from dpgraph.estimators.hmm import PrivateHMM
+
+    out = writable(out, ".json", ".npz")
+    who = {"person": person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
     how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
     how |= {"most_states": most_states, "sequence_effects": sequence_effects}
     fitted = PrivateHMM(states, declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
-    model, said = capture_warnings(lambda: fitted.fit(log))
+    with charging(budget):
+        model, said = capture_warnings(lambda: fitted.fit(log))
+        for words in said:
+            say(f"warning: {words}")
+        save_charged(model, out)
+        _say_states(model.model_)
+        say(f"wrote {out}: {model.model_.provenance}")
+
+
+def _say_states(model: HiddenMarkovModel) -> None:
+    """How the number of states was chosen, how many are used and how the chains mixed."""
+    mixed = {name: f"{model.diagnostics[name]:.3g}" for name in ("r_hat", "effective_size")}
+    if model.choice is not None:
+        for line in plain(model.choice.to_frame().reset_index().to_dict("records")).split("\n"):
+            say(line)
+    say(f"{model.states_used.mean():.3g} of {model.n_states} states used, R-hat {mixed['r_hat']}, "
+         f"effective size {mixed['effective_size']}")  # fmt: skip
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--states", type=States(), default=None, help='The number of hidden states, or "auto"; as before if absent.'
+)
+@click.option("--iterations", type=click.IntRange(min=1), default=2000, show_default=True, help="Draws of each chain.")
+@click.option("--burn-in", type=click.IntRange(min=0), default=1000, show_default=True, help="Sweeps before them.")
+@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws.")
+@OUT
+def refit(model: str, states: int | str | None, iterations: int, burn_in: int, seed: int | None, out: Path) -> None:
+    """Learn a hidden Markov MODEL again, from the release that its file keeps; free, and no rows are read.
+
+    All cells are learned from, those that a fit in Python held out too.
+    """
+    from dpgraph.files.documents import load, save
+    from dpgraph.models.hmm import HiddenMarkovModel
+    from dpgraph.models.markov_counts import fit_hmm
+    from dpgraph.privacy.errors import InferenceError
+
+    out = writable(out, ".json", ".npz")
+    before = load(model)
+    if not isinstance(before, HiddenMarkovModel):
+        raise InferenceError(
+            f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
+            "dg.load(path, release=True)"
+        )
+    how: dict[str, Any] = {"sequence": before.sequence, "time": before.time, "inference": before.inference}
+    how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
+    how |= {"iterations": iterations, "burn_in": burn_in, "seed": 0 if seed is None else seed}
+    released = load(model, release=True)
+    fitted, said = capture_warnings(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
     for words in said:
         say(f"warning: {words}")
-    save(model, out)
-    mixed = {name: f"{model.diagnostics_[name]:.3g}" for name in ("r_hat", "effective_size")}
-    if model.choice_ is not None:
-        say(plain(model.choice_.to_frame().reset_index()))
-    say(f"{model.states_used_:.3g} of {model.model_.n_states} states used, R-hat {mixed['r_hat']}, "
-         f"effective size {mixed['effective_size']}")  # fmt: skip
-    say(f"wrote {out}: {model.model_.provenance}")
+    with delivering(out):
+        save(fitted, out, release=released)
+    _say_states(fitted)
+    say(f"wrote {out}: {fitted.provenance}")
 
 
 @fit.command("regression")
@@ -175,8 +231,10 @@ def fit_hmm(
     show_default=True,
     help="A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
 )
-@NEIGHBOURS
-@ROWS_PER_PERSON
+@NEIGHBOURS_SPENT
+@PERSON
+@ROWS_PER_PERSON_SPENT
+@spends
 @DRY_RUN
 @JSON
 @OUT_UNLESS_DRY
@@ -190,36 +248,39 @@ def fit_regression(
     draws: int,
     seed: int | None,
     on_missing: Any,
-    neighbours: str,
-    rows_per_person: int,
+    neighbours: str | None,
+    person: str | None,
+    rows_per_person: int | None,
+    payer: Payer,
     dry_run: bool,
     as_json: bool,
     out: Path | None,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    from dpgraph.estimators.regression import PrivateLinearRegression
     from dpgraph.files.designs import read_design
-    from dpgraph.files.documents import save
     from dpgraph.inference.regression.prior import RegressionPrior
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
     design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
     prior.centre(design)
-    budget = budget_of(epsilon, neighbours, rows_per_person)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), design, budget):
         return
-    out = writable(out, ".json")
+    from dpgraph.estimators.regression import PrivateLinearRegression
+
+    out = writable(out, ".json", ".npz")
     how = {"inference": inference, "draws": draws, "random_state": seed, "prior": prior, "progress": True}
     estimator = PrivateLinearRegression(design, epsilon=epsilon, budget=budget, **how)
-    fitted, said = capture_warnings(lambda: estimator.fit(rows, target))
-    learned = fitted.posterior_
-    save(learned, out)
-    shown = learned.coefficients()
-    if as_json:
-        table = records(shown.reset_index(names="name"))
-        click.echo(json.dumps({"target": target, "coefficients": table, **learned.diagnostics}, indent=1))
-    else:
-        click.echo(plain(shown.reset_index(names="coefficient")))
-    for words in said:
-        say(f"warning: {words}")
-    say(f"wrote {out}: {learned.provenance}")
+    with charging(budget):
+        fitted, said = capture_warnings(lambda: estimator.fit(rows, target, person=person))
+        learned = fitted.posterior_
+        save_charged(fitted, out)
+        for words in said:
+            say(f"warning: {words}")
+        say(f"wrote {out}: {learned.provenance}")
+        shown = learned.coefficients()
+        if as_json:
+            table = records(shown.reset_index(names="name").to_dict("records"))
+            show_json({"target": target, "coefficients": table, **learned.diagnostics}, indent=1)
+        else:
+            show(plain(shown.reset_index(names="coefficient").to_dict("records")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +11,15 @@ from dpgraph.cli.options import (
     DRY_RUN,
     EPSILON,
     JSON,
-    NEIGHBOURS,
-    ROWS_PER_PERSON,
-    budget_of,
-    only_priced,
+    NEIGHBOURS_SPENT,
+    OUT_PATH,
+    ROWS_PER_PERSON_SPENT,
     writable,
 )
-from dpgraph.cli.output import plain, records, say
+from dpgraph.cli.output import TableRows, plain, records, save_charged, say, show, show_json
+from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.models.evaluation import Evaluation
 
 
@@ -37,18 +34,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="How often, in percent, an interval is to hold the population's score.",
 )
-@NEIGHBOURS
-@ROWS_PER_PERSON
+@NEIGHBOURS_SPENT
+@ROWS_PER_PERSON_SPENT
+@spends
 @DRY_RUN
 @JSON
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the release as well.")
+@click.option("--out", type=OUT_PATH, help="Where to write the release as well.")
 def evaluate(
     model: str,
     rows: str,
     epsilon: str,
     interval: float,
-    neighbours: str,
-    rows_per_person: int,
+    neighbours: str | None,
+    rows_per_person: int | None,
+    payer: Payer,
     dry_run: bool,
     as_json: bool,
     out: Path | None,
@@ -59,34 +58,35 @@ def evaluate(
     """
     from dpgraph.estimators.evaluation import evaluate as judge
     from dpgraph.estimators.evaluation import task_of
-    from dpgraph.files.documents import load, save
+    from dpgraph.files.documents import load
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.structure.outcomes import OutcomeDescription
 
-    loaded, budget = load(model), budget_of(epsilon, neighbours, rows_per_person)
+    loaded, budget = load(model), payer.budget(epsilon, neighbours, rows_per_person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), OutcomeDescription(task_of(loaded)), budget):
         return
     if out is not None:
-        out = writable(out, ".json")
-    judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100)
-    tables = _tables(judged)
-    if as_json:
-        click.echo(json.dumps({name: records(table) for name, table in tables.items()}, indent=1))
-    else:
-        click.echo("\n\n".join(plain(table) for table in tables.values()))
-    if out is not None:
-        save(judged.release, out)
-        say(f"wrote {out}")
-    say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
-    if rows_per_person > 1:
+        out = writable(out, ".json", ".npz")
+    with charging(budget):
+        judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100)
+        if out is not None:
+            save_charged(judged.release, out)
+            say(f"wrote {out}")
+        tables = _tables(judged)
+        if as_json:
+            show_json({name: records(table) for name, table in tables.items()}, indent=1)
+        else:
+            show("\n\n".join(plain(table) for table in tables.values()))
+        say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
+    if budget.unit.rows_per_person > 1:
         say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")
 
 
-def _tables(judged: Evaluation) -> dict[str, pd.DataFrame]:
+def _tables(judged: Evaluation) -> dict[str, TableRows]:
     """The scores, and of a classifier its tables."""
     from dpgraph.structure.outcomes import Classification
 
     tables: dict[str, Any] = {"scores": judged.to_frame()}
     if isinstance(judged.release.value.description.task, Classification):
         tables |= {"confusion": judged.confusion, "reliability": judged.reliability}
-    return tables
+    return {name: table.to_dict("records") for name, table in tables.items()}

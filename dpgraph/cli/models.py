@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.options import OUT, writable
-from dpgraph.cli.output import say
+from dpgraph.cli.output import delivering, say
+from dpgraph.privacy.printed import at_terminal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,40 +21,49 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
 
 
+RAW = click.option(
+    "--raw",
+    is_flag=True,
+    help="Write CSV cells as they are; else one that a spreadsheet would run, such as =1+1, gets a ' before it.",
+)
+
+
 @click.command()
 @click.argument("model")
 @click.argument("rows")
+@RAW
 @OUT
-def predict(model: str, rows: str, out: Path) -> None:
+def predict(model: str, rows: str, raw: bool, out: Path) -> None:
     """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
     prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction alone).
+
+    Programs that read the labels back need --raw if a level begins with = + - or @.
     """
     import pandas as pd
 
     from dpgraph.files.atomic_write import write_text
     from dpgraph.files.documents import load
-    from dpgraph.models.naive_bayes import NaiveBayes
+    from dpgraph.files.spreadsheet import csv_text, harmless_frame
+    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.errors import InferenceError
-    from dpgraph.statistics.regression import regression_features
-    from dpgraph.statistics.rows.codes import encode
 
     out = writable(out, ".csv")
     match load(model):
         case LinearRegressionModel() as fitted:
-            table = fitted.frame(regression_features(rows, fitted.draws.design))
+            table = fitted.frame(rows)
         case SampledRegressionModel() as fitted:
-            table = pd.DataFrame({"prediction": fitted.predict(regression_features(rows, fitted.design))})
-        case NaiveBayes() as fitted:
-            domain = fitted.probabilities.network.domain
-            probability = fitted.predict_proba(encode(rows, domain.restrict(fitted.features)).columns)
-            levels = domain.levels(fitted.target)
+            table = pd.DataFrame({"prediction": fitted.predict(rows)})
+        case NaiveBayes() | NaiveBayesEnsemble() as fitted:
+            probability, levels = fitted.predict_proba(rows), fitted.classes_.tolist()
             table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
             table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
         case _:
             raise InferenceError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
-    write_text(out, table.to_csv(index=False))
+    text = csv_text(table if raw else harmless_frame(table))
+    with delivering(out):
+        write_text(out, text)
     say(f"wrote {out}")
 
 
@@ -64,16 +73,25 @@ def predict(model: str, rows: str, out: Path) -> None:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=None, help="A seed for the draw; the model is public already."
 )
+@RAW
 @OUT
-def sample(model: str, n: int, seed: int | None, out: Path) -> None:
-    """Draw synthetic rows from MODEL into a CSV or Parquet file; free."""
+def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
+    """Draw synthetic rows from MODEL into a CSV or Parquet file; free.
+
+    A CSV file that is to be read as rows again needs --raw if a level or a name begins with = + - or @.
+    """
     import numpy as np
 
     from dpgraph.files.atomic_write import write_frames
     from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.spreadsheet import harmless_frame
 
     out = writable(out, ".csv", ".parquet")
-    write_frames(out, _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed)))
+    frames = _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed))
+    if not raw and out.suffix.lower() != ".parquet":
+        frames = map(harmless_frame, frames)
+    with delivering(out):
+        write_frames(out, frames)
     say(f"wrote {out}")
 
 
@@ -85,7 +103,7 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
 
     wanted = _MOST_CODES // len(probabilities.network.domain.names)
     rows = max(BLOCK, min(_MOST_ROWS, wanted // BLOCK * BLOCK))
-    shown = n > rows and sys.stderr.isatty()
+    shown = n > rows and at_terminal()
     with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
         for start in range(0, max(n, 1), rows):
             part = min(rows, n - start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,29 @@ from dpgraph.cli.options import (
     EPSILON,
     JSON,
     NEIGHBOURS,
+    NEIGHBOURS_SPENT,
     OUT,
     OUT_UNLESS_DRY,
+    PERSON,
     ROWS_PER_PERSON,
-    budget_of,
-    only_priced,
-    unit_of,
+    ROWS_PER_PERSON_SPENT,
     writable,
 )
-from dpgraph.cli.output import capture_warnings, plain, records, say
+from dpgraph.cli.output import (
+    capture_warnings,
+    delivering,
+    plain,
+    records,
+    save_charged,
+    say,
+    show,
+    show_json,
+)
+from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
+from dpgraph.privacy.printed import escaped
+
+#: The factor of an arc's cost from which on a sentence says what leaving it out would buy.
+LEAST_COST = 1.005
 
 
 @click.command()
@@ -79,33 +93,50 @@ def cost(
         promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
         advice = {"recommended": repr(report.recommended), "reason": report.reason}
         facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
-        tables = {name: records(getattr(report, name)) for name in ("mechanisms", "nodes", "arcs", "bounds")}
+        tables = {
+            "mechanisms": records(report.mechanism_rows),
+            "nodes": records(report.family_rows),
+            "arcs": records(report.arc_rows),
+            "bounds": records(report.bound_rows),
+        }
         answer: dict[str, Any] = {}
         if report.question is not None:
-            widths = {"words": report.question.question, "worlds": report.question.worlds}
-            widths |= {"widths": records(report.question.widths), "half_width": half_width, "epsilon_needed": needed}
-            answer = {"question": widths}
-        click.echo(json.dumps(settings | promise | advice | facts | tables | answer, indent=1))
+            asked_for = {"words": report.question.question, "worlds": report.question.worlds}
+            widths = records(report.question.widths.to_dict("records"))
+            answer = {"question": asked_for | {"widths": widths, "half_width": half_width, "epsilon_needed": needed}}
+        show_json(settings | promise | advice | facts | tables | answer, indent=1)
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
-    click.echo(
-        f"{network}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
+    show(
+        f"{escaped(network)}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
         f"{report.facts['cells']} cells\n{listed}\n"
-        f"{spent}, protecting {unit}\n\n{plain(report.mechanisms)}\n\n"
-        f"recommended: {report.recommended}\n{report.reason}\n\n"
-        f"by family, under the recommended mechanism:\n{plain(report.nodes)}\n\n"
-        f"the most expensive arcs:\n{plain(report.arcs.head(10))}\n\n"
-        f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bounds)}\n\n"
+        f"{spent}, protecting {unit}\n\n{plain(report.mechanism_rows)}\n\n"
+        f"recommended: {report.recommended}\n{escaped(report.reason)}\n\n"
+        f"by family, under the recommended mechanism:\n{plain(report.family_rows)}\n\n"
+        f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows)}\n"
+        f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bound_rows)}\n\n"
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
-        "n needed: rows from which on noise is below sampling error; tv: expected total variation error of the\n"
-        "family's margin; kl: expected divergence of its posterior, nats; cost: factor on the standard error of all\n"
-        "released counts." + ("" if n else "\nGive --n for tv and kl.")
+        "n needed: rows from which on the noise of single cells is below their sampling error, which is much to ask:\n"
+        "predictions and answers sum over cells and may do with far fewer (--n with --question prices an answer);\n"
+        "tv: expected total variation error of the family's margin; kl: expected divergence of its posterior, nats;\n"
+        "cost: factor on the standard error of all released counts." + ("" if n else "\nGive --n for tv and kl.")
     )
     if report.question is not None:
-        click.echo(f"\n{report.question}\n{plain(report.question.widths)}")
-        click.echo("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
+        show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
+        show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
     if needed is not None:
-        click.echo(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+        show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+
+
+def _dearest(arcs: Sequence[Mapping[str, Any]]) -> str:
+    """What leaving out the most expensive arc would buy, in a sentence; nothing where no arc costs anything."""
+    if not arcs or arcs[0]["cost"] < LEAST_COST:
+        return ""
+    first = arcs[0]
+    return (
+        f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all released "
+        f"counts would be {1 - 1 / first['cost']:.0%} smaller; leave it out only if it says little.\n"
+    )
 
 
 @click.command()
@@ -124,8 +155,10 @@ def cost(
 @click.option(
     "--allocation", type=click.Choice(["optimal", "closed-form", "uniform"]), help="How laplace shares epsilon."
 )
-@NEIGHBOURS
-@ROWS_PER_PERSON
+@NEIGHBOURS_SPENT
+@PERSON
+@ROWS_PER_PERSON_SPENT
+@spends
 @DRY_RUN
 @OUT_UNLESS_DRY
 def release(
@@ -136,8 +169,10 @@ def release(
     mechanism: str,
     tables: Any,
     allocation: Any,
-    neighbours: str,
-    rows_per_person: int,
+    neighbours: str | None,
+    person: str | None,
+    rows_per_person: int | None,
+    payer: Payer,
     dry_run: bool,
     out: Path | None,
 ) -> None:
@@ -146,13 +181,11 @@ def release(
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
     from dpgraph.analysis.choice import mechanism_named
-    from dpgraph.files.documents import save
     from dpgraph.files.networks import read_network
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.privacy.release import release as make_release
-    from dpgraph.statistics.counts import count
 
-    graph, budget = read_network(network), budget_of(epsilon, neighbours, rows_per_person, delta)
+    graph = read_network(network)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)
     if tables or allocation:
         if mechanism not in ("auto", "laplace"):
             raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
@@ -161,10 +194,15 @@ def release(
         chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if only_priced(dry_run, chosen, graph, budget):
         return
-    out = writable(out, ".json")
-    noisy = make_release(count(rows, graph, progress=True), chosen, budget=budget)
-    save(noisy, out)
-    say(f"wrote {out}: {noisy.provenance}")
+    from dpgraph.privacy.release import release as make_release
+    from dpgraph.statistics.counts import count
+
+    out = writable(out, ".json", ".npz")
+    whose = {} if person is None else {"person": person, "rows_per_person": budget.unit.rows_per_person}
+    with charging(budget):
+        noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget)
+        save_charged(noisy, out)
+        say(f"wrote {out}: {noisy.provenance}")
 
 
 @click.command()
@@ -210,7 +248,7 @@ def posterior(
     from dpgraph.inference.network.plug_in import posterior as make_posterior
     from dpgraph.inference.posterior import noise_aware_posterior
 
-    out = writable(out, ".json", ".bif")
+    out = writable(out, ".json", ".npz", ".bif")
     released = load(source)
     if noise_aware:
         settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
@@ -224,5 +262,6 @@ def posterior(
         say(", ".join(f"{name} {value}" for name, value in shown.items()))
     else:
         learned = make_posterior(released, prior=1.0 if prior is None else prior, counts=counts)
-    save(learned, out)
+    with delivering(out):
+        save(learned, out)
     say(f"wrote {out}: {learned.provenance}")

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-
-if TYPE_CHECKING:
-    from dpgraph.privacy.accounting import Budget
-    from dpgraph.privacy.records import PrivacyUnit
 
 EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
 DELTA = click.option("--delta", default="0", show_default=True, metavar="D", help="0 for pure differential privacy.")
@@ -20,9 +15,32 @@ NEIGHBOURS = click.option(
     show_default=True,
     help="What one person may change: replace makes the number of rows public, add-remove keeps it private.",
 )
+#: Of commands that spend, whose default is a ledger's, and depends on --person.
+NEIGHBOURS_SPENT = click.option(
+    "--neighbours",
+    type=click.Choice(["replace", "add-remove"]),
+    default=None,
+    help="What one person may change: replace, the default, makes the number of rows public; add-remove, the default "
+    "where --person may have several rows, keeps it private. With --ledger the default is the ledger's.",
+)
+PERSON = click.option(
+    "--person",
+    default=None,
+    metavar="COLUMN",
+    help="The column that says whose row it is; rows beyond the cap are dropped.",
+)
 ROWS_PER_PERSON = click.option(
     "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
 )
+ROWS_PER_PERSON_SPENT = click.option(
+    "--rows-per-person",
+    type=int,
+    default=None,
+    help="How many rows one person may hold; 1, or the ledger's.",
+)
+
+#: A place to write to; ``-`` is stdout.
+OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Path | None:
@@ -37,42 +55,27 @@ DRY_RUN = click.option("--dry-run", is_flag=True, is_eager=True, help="Print wha
 OUT_UNLESS_DRY = click.option(
     "--out",
     callback=_needed,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUT_PATH,
     help="Where to write; required without --dry-run.",
 )
-OUT = click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Where to write.")
+OUT = click.option("--out", required=True, type=OUT_PATH, help="Where to write.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
 
-def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
-    """Whom to protect."""
-    from dpgraph.privacy.records import PrivacyUnit
-
-    return PrivacyUnit(neighbours, rows_per_person)
-
-
-def budget_of(epsilon: str, neighbours: str, rows_per_person: int, delta: str = "0") -> Budget:
-    """What one command may spend."""
-    from dpgraph.privacy.accounting import Budget
-
-    return Budget(epsilon, delta, unit=unit_of(neighbours, rows_per_person))
-
-
-def only_priced(dry_run: bool, mechanism: Any, graph: Any, budget: Budget) -> bool:
-    """For a dry run prints what would be spent; else checks the plan before any row is read."""
-    from dpgraph.privacy.records import Provenance
-
-    event = mechanism.event(graph, budget.unit)
-    if dry_run:
-        click.echo(f"would spend {Provenance(event, budget.unit)}; {len(event.measurements)} tables; nothing was read")
-    return dry_run
-
-
 def writable(out: Path | None, *suffixes: str) -> Path:
-    """The destination; a bad one is refused before anything is read or charged."""
+    """The destination; a bad one is refused before anything is read or charged.
+
+    A pipe or stdout takes what it is given, whatever its name.
+    """
+    from dpgraph.files.atomic_write import check_writable, is_stream
+
     assert out is not None
+    out = Path("/dev/stdout") if str(out) == "-" else out
+    if is_stream(out):
+        return out
     if out.suffix.lower() not in suffixes:
         raise click.BadParameter(f"{out} must end in {' or '.join(suffixes)}", param_hint="--out")
     if not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
+    check_writable(out)
     return out

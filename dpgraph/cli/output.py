@@ -1,35 +1,143 @@
-"""What commands print: tables and JSON on stdout, words on stderr."""
+"""What commands print: tables and JSON on stdout, words on stderr.
+
+Names of variables and levels come from files, so whatever is printed for people has its control characters escaped.
+That words on stderr cannot be printed stops nothing; that a result cannot is said by exit code 3 (``cli.ending``).
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import math
+import os
+import sys
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    import pandas as pd
+from dpgraph.privacy.printed import escaped
 
 
-def plain(frame: pd.DataFrame) -> str:
-    """A frame as a plain table of three significant digits, no index."""
+class Undelivered(click.ClickException):
+    """What was asked for was done, and charged where it costs, but what came of it is lost or in part."""
 
-    def shown(value: float) -> str:
-        return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+    exit_code = 3
 
-    return frame.to_string(index=False, float_format=shown)
+    def __init__(self, message: str, silent: bool = False) -> None:
+        super().__init__(message)
+        self.silent = silent
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A frame's rows for JSON; a number that does not apply is null."""
-    return json.loads(str(frame.to_json(orient="records", double_precision=15)))
+#: A table as a mapping from columns to values for each row.
+TableRows = Sequence[Mapping[Any, Any]]
+
+
+def plain(rows: TableRows) -> str:
+    """Rows as a plain table of three significant digits, numbers to the right.
+
+    >>> print(plain([{"arc": "a to b", "cost": 1.23456}, {"arc": "b", "cost": 12345.6}]))
+    arc      cost
+    a to b   1.23
+    b       12346
+    """
+    if not rows:
+        return "none"
+    words = [all(isinstance(row[name], str) for row in rows) for name in rows[0]]
+    return aligned([escaped(name) for name in rows[0]], [list(map(_cell, row.values())) for row in rows], words)
+
+
+def _cell(value: Any) -> str:
+    """One value of a plain table."""
+    if not isinstance(value, float):
+        return escaped(value)
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[bool]) -> str:
+    """Lines of columns, those of words to the left and the others to the right."""
+    lines = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        parts = (x.ljust(w) if left else x.rjust(w) for x, w, left in zip(cells, widths, words, strict=True))
+        return "  ".join(parts).rstrip()
+
+    return "\n".join(map(line, lines))
+
+
+def records(rows: TableRows) -> list[dict[str, Any]]:
+    """Rows for JSON; a number that does not apply is null.
+
+    >>> records([{"rmse": float("nan"), "cells": 4}])
+    [{'rmse': None, 'cells': 4}]
+    """
+    return [{str(name): _finite(value) for name, value in row.items()} for row in rows]
+
+
+def _finite(value: Any) -> Any:
+    """A value, or None for a number that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def show(text: str) -> None:
+    """A result for people on stdout, its line ends kept and any other control character escaped.
+
+    Raises:
+        Undelivered: If stdout is closed or full.
+    """
+    _print(escaped(text, keep="\n"))
+
+
+def show_json(value: Any, indent: int | None = None) -> None:
+    """A result for programs on stdout.
+
+    Raises:
+        Undelivered: If stdout is closed or full.
+    """
+    _print(json.dumps(value, indent=indent))
 
 
 def say(words: str) -> None:
-    """A line on stderr."""
-    click.echo(words, err=True)
+    """A line on stderr; where that is closed or full nothing is said."""
+    with suppress(OSError, ValueError):
+        click.echo(_encodable(escaped(words), sys.stderr), err=True)
+
+
+@contextmanager
+def delivering(out: Path, charged: bool = False) -> Iterator[None]:
+    """For writing to ``out``: a failure after a charge, or half way through a stream, has an exit code of its own.
+
+    Raises:
+        Undelivered: In place of a ``FileError``.
+    """
+    from dpgraph.files.atomic_write import is_stream
+    from dpgraph.privacy.errors import FileError
+
+    try:
+        yield
+    except FileError as error:
+        lost = "; the charge stands and what it paid for is lost" if charged else ""
+        if charged or is_stream(out):
+            raise Undelivered(f"{error}{lost} [FileError]") from None
+        raise
+
+
+def save_charged(value: Any, out: Path) -> None:
+    """Writes what has been charged.
+
+    Raises:
+        Undelivered: If it cannot be written.
+    """
+    from dpgraph.files.documents import save
+
+    with delivering(out, charged=True):
+        save(value, out)
 
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
@@ -41,3 +149,18 @@ def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
             warnings.simplefilter("always", kind)
         made = make()
     return made, [str(warning.message) for warning in caught]
+
+
+def _print(text: str) -> None:
+    """A text on stdout, flushed."""
+    try:
+        click.echo(_encodable(text, sys.stdout))
+    except OSError as error:
+        reason = "it is closed" if error.errno == errno.EBADF else os.strerror(error.errno or errno.EIO)
+        raise Undelivered(f"the result is lost: stdout: {reason}", silent=error.errno == errno.EPIPE) from None
+
+
+def _encodable(text: str, stream: Any) -> str:
+    """Text that a stream can print: characters beyond its encoding as their escapes."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

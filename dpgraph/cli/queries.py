@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ import click
 
 from dpgraph.cli.asked import pairs, target_of
 from dpgraph.cli.options import JSON
-from dpgraph.cli.output import records, say
+from dpgraph.cli.output import aligned, records, say, show, show_json
+from dpgraph.privacy.printed import escaped
 
 if TYPE_CHECKING:
     from dpgraph.analysis.question_cost import QuestionCost
@@ -80,12 +80,12 @@ def query(
     if as_json:
         plain = [_plain(question, answer) for question, answer in zip(asked, answers, strict=True)]
         for entry, cause in zip(plain, causes, strict=False):
-            entry["expected_widths"] = records(cause.widths)
-        click.echo(json.dumps(plain if questions is not None else plain[0]))
+            entry["expected_widths"] = records(cause.widths.to_dict("records"))
+        show_json(plain if questions is not None else plain[0])
     else:
-        click.echo("\n\n".join(map(_table, answers)))
+        show("\n\n".join(map(_table, answers)))
         for cause in causes:
-            click.echo(f"\n{cause}")
+            show(f"\n{cause}")
     if len(tables) == 1:
         say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
 
@@ -154,18 +154,11 @@ def _table(answer: Answer) -> str:
     """An answer as a table to read; of one set of probabilities a column of them."""
     assert answer.predictive is not None
     known = len(answer.draws) > 1 or answer.error is not None
-    header = [*answer.columns, *(["mean", "low", "high", "predictive"] if known else ["probability"])]
+    header = [*map(escaped, answer.columns), *(["mean", "low", "high", "predictive"] if known else ["probability"])]
     columns = [answer.mean, answer.low, answer.high, answer.predictive] if known else [answer.mean]
     rows = [
-        [*map(str, label), *(f"{column[entry]:.4f}" for column in columns)] for entry, label in enumerate(answer.labels)
+        [*map(escaped, label), *(f"{column[entry]:.4f}" for column in columns)]
+        for entry, label in enumerate(answer.labels)
     ]
-    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
-    names = len(answer.columns)
-
-    def line(row: list[str]) -> str:
-        cells = (
-            x.ljust(w) if place < names else x.rjust(w) for place, (x, w) in enumerate(zip(row, widths, strict=True))
-        )
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([answer.question, *map(line, [header, *rows])])
+    words = [True] * len(answer.columns) + [False] * len(columns)
+    return f"{escaped(answer.question)}\n{aligned(header, rows, words)}"

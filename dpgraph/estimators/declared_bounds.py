@@ -62,6 +62,12 @@ class DeclaredBounds:
         declared = self.bounds_X.features if isinstance(self.bounds_X, LinearDesign) else self.bounds_X
         return declared if isinstance(declared, Mapping) else None
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of a table that are read; None for all of them."""
+        by_name = self._by_name()
+        return None if by_name is None else tuple(by_name)
+
     def check_count(self, features: int, *, arrays: bool = False) -> None:
         """Refuses another number of columns than a list declares, or of an array's than a mapping does."""
         by_name = self._by_name()

@@ -243,7 +243,7 @@ def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism |
     if name == "laplace":
         return LaplaceMechanism(epsilon)
     if name == "gaussian":
-        return GaussianMechanism(epsilon, budget.delta - budget.cost().delta)
+        return GaussianMechanism(epsilon, budget.remaining_delta)
     raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {name!r:.60}')
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +15,32 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.statistics.rows.arrow import foreign_engine
 from dpgraph.statistics.rows.cells import cells_of
+from dpgraph.statistics.rows.features import (
+    PROBLEM,
+    UNREADABLE,
+    array_frame,
+    declared_columns,
+    is_table,
+    refuse_list,
+    refuse_sparse,
+    table_frame,
+)
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.domain import DomainError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What is said of an array that is none.
-PROBLEM = "X must be a table or a two-dimensional array of the declared features"
-
-#: What is said of a table whose library fails.
-UNREADABLE = "the columns of X cannot be read"
-
 
 def feature_frame(
-    estimator: Any, X: Any, names: Callable[[int], list[str]], *, reset: bool, public: bool, strict: bool = False
+    estimator: Any,
+    X: Any,
+    names: Callable[[int], list[str]],
+    *,
+    reset: bool,
+    public: bool,
+    strict: bool = False,
+    declared: Collection[str] | None = None,
 ) -> pd.DataFrame:
     """X as a DataFrame whose columns are the features' names.
 
@@ -40,19 +51,21 @@ def feature_frame(
         reset: Whether to keep the features, as a fit does, or to compare them with those kept.
         public: Whether scikit-learn may judge the values, which its messages repeat; else the domain alone does.
         strict: Whether no row may refuse the table; a list of rows, which may be no rectangle, is refused then.
+        declared: The columns of a table that count, whatever else it holds; None for all.
 
     Raises:
-        DomainError: If private rows are neither a table nor such an array.
+        DomainError: If private rows are neither a table nor such an array, or a column is there twice.
     """
     import pandas as pd
 
     if is_table(X):
-        frame: Any = table_frame(X)
+        frame: Any = declared_columns(table_frame(X), declared)
         validate_data(estimator, frame, reset=reset, skip_check_array=True)  # compares names, which are public
         return converted(lambda: frame.rename(columns=str), UNREADABLE)
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
         return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
+    refuse_sparse(X)
     refuse_list(X, strict)
     array = _private_array(estimator, X, reset)
     return array_frame(array, names(array.shape[1]), strict=strict)
@@ -80,55 +93,6 @@ def keep_names(estimator: Any, names: Iterable[str]) -> None:
     estimator.n_features_in_ = len(estimator.feature_names_in_)
 
 
-def is_table(X: Any) -> bool:
-    """Whether X is a pandas, polars or Arrow table."""
-    return hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__")
-
-
-def table_frame(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame.
-
-    Raises:
-        DomainError: If its library cannot hand out the columns.
-    """
-    return converted(lambda: _pandas(X), UNREADABLE)
-
-
-def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
-    """The columns of an array by name."""
-    columns = {name: array[:, i] for i, name in enumerate(names)}
-    return converted(lambda: _typed(columns, strict), PROBLEM)
-
-
-def refuse_list(X: Any, strict: bool) -> None:
-    """Refuses a list of rows, whatever it holds, where no row may refuse the table.
-
-    Raises:
-        DomainError: If X is one.
-    """
-    if strict and isinstance(X, list | tuple):
-        raise DomainError("a strict declaration takes X as a table or an array: a list of rows may be no rectangle")
-
-
-def _pandas(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame."""
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        return X
-    columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-    return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
-
-
-def _typed(columns: dict[str, Any], strict: bool) -> pd.DataFrame:
-    """Columns of objects by what they hold; as they are where that may not refuse a table."""
-    import pandas as pd
-
-    if strict:
-        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
-    return pd.DataFrame(columns).infer_objects()
-
-
 def with_target(frame: pd.DataFrame, name: str, values: npt.NDArray[Any]) -> pd.DataFrame:
     """The features beside the target, objects as they are.
 
@@ -154,10 +118,34 @@ def column_of(y: Any, problem: str, *, strict: bool = False) -> Any:
     Raises:
         DomainError: If it is none.
     """
+    if is_table(y):
+        raise DomainError(f"{problem}; of a table give its column")
+    if isinstance(y, str):
+        raise DomainError(f"{problem}; the name of a column is for rows in a file or on a cluster")
     column = cells_of(y) if strict else array_of(y, problem)
     if column.ndim != 1:
-        raise DomainError(problem)
+        raise DomainError(f"{problem}; of an array with a second axis of length one give y.ravel()")
     return column
+
+
+def check_target_name(y: Any, target: str) -> None:
+    """Refuses a y that has another name than the target; that name may be a row's, and is not repeated.
+
+    Raises:
+        DomainError: Saying what to do.
+    """
+    name = name_of(y)
+    if name is not None and name != target:
+        raise DomainError(
+            f"y has another name than the target, {target!r}: give the column {target!r}, or, if y is that, "
+            f"y.rename({target!r})"
+        )
+
+
+def name_of(y: Any) -> str | None:
+    """The name of a column as text, if it has one."""
+    name = getattr(y, "name", None)
+    return None if name is None or (isinstance(name, str) and not name) else converted(lambda: str(name), UNREADABLE)
 
 
 def target_name(name: object, features: Iterable[str]) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import UNREADABLE, is_table, refuse_list, table_frame
 from dpgraph.statistics.rows.cells import cells_of, person_name
+from dpgraph.statistics.rows.features import UNREADABLE, is_table, refuse_list, table_frame
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
 

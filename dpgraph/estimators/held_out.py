@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import (
-    UNREADABLE,
-    array_frame,
-    column_of,
-    is_table,
-    refuse_list,
-    table_frame,
-    with_target,
-)
+from dpgraph.estimators.fitting import column_of, with_target
 from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -29,6 +21,14 @@ from dpgraph.privacy.records import ReleaseError
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.regression import judged_columns
 from dpgraph.statistics.rows.codes import encode
+from dpgraph.statistics.rows.features import (
+    UNREADABLE,
+    array_frame,
+    declared_columns,
+    is_table,
+    refuse_list,
+    table_frame,
+)
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
@@ -211,7 +211,7 @@ def _features(X: Any, names: tuple[str, ...], strict: bool) -> pd.DataFrame:
     if isinstance(X, str) or hasattr(X, "__fspath__"):
         raise DomainError("the rows of a file hold the target too; leave y out")
     if is_table(X):
-        frame = table_frame(X)
+        frame = declared_columns(table_frame(X), names)
         absent = converted(lambda: [name for name in names if name not in frame.columns], UNREADABLE)
         if absent:
             raise DomainError(f"X has no column {', '.join(map(repr, absent))}")

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import fit_budget, inference_seed
+from dpgraph.estimators.persons import cap_for
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.markov.sampler import check_settings
@@ -24,11 +25,11 @@ from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.counts import count
+from dpgraph.statistics.counts import Counts, count, count_capped
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.infer import domain_of_rows
-from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.network import Network
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +44,8 @@ class PrivateHMM(BaseEstimator):
     alone.
 
     Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
-    has more. With ``person`` it is for everything a person has in the log: rows beyond the first ``rows_per_person``
-    of each are dropped before counting. Persons have different numbers of rows, so the number of rows is private:
+    has more. With ``person`` it is for everything a person has in the log: rows beyond ``rows_per_person`` of each,
+    chosen as ``count`` chooses, are dropped. Persons have different numbers of rows, so the number of rows is private:
     the unit is add/remove unless ``rows_per_person`` is 1. In a strict domain a row that names no person is dropped, so
     that it is add/remove there, too.
 
@@ -153,7 +154,7 @@ class PrivateHMM(BaseEstimator):
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
 
         Args:
-            log: One row an entry: a pandas, polars or Arrow table, or the path of a CSV or Parquet file.
+            log: One row an entry, as ``count`` takes rows.
             y: Ignored.
             held_out: Cells not to learn from: a table with the sequence and time columns. They are public.
 
@@ -182,8 +183,7 @@ class PrivateHMM(BaseEstimator):
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
             )
         budget = self._budget(mechanism, network.domain.strict)
-        rows = log if self.person is None else cap_rows(log, network.domain, self.person, self.rows_per_person)
-        counts = count(rows, network, progress=self.progress)
+        counts = self._counts(log, network, budget)
         warn_of_other_rows(budget, log)
         self.release_ = spend(counts, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
@@ -198,6 +198,13 @@ class PrivateHMM(BaseEstimator):
         self.diagnostics_ = self.model_.diagnostics
         self.choice_ = self.model_.choice
         self.held_out_ = hidden
+
+    def _counts(self, log: Any, network: Network, budget: Budget) -> Counts:
+        """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
+        if self.person is None:
+            return count(log, network, progress=self.progress)
+        cap = cap_for(self.person, budget, None, self.noise)
+        return count_capped(log, network, cap, progress=self.progress)
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
@@ -305,11 +312,6 @@ class PrivateHMM(BaseEstimator):
         unit = budget.unit
         if unit.rows_per_person != self.rows_per_person:
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
-        if self.person is not None and strict and unit.n_is_public:
-            raise ReleaseError(
-                "in a strict domain a row that names no person is dropped, so the number of rows is private: use "
-                'neighbours="add-remove"'
-            )
         return budget
 
     def _domain(self, log: Any) -> Domain:

@@ -15,19 +15,20 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.analysis.choice import mechanism_named
 from dpgraph.estimators.fitting import (
+    check_target_name,
     column_of,
     feature_frame,
     fit_budget,
     inference_seed,
-    is_table,
     keep_names,
+    name_of,
     named_column,
     scored,
     stays_in_place,
-    table_frame,
     target_name,
     with_target,
 )
+from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.classifier.posterior import classifier_posterior
@@ -39,10 +40,11 @@ from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.counts import count
+from dpgraph.statistics.counts import Counts, count, count_capped
 from dpgraph.statistics.rows.codes import encode
+from dpgraph.statistics.rows.features import is_table, table_frame
 from dpgraph.statistics.rows.infer import domain_of_rows
-from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
 from dpgraph.structure.network import Network
 
 #: The mechanisms a classifier is fitted from by name: those that release counts.
@@ -56,8 +58,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     and their order come from the declared domain, so nothing but the released counts depends on the rows.
 
     Args:
-        domain: The declared levels of every feature and of the target. The target is the variable that is not a
-            column of X. ``"infer"``, by name, reads it off the rows and warns that this leaks.
+        domain: The declared levels of every feature and of the target; other columns of a table are not read, at
+            ``fit`` or later. ``"infer"``, by name, reads it off the rows and warns that this leaks.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), with a part of epsilon for the label's own counts where the features' tables
             would leave them unclear, at most 95 % and by public values alone; ``"fourier"``, ``"auto"`` for the one
@@ -74,6 +76,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         progress: Whether ``fit`` shows a bar on a terminal: what share of a path's rows is counted.
+        target: The declared variable that is predicted. None: of a table X the one declared variable that is not a
+            column of X, of an array X the name of y, which must have one then.
 
     Attributes:
         classes_: The declared labels, in order.
@@ -104,6 +108,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         unit: PrivacyUnit | None = None,
         noise: Noise | None = None,
         progress: bool = False,
+        target: str | None = None,
     ) -> None:
         self.domain = domain
         self.epsilon = epsilon
@@ -115,28 +120,35 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         self.unit = unit
         self.noise = noise
         self.progress = progress
+        self.target = target
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and learns from them.
 
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
 
         Args:
-            X: The features, a DataFrame with declared columns, or an array in the domain's order. Or all declared
-                columns where they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder
-                of Parquet files, or a pyspark or dask DataFrame.
-            y: The labels, one a row; the name of their column where X is a path or on a cluster.
+            X: The features, a DataFrame with declared columns, or an array of all declared variables but the target, in
+                the domain's order. Or all declared columns where they lie, which are never loaded whole: the path of a
+                CSV file, a Parquet file or a folder of Parquet files, or a pyspark or dask DataFrame.
+            y: The labels, one a row, with no name or the target's; the name of their column where X is a path or on a
+                cluster.
+            person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
+                one id a row; the name of the column where X is a path or on a cluster. As many rows of a person count
+                as the unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
         Raises:
-            DomainError: If no domain is declared or the rows do not fit it; nothing is charged.
+            DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
+                another name than the target; nothing is charged.
             ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
 
         Warns:
+            DomainWarning: If a variable has more than 1000 levels.
             SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
         """
-        return refit(self, lambda fresh, spend: fresh._learn(X, y, spend))
+        return refit(self, lambda fresh, spend: fresh._learn(X, y, person, spend))
 
-    def _learn(self, X: Any, y: Any, spend: Spend) -> None:
+    def _learn(self, X: Any, y: Any, person: Any, spend: Spend) -> None:
         """Reads the rows, releases, and sets what is fitted."""
         if self.inference not in ("noise-aware", "plug-in"):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
@@ -144,13 +156,18 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         self._check_mechanism()
         if stays_in_place(X):
             rows, domain, target = X, self._declared("a path or a table on a cluster"), named_column(y)
+            if self.target is not None and target != self.target:
+                raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
+            whose = person
         else:
-            frame, labels = self._rows(X, y)
+            features, persons = without_persons(X, person)
+            frame, labels = self._rows(features, y)
             domain, target = self._domain(frame, labels)
-            rows = with_target(frame, target, labels.values)
+            rows, whose = with_persons(with_target(frame, target, labels.values), persons)
+        warn_of_many_levels(domain, stacklevel=6)
         network = naive_bayes_network(domain, target)
         mechanism = self._mechanism(network)
-        counts = count(rows, network, progress=self.progress)
+        counts = self._counts(rows, network, whose)
         budget = fit_budget(mechanism, self.budget, self.unit)
         if self.mechanism == "laplace" and isinstance(budget, Budget):
             n = counts.sensitive_rows if budget.unit.n_is_public else None
@@ -163,6 +180,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         self.classes_ = np.array(domain.levels(target))
         if rows is X:
             keep_names(self, self.model_.features)
+
+    def _counts(self, rows: Any, network: Network, person: Any) -> Counts:
+        """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
+        if person is None:
+            return count(rows, network, progress=self.progress)
+        cap = cap_for(person, self.budget, self.unit, self.noise)
+        return count_capped(rows, network, cap, progress=self.progress)
 
     def _posterior(self, target: str) -> Any:
         """What is learned from the release."""
@@ -203,8 +227,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         features = self.model_.features
         there = [str(name) for name in getattr(X, "column_names", X.columns)] if is_table(X) else list(features)
         some = [name for name in features if name in there]
-        if not some or set(there) - set(features):
-            raise DomainError(f"X must hold some of the features, and no other column: {', '.join(features)}")
+        if not some or (set(there) - set(features) and len(some) < len(features)):
+            raise DomainError(
+                f"X must hold all of the features, or some of them and no other column: {', '.join(features)}"
+            )
         frame = self._features(X, reset=False) if len(some) == len(features) else table_frame(X)
         codes = encode(frame, domain.restrict(some)).columns
         if not len(codes[some[0]]):
@@ -260,17 +286,22 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
                 "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
                 'domain="infer" reads them off the rows, which leaks'
             )
+        if self.target is None or isinstance(self.domain, str):
+            return
+        names = Domain.of(self.domain).names
+        if self.target not in names:
+            raise DomainError(f"target must be a declared variable, one of {', '.join(names)}; got {self.target!r}")
 
     def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The features as a frame, and the labels."""
         self._check_domain()
-        frame = self._features(X, reset=True)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        frame = self._features(X, reset=True, y=y)
         labels = self._labels(y)
         if len(labels) != len(frame):
             raise DomainError("X and y must have the same number of rows")
-        return frame, _Labels(labels, getattr(y, "name", None))
+        return frame, _Labels(labels, y)
 
     def _labels(self, y: Any) -> npt.NDArray[Any]:
         """y as one column; with a declared domain encoding judges it, as scikit-learn's checks count labels aloud."""
@@ -286,24 +317,38 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         return labels
 
-    def _features(self, X: Any, *, reset: bool) -> Any:
+    def _features(self, X: Any, *, reset: bool, y: Any = None) -> Any:
         """X as a DataFrame whose columns are the features' names."""
-        names = self._names if reset else lambda _: list(self.model_.features)
+        names = (lambda features: self._names(features, y)) if reset else (lambda _: list(self.model_.features))
         public = isinstance(self.domain, str)
-        return feature_frame(self, X, names, reset=reset, public=public, strict=self._strict)
+        declared = None if public else Domain.of(self.domain).names if reset else self.model_.features
+        return feature_frame(self, X, names, reset=reset, public=public, strict=self._strict, declared=declared)
 
     @property
     def _strict(self) -> bool:
         return bool(getattr(self.domain, "strict", False))
 
-    def _names(self, features: int) -> list[str]:
-        """Names for the columns of an array: the declared variables in order, the last one being the target."""
+    def _names(self, features: int, y: Any) -> list[str]:
+        """Names for the columns of an array: the declared variables in order, without the target."""
         if isinstance(self.domain, str):
             return [f"x{i}" for i in range(features)]
         names = Domain.of(self.domain).names
+        target = self._said_target(names, y)
         if len(names) != features + 1:
             raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
-        return list(names[:-1])
+        return [name for name in names if name != target]
+
+    def _said_target(self, names: tuple[str, ...], y: Any) -> str:
+        """The target of an array, whose columns have no names: the parameter, or the name of y."""
+        if self.target is not None:
+            return self.target
+        if name_of(y) not in names:
+            has = "has no name" if name_of(y) is None else "has a name that is not declared"
+            raise DomainError(
+                f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
+                f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
+            )
+        return str(name_of(y))
 
     def _domain(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
         """The declared domain of the features and the target, and the target's name."""
@@ -316,6 +361,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
                 "every declared variable but the target must be a column of X; "
                 + (f"not in X: {', '.join(left)}" if left else "X holds them all, the target too")
             )
+        if self.target is not None and left[0] != self.target:
+            raise DomainError(
+                f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
+            )
+        check_target_name(labels.y, left[0])
         return declared, left[0]
 
     def _inferred(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
@@ -326,7 +376,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=7,
         )
-        target = target_name(labels.name, frame.columns)
+        target = target_name(getattr(labels.y, "name", None), frame.columns) if self.target is None else self.target
+        if target in frame.columns:
+            raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
+        if self.target is not None:
+            check_target_name(labels.y, target)
         variables = dict(domain_of_rows(frame).variables)
         variables |= {target: list(np.unique(labels.values))}
         return Domain.of(variables), target
@@ -340,7 +394,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
 
 class _Labels:
-    """Labels with the name of their column; not an ndarray subclass, so that nothing of it travels on."""
+    """Labels beside the column they are of; not an ndarray subclass, so that nothing of it travels on."""
 
-    def __init__(self, values: npt.NDArray[Any], name: object) -> None:
-        self.values, self.name = values, name
+    def __init__(self, values: npt.NDArray[Any], y: Any) -> None:
+        self.values, self.y = values, y

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import clone
 
 from dpgraph.estimators.folds import Rows
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyLeakWarning, PrivacyUnit, ReleaseError
 
@@ -85,9 +86,9 @@ class ClosedDoor(Budget):
         super().__init__(epsilon, delta, unit=unit)
         self.asked: list[Event] = []
 
-    def charge(self, event: Event) -> None:
+    def charge(self, event: Event, made: Made | None = None) -> NoReturn:
         """Checks and keeps the event, then stops the fit."""
-        super().charge(event)
+        super().charge(event, made)
         self.asked.append(event)
         raise AtTheDoor
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.estimators.declared_bounds import DeclaredBounds
 from dpgraph.estimators.fitting import (
+    check_target_name,
     column_of,
     feature_frame,
     fit_budget,
@@ -24,6 +25,7 @@ from dpgraph.estimators.fitting import (
     target_name,
     with_target,
 )
+from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.posterior import noise_aware_posterior
@@ -36,7 +38,9 @@ from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.regression import regression_features, regression_moments
+from dpgraph.statistics.moments import Moments
+from dpgraph.statistics.regression import capped_moments, regression_features, regression_moments
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
 
@@ -54,9 +58,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     Args:
         bounds_X: For each feature public bounds (low, high), a list of levels, ``Categories`` or ``Bins``: a mapping by
-            name, or a list in the order of the columns. ``"infer"``, by name, reads bounds off the rows and warns that
-            this leaks. Or a ``LinearDesign``, such as ``read_design`` reads; ``bounds_y``, ``fit_intercept`` and
-            ``strict`` are then its own.
+            name (other columns of a table are not read then), or a list in the order of the columns. ``"infer"``, by
+            name, reads bounds off the rows and warns that this leaks. Or a ``LinearDesign``, such as ``read_design``
+            reads; ``bounds_y``, ``fit_intercept`` and ``strict`` are then its own.
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent.
@@ -135,7 +139,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.strict = strict
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget, releases noisy sums of products, and learns from them.
 
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
@@ -144,28 +148,34 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             X: The features, a table with declared columns, or an array in their order. Or all declared columns where
                 they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder of Parquet
                 files, or a pyspark or dask DataFrame; ``bounds_X`` is then by name, or a ``LinearDesign``.
-            y: The target, one number a row; the name of its column where X is a path or on a cluster.
+            y: The target, one number a row; the name of its column where X is a path or on a cluster. Beside a
+                ``LinearDesign`` it has no name or that of the design's target.
+            person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
+                one id a row; the name of the column where X is a path or on a cluster. As many rows of a person count
+                as the unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
         Raises:
             DomainError: If bounds are missing or the rows do not fit them; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
-        return refit(self, lambda fresh, spend: fresh._learn(X, y, spend))
+        return refit(self, lambda fresh, spend: fresh._learn(X, y, person, spend))
 
-    def _learn(self, X: Any, y: Any, spend: Spend) -> None:
+    def _learn(self, X: Any, y: Any, person: Any, spend: Spend) -> None:
         """Reads the rows, releases, and sets what is fitted."""
         mechanism = self._checked()
         declared = DeclaredBounds(self.bounds_X, self.bounds_y)
         if stays_in_place(X):
             rows, design = X, declared.design_in_place(named_column(y), bool(self.fit_intercept), self.strict)
+            whose = person
         else:
-            frame, target = self._rows(X, y, declared)
+            features, persons = without_persons(X, person)
+            frame, target = self._rows(features, y, declared)
             design = declared.design(frame, target, bool(self.fit_intercept), self.strict)
-            rows = with_target(frame, design.target, target[1])
+            rows, whose = with_persons(with_target(frame, design.target, target[1]), persons)
         prior = RegressionPrior() if self.prior is None else self.prior
         prior.centre(design)
         budget = fit_budget(mechanism, self.budget, self.unit)
-        moments = regression_moments(rows, design, progress=self.progress)
+        moments = self._moments(rows, design, whose)
         warn_of_other_rows(budget, X)
         self.release_ = spend(moments, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
@@ -177,6 +187,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.intercept_, self.coef_ = float(means[0]), means[1:]
         if rows is X:
             keep_names(self, design.features)
+
+    def _moments(self, rows: Any, design: LinearDesign, person: Any) -> Moments:
+        """The sums, of as many rows of each person as the unit protects where there is a column of persons."""
+        if person is None:
+            return regression_moments(rows, design, progress=self.progress)
+        cap = cap_for(person, self.budget, self.unit, self.noise)
+        return capped_moments(rows, design, cap, progress=self.progress)
 
     def _keep_sampled(self) -> None:
         """Weights as they were drawn."""
@@ -268,20 +285,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _rows(self, X: Any, y: Any, declared: DeclaredBounds) -> tuple[pd.DataFrame, tuple[str, npt.NDArray[Any]]]:
         """The features as a frame, the target's name and its values."""
         public = isinstance(self.bounds_X, str)
-        frame = feature_frame(self, X, declared.names, reset=True, public=public, strict=self.strict)
+        settings: Any = {"public": public, "strict": self.strict, "declared": declared.columns}
+        frame = feature_frame(self, X, declared.names, reset=True, **settings)
         declared.check_count(frame.shape[1])
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         problem = "y must be one column, a number for each row of X"
         values = _public_target(y) if declared.infer else column_of(y, problem, strict=self.strict)
         if len(values) != len(frame):
-            raise DomainError(problem)
+            raise DomainError("X and y must have the same number of rows")
+        if isinstance(self.bounds_X, LinearDesign):
+            check_target_name(y, self.bounds_X.target)
         return frame, (target_name(getattr(y, "name", None), frame.columns), values)
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
-        frame = feature_frame(self, X, lambda _: names, reset=False, public=public, strict=self.strict)
+        named = None if DeclaredBounds(self.bounds_X, self.bounds_y).columns is None else names
+        settings: Any = {"public": public, "strict": self.strict, "declared": named}
+        frame = feature_frame(self, X, lambda _: names, reset=False, **settings)
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise DomainError(f"no column {', '.join(map(repr, absent))}")

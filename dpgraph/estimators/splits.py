@@ -56,7 +56,7 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
         return
     with _lock:
         seen = _fits.get(budget)
-        if seen is None or not budget.events:
+        if seen is None or not budget.spent:
             _fits[budget] = _Fits(_identity(rows))
             return
         if seen.warned or seen.same_rows(rows):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgraph.files.arrays import plain_tables
-from dpgraph.files.atomic_write import write_text
+from dpgraph.files.atomic_write import is_stream, write_text, write_with
 from dpgraph.files.codecs import (
     Codec,
     codec_of_kind,
@@ -31,6 +31,7 @@ from dpgraph.files.codecs import (
 )
 from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import sealed, unsealed
+from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.network_models import (
     naive_bayes_ensemble_of,
@@ -39,8 +40,9 @@ from dpgraph.files.network_models import (
     posterior_of,
     probabilities_in,
 )
-from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, read_text
-from dpgraph.files.plain import plain_provenance, plain_scope, provenance_of
+from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, with_source_name
+from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
+from dpgraph.files.plain import plain_provenance, plain_receipts, plain_scope, provenance_of
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
 from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
@@ -51,7 +53,8 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
-from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.network import Network
@@ -60,51 +63,100 @@ from dpgraph.structure.tables import Probabilities
 Write = Callable[[Any], dict[str, Any]]
 Read = Callable[..., Any]
 
+#: The part of a fitted estimator's file that is its release.
+BESIDE = "release"
+
 VERSION = 2
 READ = (1, 2)
 
 
-def save(value: Any, path: str | Path) -> None:
-    """Writes a public value: a Network, LinearDesign, Release, posterior, Probabilities or fitted model to ``.json``;
-    Probabilities (or a posterior's mean) also to ``.bif``.
+def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -> None:
+    """Writes a public value to ``.json``, to ``.npz``, where arrays are binary, or, probabilities alone, to ``.bif``.
 
-    The file appears whole or not at all.
+    A value is a Network, LinearDesign, Release, posterior, Probabilities or fitted model; BIF has a posterior's mean.
+    Of a fitted estimator its model is written and, but for BIF, its release beside that, to learn from again for free.
+
+    The file appears whole or not at all; an existing one keeps its permissions, and a symbolic link stays. ``.json``
+    and ``.npz`` hold the same to the last bit; ``.npz`` is for many draws: it is smaller and quicker to read, and a
+    question reads the tables it needs. A pipe or ``/dev/stdout`` takes JSON, whatever its name, unless that ends in
+    ``.bif`` or ``.npz``.
+
+    Args:
+        value: What to write.
+        path: The file.
+        release: What a model was learned from, to be kept beside it; that of an estimator is its own.
 
     Raises:
-        FileError: If the value is sensitive or of another kind, the name ends otherwise, or a name in the value would
-            not survive BIF.
+        FileError: If the value is sensitive or of another kind, the name ends otherwise, a name in the value would
+            not survive BIF, or the file cannot be written.
         ReleaseError: If its record is not one of dpgraph's mechanisms'.
     """
     target = Path(path)
+    released = getattr(value, "release_", None) if hasattr(value, "model_") else release
     value = getattr(value, "model_", value)
     if target.suffix.lower() == ".bif":
         from dpgraph.files.pgmpy import write_bif
 
         text = write_bif(probabilities_of(value))
-    elif target.suffix.lower() == ".json":
-        text = json.dumps(sealed(document(value)), indent=1, allow_nan=False) + "\n"
+        if len(text) > MAX_NETWORK_BYTES:
+            raise FileError(f"{target} would have {len(text):,} bytes, more than is read of BIF; use .json or .npz")
+        write_text(target, text)
+    elif target.suffix.lower() == ".npz":
+        plain = _document_with_arrays(value) | _beside(released)
+        write_with(target, lambda file: write_packed(file, plain))
+    elif target.suffix.lower() == ".json" or is_stream(target):
+        write_text(
+            target, json.dumps(sealed(document(value) | nested(_beside(released))), indent=1, allow_nan=False) + "\n"
+        )
     else:
-        raise FileError(f"{target}: the name must end in .json or .bif")
-    write_text(target, text)
+        raise FileError(f"{target}: the name must end in .json, .npz or .bif")
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool = False) -> Any:
     """Reads what ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
 
+    A classifier, a regression or a hidden Markov model predicts from tables, arrays and paths, as its estimator does.
+
+    Args:
+        path: The file.
+        max_bytes: The largest JSON file that is read, 512 MiB unless this says otherwise; it takes some ten times
+            its size in memory.
+        release: Whether to read the release that the file of a fitted estimator keeps beside its model, instead.
+
     Raises:
-        FileError: If the file is not one of dpgraph's, is cut short, was changed since it was written, or its parts
-            do not fit each other: a claim, a movement or a total that cannot be; or the network in it is not valid.
+        FileError: If the file holds no release where one is asked for, is not one of dpgraph's, is cut short, was
+            changed since it was written, or its parts do not fit each other: a claim, a movement or a total that
+            cannot be; or the network in it is not valid.
     """
     if str(path).startswith(EXAMPLE) or str(path).lower().endswith((".bif", ".xmlbif")):
+        if release:
+            raise FileError(f"{path} holds probabilities alone, no release")
         return read_probabilities(path)
-    text = read_text(Path(path))
-    try:
-        return value_of(unsealed(parse_json(text)))
-    except DPGraphError as error:
-        raise FileError(f"{path}: {error}") from None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        kind = type(error).__name__
-        raise FileError(f"{path} is not a whole dpgraph file; is it truncated? ({kind})") from None
+    read = _release_of if release else value_of
+    if str(path).lower().endswith(".npz"):
+        whole = unpacked(read_packed(Path(path)))
+        return with_source_name(path, lambda: read(whole))
+    check_whole("max_bytes", max_bytes, error=FileError)
+    text = read_text(Path(path), max_bytes)
+    return with_source_name(path, lambda: read(unsealed(parse_json(text))))
+
+
+def _beside(released: Any) -> dict[str, Any]:
+    """What a fitted estimator's file holds beside its model."""
+    return {} if released is None else {BESIDE: _document_with_arrays(released)}
+
+
+def _release_of(plain: Any) -> Release[Any]:
+    """The release in a document, or beside the model in it.
+
+    Raises:
+        FileError: If there is none.
+    """
+    inner = plain.get(BESIDE, plain) if isinstance(plain, dict) else plain
+    value = value_of(inner)
+    if not isinstance(value, Release):
+        raise FileError("it keeps no release: it was written from a model alone, or before models kept theirs")
+    return value
 
 
 def probabilities_of(value: Any) -> Probabilities:
@@ -126,7 +178,12 @@ def probabilities_of(value: Any) -> Probabilities:
 
 
 def document(value: Any) -> dict[str, Any]:
-    """The plain form of a public value."""
+    """The plain form of a public value, as it stands in JSON."""
+    return nested(_document_with_arrays(value))
+
+
+def _document_with_arrays(value: Any) -> dict[str, Any]:
+    """The plain form of a public value, its large arrays as they are."""
     if isinstance(value, Release):
         codec, body = written(value.value, released=True)
         structure = codec.measured(value.value)
@@ -138,7 +195,9 @@ def document(value: Any) -> dict[str, Any]:
     if codec.role == "description":
         return _document(codec, codec.kind, value if isinstance(value, Network) else None, {}, body)
     structure = codec.measured(value)
-    return _document(codec, codec.kind, structure, plain_provenance(codec.recorded(value), structure), body)
+    provenance = codec.recorded(value)
+    record = plain_provenance(provenance, structure) | plain_receipts(provenance)
+    return _document(codec, codec.kind, structure, record, body)
 
 
 def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +215,7 @@ def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], b
         **record,
         **({"description": plain_description(structure)} if nested else {}),
     }
-    if taken := sorted(set(body) & {*head, "digest"}):
+    if taken := sorted(set(body) & {*head, "digest", BESIDE}):
         raise FileError(f"values of kind {codec.kind!r} write {', '.join(taken)}, which every file has already")
     return head | body
 
@@ -186,9 +245,8 @@ def value_of(plain: Any) -> Any:
 def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
     """Every draw of every table; the latent rows of a chain are not kept."""
     body = {"method": draws.method, "reason": draws.reason, "acceptance": dict(draws.acceptance)}
-    n = None if draws.n is None else draws.n.tolist()
     means = None if draws.means is None else plain_tables(draws.means)
-    return body | {"latent_n": n, "means": means, "tables": plain_tables(draws.tables)}
+    return body | {"latent_n": draws.n, "means": means, "tables": plain_tables(draws.tables)}
 
 
 def _plain_ensemble(ensemble: NaiveBayesEnsemble) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from dpgraph.structure.network import Network
 
 
 def plain_markov_model(model: HiddenMarkovModel) -> dict[str, Any]:
-    """The draws as nested lists."""
+    """The draws, arrays as they are."""
     made = {name: getattr(model, name) for name in ("sequence", "time", "inference", "sampler")}
-    arrays = {name: getattr(model, name).tolist() for name in ("transition", "states", "log_joint", "entries")}
+    arrays = {name: getattr(model, name) for name in ("transition", "states", "log_joint", "entries")}
     emissions = plain_tables(model.emissions)
     more: dict[str, Any] = {"effects": plain_tables(FrozenMap(model.effects))} if model.effects else {}
     more |= {"choice": asdict(model.choice)} if model.choice is not None else {}
@@ -91,8 +91,8 @@ def names_of(plain: dict[str, Any]) -> tuple[str, str]:
 
 
 def plain_sweeps(sweeps: MarkovSweeps) -> dict[str, Any]:
-    """The sweeps as nested lists."""
-    arrays = {name: getattr(sweeps, name).tolist() for name in ("transition", "states")}
+    """The sweeps, arrays as they are."""
+    arrays = {name: getattr(sweeps, name) for name in ("transition", "states")}
     named = {"sequence": sweeps.sequence, "time": sweeps.time}
     return named | arrays | {"emissions": plain_tables(sweeps.emissions)}
 

@@ -37,8 +37,8 @@ def posterior_draws_of(plain: dict[str, Any], network: Network, provenance: Prov
     chains = {table.shape[:2] for table in tables.values()}
     if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
         raise FileError("the draws of the tables do not fit each other")
-    if any((table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6) for table in tables.values()):
-        raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
+    for table in tables.values():
+        _check_drawn(table)
     texts = (plain["method"], plain["reason"])
     if not all(isinstance(text, str) for text in texts):
         raise FileError("the record of the draws is not whole")
@@ -48,6 +48,28 @@ def posterior_draws_of(plain: dict[str, Any], network: Network, provenance: Prov
     means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
     settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
     return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
+
+
+def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The draws of one table, axes (chain, draw, variable, *parents).
+
+    Args:
+        values: The array or nested lists of a file.
+        shape: The sizes of the variable and its parents.
+
+    Raises:
+        FileError: If they are no draws of such a table.
+    """
+    table = tables_of({"": values})[""]
+    if table.ndim < 3 or table.shape[2:] != shape or not table.shape[0] * table.shape[1]:
+        raise FileError(f"the draws of a table have the wrong shape {table.shape}")
+    _check_drawn(table)
+    return table
+
+
+def _check_drawn(table: np.ndarray) -> None:
+    if (table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6):
+        raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
 
 
 def naive_bayes_ensemble_of(

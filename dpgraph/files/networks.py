@@ -1,4 +1,4 @@
-"""Networks and domains from files: TOML and JSON by the schema of the README, BIF and XMLBIF through pgmpy.
+"""Networks and domains from files: TOML and JSON by the schema of the README, BIF and XMLBIF.
 
 A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }`` or
 ``{ bins = [...], missing = true }``. ``strict = true``, before the first table, is that of ``Domain.of``.
@@ -7,17 +7,30 @@ A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }
 from __future__ import annotations
 
 import json
+import math
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dpgraph.files.digest import unsealed
+from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.errors import DPGraphError, FileError
-from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable
+from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable, first_twice
 from dpgraph.structure.network import Network
 
 EXAMPLE = "example:"
+
+#: What values raise that are not what a file of this kind holds.
+NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+
+#: The most parts of a TOML key.
+MAX_KEY_PARTS = 16
+_PART = r"""(?:(?<![\w-])[A-Za-z0-9_-]++|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}")
+#: What a number may hold that is larger than every float; also other text, which is then read number by number.
+_MAY_OVERFLOW = re.compile(r"[eE]\+?0*+[1-9][0-9]{2}|(?<![0-9])[0-9]{300}")
 
 
 def read_network(source: str | Path) -> Network:
@@ -51,14 +64,21 @@ def read_domain(source: str | Path) -> Domain:
 
 
 def read_probabilities(source: str | Path) -> Any:
-    """Reads a network with its probabilities from BIF, XMLBIF or an example."""
-    from dpgraph.files import pgmpy
+    """Reads a network with its probabilities from BIF, XMLBIF or an example.
+
+    Raises:
+        FileError: If the file cannot be read, is cut short, or does not describe a network.
+    """
+    from dpgraph.files.bif import read_bif
+    from dpgraph.files.xmlbif import read_xmlbif
 
     text_source = str(source)
     if text_source.startswith(EXAMPLE):
-        return pgmpy.example(text_source.removeprefix(EXAMPLE))
-    reader = pgmpy.read_xmlbif if text_source.lower().endswith(".xmlbif") else pgmpy.read_bif
-    text = read_text(Path(source))
+        from dpgraph.files.pgmpy import example
+
+        return example(text_source.removeprefix(EXAMPLE))
+    reader = read_xmlbif if text_source.lower().endswith(".xmlbif") else read_bif
+    text = read_text(Path(source), MAX_NETWORK_BYTES)
     return with_source_name(source, lambda: reader(text))
 
 
@@ -66,47 +86,61 @@ def read_document(path: Path) -> dict[str, Any]:
     """A TOML or JSON file as plain values; nothing in it is executed.
 
     Raises:
-        FileError: If it cannot be read or parsed, or repeats a key.
+        FileError: If it cannot be read or parsed, is too large, or repeats a key.
     """
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
         raise FileError(f"{path}: the name must end in .toml, .json, .bif or .xmlbif")
-    text = read_text(path)
+    text = read_text(path, MAX_TOML_BYTES if suffix == ".toml" else MAX_DOCUMENT_BYTES)
     try:
-        document = tomllib.loads(text) if suffix == ".toml" else parse_json(text)
+        document = parse_toml(text) if suffix == ".toml" else parse_json(text)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError | FileError) else type(error).__name__
-        raise FileError(f"{path} cannot be parsed; is it truncated? ({reason})") from None
+        raise FileError(f"{path} cannot be parsed; is it truncated? ({shortened(reason)})") from None
     if not isinstance(document, dict):
         raise FileError(f"{path} does not hold a table of variables")
     return document
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """TOML whose keys have few parts: tomllib takes time by their square.
+
+    Raises:
+        FileError: If a key has more than ``MAX_KEY_PARTS``.
+        tomllib.TOMLDecodeError, ValueError, RecursionError: If it is not TOML.
+    """
+    if _LONG_KEY.search(text):
+        raise FileError(f"more than {MAX_KEY_PARTS} words joined by dots; a key here has one or two")
+    return tomllib.loads(text)
+
+
 def parse_json(text: str) -> Any:
-    """JSON in which no key is repeated and no number is infinite or NaN."""
+    """JSON in which no key is repeated and no number is infinite or NaN.
+
+    Raises:
+        FileError: If it holds one.
+        ValueError, RecursionError: If it is not JSON.
+    """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) < len(keys):
-            raise FileError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
-        return dict(pairs)
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise FileError(f"the key {excerpt(str(first_twice(key for key, _ in pairs)))} is there twice")
+        return found
 
     def constant(name: str) -> Any:
         raise FileError(f"{name} is not a number")
 
-    return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+    parse_float = _finite if _MAY_OVERFLOW.search(text) else None
+    return json.loads(text, object_pairs_hook=unique, parse_constant=constant, parse_float=parse_float)
 
 
-def read_text(path: Path) -> str:
-    """A file's text.
-
-    Raises:
-        FileError: If there is no such file or it is not UTF-8 text.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read ({type(error).__name__})") from None
+def _finite(text: str) -> float:
+    """A number of a file, which JSON reads as infinite where it is too large."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise FileError(f"{excerpt(text)} is not a number that a computer holds")
+    return number
 
 
 def _public_part(source: str | Path) -> dict[str, Any]:
@@ -180,9 +214,12 @@ def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
     """The result of reading a file.
 
     Raises:
-        FileError: For any of the package's errors; its words, after the name of the file.
+        FileError: For any of the package's errors; its words, after the name of the file. For an error that a value
+            of another kind than expected raises, its class alone.
     """
     try:
         return read()
     except DPGraphError as error:
-        raise FileError(f"{source}: {error}") from None
+        raise FileError(f"{source}: {shortened(str(error))}") from None
+    except NOT_WHOLE as error:
+        raise FileError(f"{source} is not a whole file; is it truncated? ({type(error).__name__})") from None

@@ -1,4 +1,4 @@
-"""Conversion to and from pgmpy, its bundled networks, and BIF files.
+"""Conversion to and from pgmpy, its bundled networks, and writing BIF.
 
 pgmpy names a table's axes (variable, *parents) in ``cpd.variables``, as dpgraph does; its other accessors reverse the
 parents. State names are always passed along, because without them pgmpy takes states from whatever data it sees.
@@ -7,21 +7,24 @@ parents. State names are always passed along, because without them pgmpy takes s
 from __future__ import annotations
 
 import gzip
-import importlib.resources
-import math
+import importlib.util
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpgraph.files.bif import read_bif
+from dpgraph.files.limits import excerpt
 from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import Release, released_value
+from dpgraph.privacy.records import Release
+from dpgraph.structure.advice import probabilities_given
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network, check_cells
+from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
 #: What pgmpy's BIF reader reads back as it was written.
@@ -35,8 +38,12 @@ def to_pgmpy(probabilities: Probabilities | Release[Probabilities]) -> Any:
     """A ``pgmpy.models.DiscreteBayesianNetwork`` with the same names, states, axes and numbers.
 
     Levels become text states, as BIF knows no other.
+
+    Raises:
+        FileError: If these are no probabilities.
+        NetworkError: If two levels read the same as text.
     """
-    value, _ = released_value(probabilities)
+    value = probabilities_given(probabilities, "to_pgmpy", FileError)
     network = value.network
     states = {name: [str(level) for level in network.domain.levels(name)] for name in network.domain.names}
     for name, texts in states.items():
@@ -88,59 +95,6 @@ def from_pgmpy(model: Any) -> Probabilities:
     return Probabilities(network, FrozenMap((name, table / table.sum(axis=0)) for name, table in tables.items()))
 
 
-def read_bif(text: str) -> Probabilities:
-    """Reads BIF text.
-
-    Raises:
-        FileError: If it is not BIF, is cut short, repeats a variable, or has an absurdly large family.
-    """
-    clean = text.replace("\r\n", "\n").rstrip() + "\n"
-    declared = re.findall(r"^\s*variable\s+([^{]+?)\s*\{", clean, re.MULTILINE)
-    if not declared:
-        raise FileError("no variable is declared; is this a BIF file, and whole?")
-    if len({name.lower() for name in declared}) < len(declared):
-        raise FileError("a variable is declared twice (BIF names are told apart without case)")
-    _check_sizes(clean)
-    with _quiet():
-        from pgmpy.readwrite import BIFReader
-
-        try:
-            model = BIFReader(string=clean).get_model()
-        except Exception as error:  # pgmpy's parser raises whatever its regular expressions run into
-            raise FileError(f"the BIF text cannot be read ({type(error).__name__}); is the file truncated?") from None
-    probabilities = from_pgmpy(model)
-    if set(probabilities.network.domain.names) != set(declared):
-        raise FileError("the BIF text is cut short: a declared variable was not read whole")
-    return probabilities
-
-
-def _check_sizes(text: str) -> None:
-    """Refuses an absurdly large family by its header alone; pgmpy's reader would allocate its table first."""
-    states = re.findall(r"variable\s+([^{]+?)\s*\{[^{}]*\{([^}]*)\}", text)
-    sizes = {
-        name.lower(): len(re.split(r"\s*,\s*" if "," in levels else r"\s+", levels.strip())) for name, levels in states
-    }
-    for header in re.findall(r"probability\s*\(([^)]*)\)", text):
-        family = tuple(re.split(r"\s*[|,]\s*" if "|" in header else r"\s+", header.strip()))
-        check_cells(family, math.prod(sizes.get(name.lower(), 1) for name in family))
-
-
-def read_xmlbif(text: str) -> Probabilities:
-    """Reads XMLBIF text.
-
-    Raises:
-        FileError: If it is not XMLBIF or is cut short.
-    """
-    with _quiet():
-        from pgmpy.readwrite import XMLBIFReader
-
-        try:
-            model = XMLBIFReader(string=text).get_model()
-        except Exception as error:  # as in read_bif
-            raise FileError(f"the XMLBIF text cannot be read ({type(error).__name__})") from None
-    return from_pgmpy(model)
-
-
 def write_bif(probabilities: Probabilities) -> str:
     """The tables as BIF text that pgmpy reads back unchanged.
 
@@ -163,7 +117,10 @@ def check_bif_names(domain: Domain) -> None:
     for name in domain.names:
         for word in (name, *map(str, domain.levels(name))):
             if not _BIF_NAME.fullmatch(word):
-                raise FileError(f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json")
+                raise FileError(
+                    f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json, which "
+                    "dg.load reads; dg.to_pgmpy(probabilities) makes a pgmpy network with the names as they are"
+                )
         if _BIF_TABLE.search(name):
             raise FileError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
     if len({name.lower() for name in domain.names}) < len(domain.names):
@@ -176,10 +133,13 @@ def example(name: str) -> Probabilities:
     Raises:
         FileError: If pgmpy bundles no such network; the message lists those it does.
     """
-    folder = importlib.resources.files("pgmpy") / "utils" / "example_models"
-    known = sorted(file.name.removesuffix(".bif.gz") for file in folder.iterdir() if file.name.endswith(".bif.gz"))
+    spec = importlib.util.find_spec("pgmpy")  # finds the folder; importing pgmpy takes a second
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(spec.origin).parent / "utils" / "example_models"
+    known = sorted(file.name.removesuffix(".bif.gz") for file in folder.glob("*.bif.gz"))
     if name not in known:
-        raise FileError(f"pgmpy bundles no network {name!r}; it has {', '.join(known)}")
+        raise FileError(f"pgmpy bundles no network {excerpt(name)}; it has {', '.join(known)}")
     return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
 
 

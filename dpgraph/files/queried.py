@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dpgraph.files.digest import unsealed
+from dpgraph.files.limits import read_text
 from dpgraph.files.network_models import (
+    drawn_table,
     naive_bayes_ensemble_of,
     naive_bayes_of,
     posterior_draws_of,
     posterior_of,
     probabilities_in,
 )
-from dpgraph.files.networks import network_of, parse_json, read_document, read_text, with_source_name
+from dpgraph.files.networks import NOT_WHOLE, network_of, parse_json, read_document, with_source_name
+from dpgraph.files.packed import Packed, read_packed, unpacked
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
+from dpgraph.structure.network import Network
 
 #: The version of files that has a digest, and the readers of a network's models.
 NEWEST = 2
@@ -52,15 +57,41 @@ def _quick(path: str) -> Any:
 
     The digest and the numbers are checked as always; the record of the release is not read, as no answer shows it.
     """
-    if not path.lower().endswith(".json"):
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", ".npz"):
         return None
     try:
-        plain = unsealed(parse_json(read_text(Path(path))))
+        plain = read_packed(Path(path)) if suffix == ".npz" else unsealed(parse_json(read_text(Path(path))))
         read = _READERS.get(plain["format"])
-        known = plain["version"] == NEWEST and not isinstance(plain["version"], bool)
-        return read(plain, network_of(plain["network"]), None) if read is not None and known else None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        if read is None or plain["version"] != NEWEST or isinstance(plain["version"], bool):
+            return None
+        network = network_of(plain["network"])
+        if suffix == ".npz" and read is posterior_draws_of:
+            return DrawnTables(network, LazyTables(network, plain["tables"]))
+        return read(unpacked(plain), network, None)
+    except NOT_WHOLE:
         return None  # the reader of all files says what is wrong
+
+
+class LazyTables(Mapping[str, Any]):
+    """Draws of tables, axes (draw, variable, *parents), each read from an archive and checked when it is asked for."""
+
+    def __init__(self, network: Network, packed: Mapping[str, Packed]) -> None:
+        if set(packed) != set(network.domain.names):
+            raise FileError("every variable needs its draws, and no other")
+        self._network, self._packed, self._read = network, packed, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._read:
+            table = drawn_table(self._packed[name].read(), self._network.shape(self._network.family(name)))
+            self._read[name] = table.reshape(-1, *table.shape[2:])
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._network.domain.names)
+
+    def __len__(self) -> int:
+        return len(self._packed)
 
 
 def read_questions(path: Path) -> list[dict[str, Any]]:

@@ -20,12 +20,12 @@ FORMER_NAMES = {"noise-aware": "hamiltonian"}
 
 
 def plain_regression(model: LinearRegressionModel) -> dict[str, Any]:
-    """The design, and the draws as nested lists."""
+    """The design, and the draws as arrays."""
     draws = model.draws
-    arrays = {"weights": draws.weights.tolist(), "variance": draws.variance.tolist()}
+    arrays = {"weights": draws.weights, "variance": draws.variance}
     settings = {"method": draws.method, "diagnostics": dict(draws.mixing)}
     if draws.prior_covariance is not None:
-        arrays["prior_covariance"] = draws.prior_covariance.tolist()
+        arrays["prior_covariance"] = draws.prior_covariance
     return {"design": plain_design(draws.design), **settings, **arrays}
 
 

@@ -18,7 +18,7 @@ def plain_sampled_weights(drawn: SampledWeights) -> dict[str, Any]:
     return {
         "design": plain_design(drawn.design),
         **settings,
-        "weights": drawn.weights.tolist(),
+        "weights": drawn.weights,
     }
 
 

@@ -1,4 +1,4 @@
-"""Checks of arguments that every method of inference takes: whole numbers, probabilities, positive numbers."""
+"""Checks of arguments that every method of inference takes: whole numbers, probabilities, positive numbers, seeds."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def check_above_zero(name: str, value: object, *, infinite: bool = False) -> Non
     good = not isinstance(value, bool) and isinstance(value, int | float) and value > 0
     if not good or (value == math.inf and not infinite):
         raise InferenceError(f"{name} must be {wanted} above 0; got {value!r:.60}")
+
+
+def generator(rng: object) -> np.random.Generator:
+    """Randomness for post-processing: a generator as it is, or a new one of a seed.
+
+    Raises:
+        InferenceError: If it is neither; the message says how to make one.
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise InferenceError(
+            f"rng must be a numpy Generator, such as np.random.default_rng(), or a seed, a whole number of at least 0; "
+            f"got {type(rng).__name__}"
+        )
+    return np.random.default_rng(int(rng))
 
 
 def tails(probability: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
 
@@ -61,7 +61,7 @@ class Draws(Protocol):
         """
         ...
 
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Any, ...]:
+    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Any, ...]:
         """Some of the draws, each of the form of ``mean``, at random and without repetition until all are used.
 
         Raises:
@@ -100,15 +100,15 @@ def diagnostics_of(
     }
 
 
-def random_indices(count: int, rng: np.random.Generator, size: int) -> npt.NDArray[np.int64]:
+def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt.NDArray[np.int64]:
     """Positions of some of ``count`` draws, without repetition until all are used; then all over again.
 
     Raises:
-        InferenceError: If the size is not a whole number, at least 1.
+        InferenceError: If the size is not a whole number, at least 1, or rng is neither a generator nor a seed.
     """
     check_whole_number("size", size, 1)
-    rounds = -(-size // count)
-    return np.concatenate([rng.permutation(count) for _ in range(rounds)])[:size]
+    rounds, source = -(-size // count), generator(rng)
+    return np.concatenate([source.permutation(count) for _ in range(rounds)])[:size]
 
 
 def mixed(r_hat: float, effective_size: float) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from dpgraph.privacy.printed import at_terminal
 
 
 @contextmanager
@@ -16,7 +17,7 @@ def progress_bar(wanted: bool, total: int, what: str) -> Iterator[Callable[[int]
         total: The number of iterations, of which none says anything of the rows.
         what: What the iterations are of.
     """
-    if not wanted or not sys.stderr.isatty():
+    if not wanted or not at_terminal():
         yield None
         return
     from tqdm import tqdm

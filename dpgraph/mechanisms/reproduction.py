@@ -193,7 +193,7 @@ def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[R
     """Tables of a network, or blocks in its residual basis."""
     if any(not one.table for one in recorded):
         return _residual_blocks(unit, structure, recorded)
-    if any(set(one.table) - set(structure.domain.names) for one in recorded):
+    if not all(name in structure.domain for one in recorded for name in one.table):
         return None
     return Remeasured(
         tuple(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_probability, check_whole_number, tails
 from dpgraph.inference.markov.evidence import Flags, field_names
-from dpgraph.inference.markov.labels import label_invariant_diagnostics
+from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.emission_laws import sequence_laws
@@ -26,6 +26,7 @@ from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
+from dpgraph.structure.rows_to_predict import columns_to_predict
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:
@@ -165,12 +166,30 @@ class HiddenMarkovModel:
 
     @cached_property
     def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the sampler's chains mixed, on what labels do not change."""
+        """How the draws were made and how well the sampler's chains mixed, on what labels do not change.
+
+        ``"r_hat"`` is the worst of the log joint probability, the numbers of cells in each state, most first, the
+        spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``: what 99 %
+        of the probabilities of a level in a sequence, averaged over its steps, do not exceed.
+        """
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
         shares = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
-        spread = [value.std(axis=(2, 3)) for value in self.effects.values()]
-        return made | label_invariant_diagnostics(self.states, self.log_joint, self.n_states, spread) | shares
+        spread = [centred_spread(value) for value in self.effects.values()]
+        mixed = label_invariant_diagnostics(self.states, self.log_joint, self.n_states, spread)
+        predicted = r_hat_of_predictions(self._mean_predictions())
+        found = {"r_hat": max(mixed["r_hat"], predicted), "effective_size": mixed["effective_size"]}
+        return made | found | {"r_hat of predictions": predicted} | shares
+
+    def _mean_predictions(self) -> Reals:
+        """P(level | sequence) of every field under each draw, averaged over steps, shape (copies, draws, laws)."""
+        states = self._flat_states()
+        share = np.stack([(states == k).mean(axis=2) for k in range(self.n_states)], axis=2)
+        each: list[Reals] = []
+        for name in self.fields:
+            laws = np.broadcast_to(self.sequence_laws(name), (*share.shape, self.network.domain.sizes[name]))
+            each.append((share[..., None] * laws).sum(axis=2))
+        return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
@@ -194,19 +213,22 @@ class HiddenMarkovModel:
         columns = pd.Index(self.network.domain.levels(name), name=name)
         return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
 
-    def predict_fields(self, cells: Flags, *, interval: float | None = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
-            cells: Which cells, shape (sequences, steps), held out or not.
+            cells: Which cells, held out or not: a table or file with the sequence and time columns, or flags, shape
+                (sequences, steps); all by default.
             interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: neither
                 the cell's state is known there, nor the states' laws.
 
         Raises:
+            DomainError: If a cell is not declared.
             InferenceError: If the interval is no probability.
         """
         import pandas as pd
 
+        cells = self._flags(cells)
         ends = None if interval is None else tails(check_probability("interval", interval))
         index, places = self._flat_states()[:, cells], np.nonzero(cells)[0] if self.effects else 0
         draws = np.arange(len(index))[:, None]
@@ -264,7 +286,7 @@ class HiddenMarkovModel:
             frames.append(pd.DataFrame(labels | {key: value.ravel() for key, value in numbers.items()}))
         return pd.concat(frames, ignore_index=True)
 
-    def log_likelihood(self, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None) -> tuple[float, int]:
+    def log_likelihood(self, log: Any, cells: Any = None) -> tuple[float, int]:
         """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
 
         For each cell the log of the average over draws of sum_k P(state k | states beside it) prod_f phi_k^counts
@@ -273,32 +295,32 @@ class HiddenMarkovModel:
         score of private rows is private: publish it only if it is charged for, or if those rows are public.
 
         Args:
-            codes: The entries, an encoded column for every variable.
-            cells: Which cells count, shape (sequences, steps); all by default.
+            log: The entries: a table, the path of a CSV or Parquet file, or an encoded column for every variable.
+            cells: Which cells count, as ``predict_fields`` takes them; all by default.
 
         Raises:
-            DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
+            DomainError: If the rows do not fit the domain, or a column of codes is missing, is not whole numbers below
+                its number of levels, or of another length.
         """
-        each, entries = self.cell_log_likelihoods(codes, cells)
+        each, entries = self.cell_log_likelihoods(log, cells)
         return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), entries
 
-    def cell_log_likelihoods(
-        self, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
-    ) -> tuple[Reals, int]:
+    def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
         """ln P of the entries of each cell given the states beside it, under each draw, and how many entries they are.
 
         Args:
-            codes: The entries, an encoded column for every variable.
-            cells: Which cells count, shape (sequences, steps); all by default.
+            log: The entries: a table, the path of a CSV or Parquet file, or an encoded column for every variable.
+            cells: Which cells count, as ``predict_fields`` takes them; all by default.
 
         Returns:
             Shape (draws, cells with entries), and the number of entries.
 
         Raises:
-            DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
+            DomainError: If the rows do not fit the domain, or a column of codes is missing, is not whole numbers below
+                its number of levels, or of another length.
         """
-        codes = code_columns(codes, self.network.domain.sizes)
-        inside = np.ones(self.entries.shape, bool) if cells is None else np.asarray(cells, bool)
+        codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
+        inside = self._flags(cells)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
         found, row = np.unique(place[chosen], return_inverse=True)
@@ -326,6 +348,17 @@ class HiddenMarkovModel:
             if t < states.shape[2] - 1:
                 log[:, i] += transition[draws, :, states[:, r, t + 1]]
         return log - np.logaddexp.reduce(log, axis=2, keepdims=True)
+
+    def _flags(self, cells: Any) -> Flags:
+        """Cells as flags, shape (sequences, steps); all where none are named."""
+        if cells is None:
+            return np.ones(self.entries.shape, bool)
+        if isinstance(cells, np.ndarray):
+            return np.asarray(cells, bool)
+        codes = columns_to_predict(cells, self.network.domain.restrict((self.sequence, self.time)))
+        flags = np.zeros(self.entries.shape, bool)
+        flags[codes[self.sequence], codes[self.time]] = True
+        return flags
 
     def _flat_states(self) -> Integers:
         """The states of every draw, the copies one after another."""

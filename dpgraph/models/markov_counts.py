@@ -16,7 +16,7 @@ from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_m
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.known_entries import with_known_entries
-from dpgraph.models.state_choice import choose_states
+from dpgraph.models.state_choice import choose_states, sweeps_of_choice
 from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.tables import NoisyCounts, Reals
@@ -94,7 +94,9 @@ def fit_hmm(
     rng = np.random.default_rng(seed)
     if states == "auto":
         how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
-        choice = choose_states(given, most_states, rng=rng, **how)
+        total = sweeps_of_choice(given, most_states)
+        with progress_bar(progress and total > 0, total, "sweeps to choose the number of states") as tick:
+            choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
         size = choice.chosen
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
         drawn = draw_markov(given, size, rng=rng, progress=tick, effects=effects, **numbers, **settings)
@@ -145,8 +147,10 @@ def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
     found = model.diagnostics
     if found["r_hat"] > MOST_R_HAT:
         warnings.warn(
-            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, effective size "
-            f"{found['effective_size']:.0f}; raise iterations and burn_in before you quote states. "
+            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
+            f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
+            "burn_in before you quote states. "
+            "That is free: fit_hmm learns again from the same release, as dpgraph refit does from a saved model. "
             "Privacy is not at stake",
             ConvergenceWarning,
             stacklevel=3,

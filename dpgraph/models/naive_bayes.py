@@ -17,9 +17,10 @@ import numpy.typing as npt
 from dpgraph.inference.network.queries import row_count
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
-from dpgraph.privacy.records import Release, released_value
+from dpgraph.privacy.records import Provenance, Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
+from dpgraph.structure.rows_to_predict import columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.
@@ -56,9 +57,19 @@ class NaiveBayes:
             )
 
     @property
+    def provenance(self) -> Provenance | None:
+        """The record of the release behind the tables; None where none is known."""
+        return self.probabilities.provenance
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Every variable but the target, in order."""
         return tuple(name for name in self.probabilities.network.domain.names if name != self.target)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The declared labels, in order, as scikit-learn names them."""
+        return np.array(self.probabilities.network.domain.levels(self.target))
 
     @cached_property
     def _log_tables(self) -> dict[str, Reals]:
@@ -66,22 +77,47 @@ class NaiveBayes:
             names = self.probabilities.network.domain.names
             return {name: np.log(self.probabilities.table(name)) for name in names}
 
-    def predict_log_joint(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """ln P(label, features) of each encoded row, shape (rows, labels).
+    def predict_log_joint(self, X: Any) -> Reals:
+        """ln P(label, features) of each row, shape (rows, labels).
+
+        Args:
+            X: A pandas, polars or Arrow table, of which the features are read, the path of a CSV or Parquet file, or an
+                array with the features in order as its columns; or codes, an encoded column for each feature.
 
         Raises:
-            DomainError: If the codes of a feature are missing, out of bounds or of another length.
+            DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
+                another length.
         """
+        codes = self._codes(X)
         return _array_of_rows(self._scores(codes), len(self._log_tables[self.target]), codes)
 
-    def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
+    def predict_proba(self, X: Any) -> Reals:
+        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
+
+        Args:
+            X: As for ``predict_log_joint``.
 
         Raises:
             DomainError: As for ``predict_log_joint``.
         """
+        codes = self._codes(X)
         blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
         return _array_of_rows(blocks, len(self._log_tables[self.target]), codes)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable label of each row.
+
+        Args:
+            X: As for ``predict_log_joint``.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _codes(self, X: Any) -> Mapping[str, npt.NDArray[Any]]:
+        """The features as codes."""
+        return columns_to_predict(X, self.probabilities.network.domain.restrict(self.features))
 
     def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
         """Blocks of ln P(label, features), shape (labels, rows of the block)."""
@@ -129,26 +165,56 @@ class NaiveBayesEnsemble:
         return tuple(NaiveBayes(self.target, draw) for draw in self.draws)
 
     @property
+    def provenance(self) -> Provenance | None:
+        """The record of the release behind the draws; None where none is known."""
+        return self.draws[0].provenance
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Every variable but the target, in order."""
         return self._members[0].features
 
-    def predict_log_joint(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The declared labels, in order, as scikit-learn names them."""
+        return self._members[0].classes_
+
+    def predict_log_joint(self, X: Any) -> Reals:
         """ln of the average over the draws of P(label, features), shape (rows, labels).
 
+        Args:
+            X: Rows or codes, as ``NaiveBayes`` takes them.
+
         Raises:
-            DomainError: If the codes of a feature are missing, out of bounds or of another length.
+            DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
+                another length.
         """
+        codes = self._members[0]._codes(X)
         return _array_of_rows(self._scores(codes), self._labels, codes)
 
-    def predict_proba(self, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-        """P(label | features) of each encoded row, shape (rows, labels); uniform where the features are impossible.
+    def predict_proba(self, X: Any) -> Reals:
+        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
+
+        Args:
+            X: Rows or codes, as ``NaiveBayes`` takes them.
 
         Raises:
             DomainError: As for ``predict_log_joint``.
         """
+        codes = self._members[0]._codes(X)
         blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
         return _array_of_rows(blocks, self._labels, codes)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable label of each row.
+
+        Args:
+            X: Rows or codes, as ``NaiveBayes`` takes them.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     @property
     def _labels(self) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.rows_to_predict import columns_to_predict
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -60,43 +60,54 @@ class LinearRegressionModel:
         at = np.unique(np.linspace(0, count - 1, min(count, MIXED)).round().astype(np.intp))
         return self.draws.weights[at], np.sqrt(self.draws.variance[at])
 
-    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
-        """The predictive mean of each row, in the target's units.
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
 
         Args:
-            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+            X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
+                in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
+                the codes of these.
+            return_std: Whether to return ``deviation`` as well, beside the mean.
 
         Raises:
-            InferenceError: If a feature is missing, or holds nulls that have no declared meaning.
+            DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
-        columns = scaled_columns(self.draws.design, values)
-        return self._in_units(columns @ self.draws.weights.mean(axis=0))
+        columns = scaled_columns(self.draws.design, X)
+        mean = self._in_units(columns @ self.draws.weights.mean(axis=0))
+        return (mean, self._deviation(columns)) if return_std else mean
 
-    def deviation(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+    def deviation(self, X: Any) -> Reals:
         """The predictive standard deviation of each row, in the target's units, before any cut at the bounds."""
-        columns = scaled_columns(self.draws.design, values)
+        return self._deviation(scaled_columns(self.draws.design, X))
+
+    def _deviation(self, columns: Reals) -> Reals:
         weights = self.draws.weights - self.draws.weights.mean(axis=0)
         spread = weights.T @ weights / len(weights)
         variance = np.einsum("ij,jk,ik->i", columns, spread, columns) + self.draws.variance.mean()
         return np.sqrt(variance) * self.draws.design.bounds.half
 
-    def interval(self, values: Mapping[str, npt.ArrayLike], probability: float = 0.9) -> Reals:
+    def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
+        """``interval``, by the name that ``PrivateLinearRegression`` has for it."""
+        return self.interval(X, probability)
+
+    def interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
 
         Raises:
             InferenceError: If the probability is not between 0 and 1, or as ``predict``.
         """
         ends = tails(probability)
-        columns = scaled_columns(self.draws.design, values)
+        columns = scaled_columns(self.draws.design, X)
         parts = [np.stack([self._quantile(part, end) for end in ends], axis=1) for part in _blocks(columns)]
         return self._in_units(np.concatenate(parts) if parts else np.empty((0, 2)))
 
-    def frame(self, values: Mapping[str, npt.ArrayLike], probability: float = 0.9) -> pd.DataFrame:
+    def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
         """For each row prediction, std, lower and upper."""
         import pandas as pd
 
+        values = columns_to_predict(X, self.draws.design)
         low, high = self.interval(values, probability).T
-        mean, deviation = self.predict(values), self.deviation(values)
+        mean, deviation = self.predict(values, return_std=True)
         return pd.DataFrame({"prediction": mean, "std": deviation, "lower": low, "upper": high})
 
     def _quantile(self, columns: Reals, probability: float) -> Reals:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.privacy.records import Provenance
@@ -55,14 +53,16 @@ class SampledRegressionModel:
         drawn = self.drawn.coefficients()
         return pd.DataFrame({"mean": [float(values.mean()) for values in drawn.values()]}, index=pd.Index(list(drawn)))
 
-    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+    def predict(self, X: Any) -> Reals:
         """The prediction of each row by the mean of the draws, cut at the target's bounds, in its units.
 
         Args:
-            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+            X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
+                in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
+                the codes of these.
 
         Raises:
-            InferenceError: If a feature is missing, or holds nulls that have no declared meaning.
+            DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
-        scaled = scaled_columns(self.design, values) @ self.drawn.weights.mean(axis=0)
+        scaled = scaled_columns(self.design, X) @ self.drawn.weights.mean(axis=0)
         return self.design.bounds.middle + self.design.bounds.half * np.clip(scaled, -1.0, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +59,17 @@ class StateChoice:
         return pd.DataFrame(columns, index=index).assign(chosen=index == self.chosen)
 
 
+def sweeps_of_choice(given: LogEvidence, most: int) -> int:
+    """How many sweeps ``choose_states`` makes in all: what a bar shows; 0 where there is nothing to choose."""
+    limit = _limit(given, most)
+    return 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
+
+
+def _limit(given: LogEvidence, most: int) -> int:
+    """The largest number of states tried: two cells for each."""
+    return max(1, min(most, int(given.observed.sum()) // 2))
+
+
 def choose_states(
     given: LogEvidence, most: int, *, rng: np.random.Generator, tick: Callable[[int], None] | None = None, **how: Any
 ) -> StateChoice:
@@ -72,11 +84,11 @@ def choose_states(
         given: The released cells.
         most: The largest number of states.
         rng: Randomness for post-processing.
-        tick: Called once with 0 after each fit.
+        tick: Called with the number of each sweep, counted over all fits.
         how: Further settings of ``draw_markov``.
     """
     observed = np.argwhere(given.observed)
-    limit = max(1, min(most, len(observed) // 2))
+    limit = _limit(given, most)
     part = np.full(given.shape, -1)
     part[tuple(observed.T)] = rng.permutation(len(observed)) % PARTS
     if limit == 1:
@@ -92,15 +104,21 @@ def choose_states(
 
 
 def _predicted(
-    given: LogEvidence, part: Any, size: int, rng: np.random.Generator, how: dict[str, Any], tick: Any
+    given: LogEvidence, part: Any, size: int, rng: np.random.Generator, how: dict[str, Any],
+    tick: Callable[[int], None] | None,
 ) -> Reals:  # fmt: skip
     """ln P(level) of each cell, from the cells of other parts; 0 where no cell is observed."""
     found = np.zeros(given.values.shape[1:])
     for p in range(PARTS):
         mine = part == p
         settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
-        drawn = draw_markov(given.without(mine), size, rng=rng, **settings)
+        before = ((size - 1) * PARTS + p) * 2 * SWEEPS
+        progress = None if tick is None else partial(_counted, tick, before)
+        drawn = draw_markov(given.without(mine), size, rng=rng, progress=progress, **settings)
         found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
-        if tick is not None:
-            tick(0)
     return found
+
+
+def _counted(tick: Callable[[int], None], before: int, sweep: int) -> None:
+    """A sweep of a fit, as one of all fits."""
+    tick(before + sweep)

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import os
-import secrets
-import threading
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from dpgraph.privacy.composition import (
-    LONGEST,
-    Shift,
-    advanced,
-    basic,
-    parallel_share,
-    shifts,
-    sum_zero_loss,
-    zero_concentrated,
-)
+from dpgraph.privacy.accounts import Account, InMemory, Made, Receipt, Split, checked_unit
+from dpgraph.privacy.composition import advanced, basic, zero_concentrated
+from dpgraph.privacy.filters import Accounting, checked, plan_of, split
+from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.records import (
-    BudgetExceededError,
-    DiscreteGaussian,
-    DiscreteLaplace,
     Event,
     Number,
     PrivacyCost,
     PrivacyUnit,
     Release,
     ReleaseError,
-    SumZeroLaplace,
     decimal,
     exact,
     exact_delta,
-    rounded,
 )
+from dpgraph.privacy.rows import Fixed
 from dpgraph.privacy.scope import Condition, RowGroup, group_with
+
+if TYPE_CHECKING:
+    from dpgraph.privacy.ledger.account import DurableAccount
+    from dpgraph.privacy.ledger.book import Ledger
 
 Method = Literal["basic", "advanced", "zcdp", "pld"]
 
@@ -52,9 +42,9 @@ def cost(
     """The privacy cost of several releases or events on the same rows, one after the other.
 
     This prices the past; it is no limit on what comes next: an odometer, not a filter. ``"basic"`` may also decide
-    whether to go on, which is what a ``Budget`` does: sums of epsilons hold where each release is chosen after seeing
-    earlier ones. The others hold where the number of releases and their costs were fixed beforehand (``"pld"``: the
-    releases themselves); a rule such as "go on until zcdp says 1" is not proved to cost 1.
+    whether to go on: sums of epsilons hold where each release is chosen after seeing earlier ones. The others hold
+    where the number of releases and their costs were fixed beforehand (``"pld"``: the releases themselves); a rule such
+    as "go on until zcdp says 1" is not proved to cost 1. ``Budget(..., accounting="zcdp")`` is such a rule that is.
 
     Args:
         spent: What was done.
@@ -98,120 +88,140 @@ def cost(
         case "zcdp":
             return zero_concentrated(events, target)
         case "pld":
-            return _numerical(events, target)
-
-
-def _numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
-    """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together.
-
-    The losses of Gaussian noise are spread between grid points ("connect the dots") and need no finer grid when there
-    are many; the few losses of other noise are rounded up to the next point each.
-    """
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as library
-        from dp_accounting.pld.common import DifferentialPrivacyParameters
-    except ImportError:
-        raise ReleaseError("method='pld' needs dp-accounting: pip install 'dpgraph[pld]'") from None
-    opened, claims = Counter[Shift](), Counter[tuple[Fraction, Fraction]]()
-    for event in events:
-        met = shifts(event)
-        opened.update(met)
-        if not met:
-            claims[event.epsilon, event.delta] += 1
-    rounded_up = claims.total() + sum(n for met, n in opened.items() if not isinstance(met.law, DiscreteGaussian))
-    grid = min(1e-4, max(1e-4 / max(1, rounded_up), float(basic(events).epsilon) / 1_000_000))
-    whole: Any = library.identity(grid)
-    for met, times in opened.items():
-        whole = whole.compose(_distribution(library, met, grid).self_compose(times))
-    for (epsilon, own), times in claims.items():
-        claim = DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf), float(own))
-        whole = whole.compose(library.from_privacy_parameters(claim, grid).self_compose(times))
-    found = whole.get_epsilon_for_delta(float(delta) * (1 - 1e-12))
-    plain = basic(events)
-    if plain.delta <= delta and plain.epsilon <= found:
-        return PrivacyCost(plain.epsilon, delta)
-    if found == math.inf:
-        raise ReleaseError(f"the events' own deltas leave nothing of delta {float(delta):g}")
-    return PrivacyCost(rounded(found, up=True), delta)
-
-
-def _distribution(library: Any, met: Shift, grid: float) -> Any:
-    """The privacy loss distribution of one shifted draw of noise.
-
-    A discrete Laplace coordinate shifted by one is exactly randomised response at 1 / scale: the loss is +-1 / scale.
-    For noise that sums to zero and a row that moves between two cells the loss is 2 / scale with probability a,
-    -2 / scale with exp(-2 / scale) a, else 0. Where only the log ratio is bounded it is taken to be randomised
-    response, which is the worst case.
-    """
-    law, distance = met.law, met.distance
-    if isinstance(law, DiscreteGaussian):
-        return library.from_discrete_gaussian_mechanism(
-            law.scale, sensitivity=distance, value_discretization_interval=grid, use_connect_dots=True
-        )
-    if isinstance(law, DiscreteLaplace) and 1 < distance <= LONGEST:
-        return library.from_discrete_laplace_mechanism(
-            1 / law.scale, sensitivity=distance, value_discretization_interval=grid
-        )
-    loss = float(law.epsilon(distance) or 0)
-    high = 1 / (1 + math.exp(-loss))
-    if isinstance(law, SumZeroLaplace) and distance == 2:
-        high = sum_zero_loss(law.scale, met.cells)
-    low = high * math.exp(-loss)
-    masses = {1: high, -1: low} | ({0: 1 - high - low} if high + low < 1 - 1e-12 else {})
-    upper = {outcome: math.log(mass) for outcome, mass in masses.items()}
-    lower = {outcome: upper[-outcome] for outcome in upper}
-    return library.from_two_probability_mass_functions(lower, upper, value_discretization_interval=grid)
+            return numerical(events, target)
 
 
 class Budget:
     """A limit on what may be spent on one data set, kept in exact fractions.
 
-    Charges add by basic composition: the sum never passes the limit, also where each release is chosen after seeing
-    the ones before it.
+    What is charged never passes the limit, also where each release is chosen after seeing the ones before it.
+    ``accounting`` says by which filter (``privacy.filters``; docs/accounting.md says which when):
 
-    The budget lives in one process. Copies, deep copies and scikit-learn clones are the same budget; pickling it, or
-    charging it from a forked child, is refused, because a second copy could spend the same epsilon twice.
+    * ``"basic"``: epsilons and deltas add.
+    * ``"zcdp"``: (epsilon, delta) becomes a rho once, and each event is charged its rho. Many small releases and
+      Gaussian noise cost far less; one large pure release costs more.
+    * ``"pld"``: ``plan`` prices a list that is fixed beforehand, and only what was planned is drawn.
+
+    A budget made by its name lives in the memory of one process. ``Budget.open`` keeps it in a ledger, a file or a
+    database that outlives the process and that processes share. Copies, deep copies and scikit-learn clones are the
+    same budget. In memory, pickling it, or charging it from a forked child, is refused, because a second copy could
+    spend the same epsilon twice; a budget in a ledger opens that ledger again there.
 
     Args:
         epsilon: The whole epsilon, exact: a decimal string or a number; a float means the decimal it prints as.
-        delta: The whole delta, 0 for pure differential privacy.
+        delta: The whole delta, 0 for pure differential privacy; above 0 for ``"zcdp"`` and ``"pld"``.
         unit: Whom the budget protects; every release made with it is calibrated to this unit.
+        accounting: ``"basic"``, ``"zcdp"`` or ``"pld"``.
 
     Raises:
-        ReleaseError: If epsilon or delta is not a finite number in range.
+        ReleaseError: If epsilon or delta is not a finite number in range, or accounting is none of these.
 
     >>> budget = Budget("0.3")
     >>> for _ in range(3):
     ...     budget.charge(Event("count", exact("0.1")))
     >>> budget.remaining
     Fraction(0, 1)
+    >>> budget = Budget(1, "1e-6", accounting="zcdp")
+    >>> for _ in range(40):
+    ...     budget.charge(Event("count", exact("0.03")))
+    >>> float(budget.cost("basic").epsilon), round(float(budget.spent), 3), round(float(budget.remaining), 3)
+    (1.2, 0.851, 0.113)
     """
 
-    def __init__(self, epsilon: Number, delta: Number = 0, *, unit: PrivacyUnit | None = None) -> None:
-        self._limit = PrivacyCost(exact(epsilon), exact_delta(delta))
-        if unit is not None and not isinstance(unit, PrivacyUnit):
-            raise ReleaseError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")
-        self._unit = unit or PrivacyUnit()
-        self._events: tuple[Event, ...] = ()
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+    def __init__(
+        self,
+        epsilon: Number,
+        delta: Number = 0,
+        *,
+        unit: PrivacyUnit | None = None,
+        accounting: Accounting = "basic",
+    ) -> None:
+        limit = PrivacyCost(exact(epsilon), exact_delta(delta))
+        self._account: Account = InMemory(limit, checked_unit(unit), accounting)
         self._group: RowGroup | None = None
-        self._identity = secrets.token_hex(8)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        dataset: str,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        unit: PrivacyUnit | None = None,
+        accounting: Accounting | None = None,
+        source: str | None = None,
+        who: str = "",
+        purpose: str = "",
+    ) -> Budget:
+        """The budget of a data set in a ledger, which is made where it is not there yet.
+
+        A ledger is an append-only list of rows in a SQLite file or a PostgreSQL database (docs/ledger.md). Every
+        charge is checked and written in one transaction before anything is drawn, so what was spent survives a
+        restart, a crash and several processes. Each row holds a digest of the one before: edited, removed or reordered
+        rows are noticed here and by ``budget.ledger.verify()``.
+
+        Args:
+            url: A path, ``sqlite:///path`` or ``postgresql://user@host/database``. Leave passwords to ``~/.pgpass`` or
+                ``PGPASSWORD``: one in the address is not handed to other processes.
+            dataset: The name of the data set. One name has one budget, one unit and one accounting. A ledger may hold
+                several data sets; rows under two names are two data sets to it.
+            epsilon: The whole epsilon. It makes the data set's budget if there is none; else it must be as it was made.
+            delta: The whole delta; 0 where the budget is made.
+            unit: Whom the budget protects; one replaced row where the budget is made.
+            accounting: How charges add; ``"basic"`` where the budget is made.
+            source: What the rows are, by a name such as a table's or an extract's, never their content; where the
+                ledger names one it must be the same.
+            who: Whose charges these are, in the rows; an allowance of that name limits them (``Ledger.allow``).
+            purpose: What they are for, in the rows.
+
+        Raises:
+            LedgerError: If the ledger cannot be read or written, was edited, is not of this data set, or was made
+                otherwise than asked.
+            ReleaseError: If epsilon, delta, unit, accounting or a label is not valid.
+
+        >>> import tempfile
+        >>> place = tempfile.mkdtemp() + "/ledger.sqlite"
+        >>> _ = Budget.open(place, dataset="survey", epsilon=1).charge(Event("count", exact("0.4")))
+        >>> Budget.open(place, dataset="survey").remaining
+        Fraction(3, 5)
+        """
+        from dpgraph.privacy.ledger.opening import Asked, opened
+
+        asked = Asked.of(epsilon, delta, unit, accounting, source)
+        return cls._of(opened(str(os.fspath(url)), dataset, asked, who, purpose))
+
+    @classmethod
+    def _of(cls, account: Account, group: RowGroup | None = None) -> Budget:
+        """The budget of an account."""
+        made = Budget.__new__(Budget)
+        made._account, made._group = account, group
+        return made
 
     @property
     def epsilon(self) -> Fraction:
         """The whole epsilon."""
-        return self._limit.epsilon
+        return self._account.limit.epsilon
 
     @property
     def delta(self) -> Fraction:
         """The whole delta."""
-        return self._limit.delta
+        return self._account.limit.delta
+
+    @property
+    def accounting(self) -> Accounting:
+        """The filter that charges keep to."""
+        return self._account.rule.name
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The whole rho under ``"zcdp"``: the largest that OpenDP converts to (epsilon, delta)."""
+        return getattr(self._account.rule, "rho", None)
 
     @property
     def unit(self) -> PrivacyUnit:
         """Whom the budget protects."""
-        return self._unit
+        return self._account.unit
 
     @property
     def group(self) -> RowGroup | None:
@@ -221,31 +231,128 @@ class Budget:
     @property
     def identity(self) -> str:
         """A random name, in the record of every release it pays for; the budgets of its groups share it."""
-        return self._identity
+        return self._account.identity
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
-        return self._events
+        """What was charged, in order; under ``"pld"`` the plans."""
+        return self._account.events()
+
+    @property
+    def planned(self) -> tuple[Event, ...]:
+        """What was planned and is not drawn yet, in order."""
+        return self._account.planned()
 
     @property
     def spent(self) -> Fraction:
-        """The epsilon charged so far."""
+        """The epsilon charged so far; under ``"zcdp"`` that of the rho charged so far, at the budget's delta."""
         return self.cost().epsilon
 
     @property
     def remaining(self) -> Fraction:
-        """The epsilon that is left."""
-        return self.epsilon - self.spent
+        """The epsilon that is left, and left of an allowance; under ``"zcdp"`` the largest of one more pure release."""
+        return self._account.remaining().epsilon
 
-    def cost(self, method: Method = "basic", delta: Number | None = None) -> PrivacyCost:
-        """The price of everything charged so far; see ``cost``.
+    @property
+    def remaining_delta(self) -> Fraction:
+        """The delta that one more release may claim; under ``"zcdp"`` the budget's own, since only rhos add."""
+        return self._account.remaining().delta
 
-        It prices the past and is no limit on what comes next: an odometer, not a filter. What the budget enforces is
-        basic composition, whatever the method asked for here, and that holds for releases chosen after seeing
-        earlier ones.
+    @property
+    def remaining_rho(self) -> Fraction | None:
+        """The rho that is left under ``"zcdp"``, for ``GaussianMechanism(delta=budget.delta, rho=...)``."""
+        return None if self.rho is None else self.rho - self._account.spent().rho
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger behind the budget: its rows, allowances and checks.
+
+        Raises:
+            ReleaseError: If the budget is in memory.
         """
-        return cost(self._events, method, delta, unit=self._unit)
+        return self._durable().book()
+
+    @property
+    def head(self) -> str:
+        """The digest of the ledger's newest row, to be kept elsewhere: ``ledger.verify(expected_head=...)``.
+
+        Raises:
+            ReleaseError: If the budget is in memory.
+        """
+        return self.ledger.head
+
+    def for_(self, who: str, purpose: str = "") -> Budget:
+        """The same budget, charged under another name: an allowance of that name limits it too.
+
+        Raises:
+            ReleaseError: If the budget is in memory, or the name is not a short line of text.
+        """
+        return Budget._of(self._durable().labelled(who, purpose), self._group)
+
+    def _durable(self) -> DurableAccount:
+        """The account in a ledger.
+
+        Raises:
+            ReleaseError: If it is in memory.
+        """
+        if isinstance(self._account, InMemory):
+            raise ReleaseError("this budget lives in memory; Budget.open keeps one in a ledger")
+        return cast("DurableAccount", self._account)
+
+    def cost(self, method: Method | None = None, delta: Number | None = None) -> PrivacyCost:
+        """The price of everything charged so far, by the budget's own accounting or as ``cost`` prices it.
+
+        With a method it prices the past and is no limit on what comes next: an odometer, not a filter. What the budget
+        enforces is its own accounting, whatever the method asked for here.
+        """
+        if method is None and delta is None:
+            return self._account.rule.price(self._account.spent())
+        return cost(self.events, method or "basic", delta, unit=self.unit)
+
+    def left_after(self, event: Event) -> PrivacyCost:
+        """What would be left after an event: the epsilon of one more pure release, and the delta; nothing is charged.
+
+        Args:
+            event: What might be drawn, such as ``LaplaceMechanism(1).event(network, budget.unit)``.
+
+        Raises:
+            BudgetExceededError: If the event does not fit what is left, or an allowance.
+            LedgerError: If the ledger cannot be read, or was edited.
+            ReleaseError: If the budget's accounting has no price for the event.
+
+        >>> budget = Budget(1)
+        >>> budget.left_after(Event("count", exact("0.4"))).epsilon, budget.remaining
+        (Fraction(3, 5), Fraction(1, 1))
+        """
+        return self._account.left_after(checked(event))
+
+    def plan(self, items: Iterable[Any], *, delta: Number | None = None) -> Event:
+        """Charges a list of releases that is fixed now, priced together, so that each can be drawn once later.
+
+        The list is charged whole, by numerical composition of its privacy loss distributions at delta. Afterwards
+        ``release`` takes from it, in any order, what has an event equal to a planned one, each once. Several plans add
+        up, epsilon and delta; their releases may take turns.
+
+        Args:
+            items: Events, or pairs of a mechanism and what it is to release: ``(LaplaceMechanism(1), network)``.
+            delta: What the plan takes of delta, all that is left by default.
+
+        Returns:
+            The event that was charged.
+
+        Raises:
+            BudgetExceededError: If the budget does not hold the list; nothing is charged or planned.
+            ReleaseError: If the budget's accounting is another, an item is none of these, or dp-accounting is not
+                installed; nothing is charged or planned.
+        """
+        if self.accounting != "pld":
+            raise ReleaseError(
+                f'plan is for accounting="pld"; this budget\'s is {self.accounting!r}, which needs no plan'
+            )
+        whole = self.remaining_delta if delta is None else exact_delta(delta)
+        made = plan_of(items, self.unit, whole)
+        self.charge(made)
+        return made
 
     def parallel(self, domain: Any, by: str, *, epsilon: Number, delta: Number = 0) -> dict[Any, Budget]:
         """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
@@ -258,6 +365,8 @@ class Budget:
         A group's budget may be split again, by another variable; its groups are the conjunctions,
         ``where={by: level, then: level}``. By induction everything released inside a group costs at most the group's
         epsilon, so the whole tree costs what was charged at its top.
+
+        In a ledger the groups' budgets are kept too: ``groups`` returns them after a restart, with what is left.
 
         Args:
             domain: The domain that declares the variable.
@@ -281,42 +390,54 @@ class Budget:
         >>> women.epsilon, str(women.group)
         (Fraction(1, 2), "region = 'north' and sex = 'F'")
         """
-        variable, levels = domain[by], tuple(domain.levels(by))
+        conditions = _conditions(domain, by)
+        groups = [group_with(self._group, condition) for condition in conditions]
         whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
-        share = parallel_share(whole, len(levels), self._unit)
-        made = {level: self._for_group(share, Condition(by, level, variable)) for level in levels}
-        self.charge(Event(f"parallel over {by}", whole.epsilon, whole.delta))
-        return made
+        event, accounting, share = split(self.accounting, whole, len(groups), self.unit, f"parallel over {by}")
+        parts = Split(accounting, share, tuple(map(_fixed, conditions)))
+        receipt = self.charge(event, Made(split=parts))
+        accounts = self._account.parts(receipt, parts)
+        return {
+            condition.level: Budget._of(account, group)
+            for condition, group, account in zip(conditions, groups, accounts, strict=True)
+        }
 
-    def _for_group(self, share: PrivacyCost, condition: Condition) -> Budget:
-        """A budget for those of this budget's rows that meet one more condition."""
-        made = Budget(share.epsilon, share.delta, unit=self._unit.within_groups())
-        made._group = group_with(self._group, condition)
-        made._identity = self._identity
-        return made
+    def groups(self, domain: Any, by: str, *, row: int | None = None) -> dict[Any, Budget]:
+        """The budgets of groups that ``parallel`` made of this budget in a ledger, with what is left of them; free.
 
-    def charge(self, event: Event) -> None:
-        """Records an event, or refuses it whole. There is no way to take a charge back.
+        Args:
+            domain: The domain that declares the variable, as it did then.
+            by: The variable.
+            row: The number of the ledger's row that paid for them; by default the newest of this variable.
 
         Raises:
-            BudgetExceededError: If the event does not fit what is left; nothing is charged.
-            ReleaseError: If this is a forked copy of the process that made the budget.
+            LedgerError: If no row of the ledger paid for such groups of this budget.
+            ReleaseError: If the budget is in memory.
         """
-        if os.getpid() != self._process:
-            raise ReleaseError("this budget belongs to another process; make the release in the process that owns it")
-        if not isinstance(event, Event):
-            raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
-        if exact(event.epsilon) != event.epsilon or exact(event.delta, "delta", zero=True) != event.delta:
-            raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
-        with self._lock:
-            spent, price = cost(self._events), cost(event)
-            if spent.epsilon + price.epsilon > self.epsilon or spent.delta + price.delta > self.delta:
-                left = PrivacyCost(self.epsilon - spent.epsilon, self.delta - spent.delta)
-                raise BudgetExceededError(
-                    f"{event.mechanism} costs {price} but the budget has {left} left "
-                    f"of {decimal(self.epsilon)}; nothing was charged"
-                )
-            self._events += (event,)
+        conditions = _conditions(domain, by)
+        receipt, parts = self._durable().split_of(tuple(map(_fixed, conditions)), row)
+        return {
+            condition.level: Budget._of(account, group_with(self._group, condition))
+            for condition, account in zip(conditions, self._account.parts(receipt, parts), strict=True)
+        }
+
+    def charge(self, event: Event, made: Made | None = None) -> Receipt | None:
+        """Records an event, or refuses it whole. There is no way to take a charge back.
+
+        Args:
+            event: What is about to be drawn.
+            made: What a ledger's row says beside it: what is measured, and the mechanism.
+
+        Returns:
+            The ledger's row, by its number and its digest; None in memory.
+
+        Raises:
+            BudgetExceededError: If the event does not fit what is left, or an allowance; nothing is charged.
+            LedgerError: If the ledger cannot be read or written. The charge may stand; nothing may be drawn.
+            ReleaseError: If this is a forked copy of the process that made a budget in memory, its accounting has no
+                price for the event, or a group beside this one was charged for another choice of rows.
+        """
+        return self._account.charge(checked(event), made or Made())
 
     def __copy__(self) -> Budget:
         return self
@@ -327,12 +448,34 @@ class Budget:
     def __sklearn_clone__(self) -> Budget:
         return self
 
-    def __reduce__(self) -> str:
-        raise ReleaseError("a Budget is not pickled: a copy in another process could spend the same epsilon twice")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._group, *self._account.reopening())
 
     def __repr__(self) -> str:
         return (
             f"Budget(epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, unit=({self.unit}), "
-            f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}"
+            + ("" if self.accounting == "basic" else f"accounting={self.accounting!r}, ")
+            + (
+                ""
+                if self.rho is None or self.remaining_rho is None
+                else f"rho={decimal(self.rho)}, remaining_rho={float(self.remaining_rho):.6g}, "
+            )
+            + f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}"
+            + ("" if isinstance(self._account, InMemory) else f", ledger={self._durable()}")
             + (")" if self._group is None else f", rows=({self._group}))")
         )
+
+
+def _conditions(domain: Any, by: str) -> list[Condition]:
+    """One condition for each level of a variable."""
+    return [Condition(by, level, domain[by]) for level in domain.levels(by)]
+
+
+def _fixed(condition: Condition) -> Fixed:
+    """A condition in print, as records hold it."""
+    return Fixed.of(condition.by, condition.level, condition.declaration)
+
+
+def _reopened(group: RowGroup | None, function: Callable[..., Account], arguments: tuple[Any, ...]) -> Budget:
+    """A budget in a ledger, opened again in another process."""
+    return Budget._of(function(*arguments), group)

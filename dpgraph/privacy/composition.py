@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpgraph.privacy.concentration import pure_rho, shift_rho
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -53,17 +54,52 @@ def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
 def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """Composition in zCDP: the rhos add exactly, and OpenDP converts their sum at delta.
 
-    An event that claims a rho is priced by it, a pure epsilon by epsilon^2 / 2 (Bun and Steinke 2016, Proposition
-    1.4). An event with a delta and no rho is outside zCDP: its epsilon and delta are added to the rest.
+    Each event has the rho of ``rho_of``. An event with a delta and no rho is outside zCDP: its epsilon and delta are
+    added to the rest.
 
     Raises:
         ReleaseError: If such deltas leave nothing of delta.
     """
-    outside = [event for event in events if event.rho is None and event.delta > 0]
+    rhos = [rho_of(event) for event in events]
+    outside = [event for event, rho in zip(events, rhos, strict=True) if rho is None]
     slack = _unclaimed_delta(delta, outside)
-    inside = [event.epsilon**2 / 2 if event.rho is None else event.rho for event in events if event not in outside]
+    inside = [rho for rho in rhos if rho is not None]
     converted = epsilon_of_rho(sum(inside, Fraction(0)), slack) if inside else Fraction(0)
     return _at_most_basic(converted + basic(outside).epsilon, events, delta)
+
+
+def rho_of(event: Event) -> Fraction | None:
+    """The least rho that is proved of an event; None of one that has a delta and claims no rho.
+
+    That is the least of the rho it claims, that of its pure epsilon (``concentration.pure_rho``) and, of a pure event,
+    that of the shifts on record; what the epsilons of those leave of the claim is taken to be spent beside them.
+
+    >>> float(rho_of(Event("a", Fraction(1))))
+    0.462117157261
+    >>> law = DiscreteLaplace(2.0)
+    >>> from dpgraph.privacy.records import Movement
+    >>> table = Measurement(("a",), 3, law, Movement(2, 2, moved_cells=2))
+    >>> float(rho_of(Event("b", Fraction(1), measurements=(table,))))
+    0.244918662404
+    """
+    if event.parts:
+        parts = [rho_of(part) for part in event.parts]
+        return None if None in parts else sum((part for part in parts if part is not None), Fraction(0))
+    known = [event.rho, *([pure_rho(event.epsilon), _recorded_rho(event)] if event.delta == 0 else [])]
+    return min((rho for rho in known if rho is not None), default=None)
+
+
+def _recorded_rho(event: Event) -> Fraction | None:
+    """The rho of a pure event by its shifts; None where the record does not determine them."""
+    whole, told = Fraction(0), Fraction(0)
+    met = shifts(event)
+    for (law, distance, cells), times in met.items():
+        rho, epsilon = shift_rho(law, distance, cells), law.epsilon(distance)
+        if rho is None or epsilon is None:
+            return None
+        whole += times * rho
+        told += times * epsilon
+    return whole + pure_rho(max(Fraction(0), event.epsilon - told)) if met else None
 
 
 class Shift(NamedTuple):
@@ -201,6 +237,21 @@ def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> Privac
         return PrivacyCost(whole.epsilon / most_groups, whole.delta / most_groups)
     epsilon = whole.epsilon / (2 * most_groups)
     return PrivacyCost(epsilon, whole.delta / (most_groups * _two_steps(epsilon)))
+
+
+def parallel_steps(groups: int, unit: PrivacyUnit) -> int:
+    """How many times the rho of one of several equal groups, under add/remove, they cost together.
+
+    A person's rows vanish from at most k groups, k the rows per person or the number of groups if that is less: k.
+    Under replace they may appear in as many: a group they only leave or only enter costs rho, and one they do both to
+    is two steps away, which costs four times its rho (Bun and Steinke 2016, Proposition 1.9). So 4 k covers every
+    choice.
+
+    >>> parallel_steps(5, PrivacyUnit("add-remove")), parallel_steps(5, PrivacyUnit("replace", 2))
+    (1, 8)
+    """
+    most_groups = min(unit.rows_per_person, groups)
+    return most_groups if unit.neighbours == "add-remove" else 4 * most_groups
 
 
 def _two_steps(epsilon: Fraction) -> Fraction:

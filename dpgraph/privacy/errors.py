@@ -31,6 +31,18 @@ class BudgetExceededError(ReleaseError):
     """A release was refused because the budget does not hold it; nothing was charged and nothing was drawn."""
 
 
+class LedgerError(ReleaseError):
+    """A ledger cannot be used: it is locked, full, gone, replaced, edited or not as asked; nothing is released.
+
+    Attributes:
+        charge_may_stand: Whether the row of a charge may have been written all the same.
+    """
+
+    def __init__(self, message: str = "", *, charge_may_stand: bool = False) -> None:
+        super().__init__(message)
+        self.charge_may_stand = charge_may_stand
+
+
 class InferenceError(DPGraphError):
     """Nothing can be learned from a release as asked: a prior, a method, a number or a release of another kind."""
 
@@ -76,6 +88,7 @@ __all__ = [
     "DomainWarning",
     "FileError",
     "InferenceError",
+    "LedgerError",
     "NetworkError",
     "PriorWarning",
     "PrivacyLeakWarning",

@@ -45,9 +45,10 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
             text = str(value).strip()
             if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
                 raise ValueError
-            if "/" not in text and float(text) == 0 and text.lower().partition("e")[0].strip("+0."):
+            vanishes = "/" not in text and float(text) == 0
+            if vanishes and text.lower().partition("e")[0].strip("+0."):
                 raise ValueError  # so small that its exact value would take longer than it is worth
-            number = Fraction(text)
+            number = Fraction(0) if vanishes else Fraction(text)  # of "0e999999999" it would compute the power
         size = float(number)
     except (ValueError, ZeroDivisionError, OverflowError, TypeError):
         raise ReleaseError(f"{name} must be {bound}; got {value!r}") from None

@@ -291,7 +291,7 @@ class DiscreteGaussian:
 SelectionLaw = Literal["softmax", "permute-and-flip", "continuous"]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 16)
 def _sum_zero_variance(scale: float, cells: int) -> float:
     """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
     if cells == 1:

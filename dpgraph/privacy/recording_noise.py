@@ -70,7 +70,7 @@ class NoiseCall:
         """
         if self.kind == "add" and not isinstance(self.public[0], SumZeroLaplace):
             return 4 * (differences.astype(object) ** 2).sum(axis=-1)
-        one = np.asarray(self.moved(differences), object) // self.times
+        one = np.asarray(self.moved(differences)).astype(object) // self.times  # Python's integers do not overflow
         return self.times * (4 if self.kind in ("add", "flip") else 1) * one**2
 
     @property

@@ -20,6 +20,7 @@ from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
 from dpgraph.privacy.errors import DPGraphError as DPGraphError
 from dpgraph.privacy.errors import FileError as FileError
 from dpgraph.privacy.errors import InferenceError as InferenceError
+from dpgraph.privacy.errors import LedgerError as LedgerError
 from dpgraph.privacy.errors import PrivacyLeakWarning as PrivacyLeakWarning
 from dpgraph.privacy.errors import ReleaseError as ReleaseError
 from dpgraph.privacy.events import Event as Event
@@ -40,7 +41,7 @@ from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
 from dpgraph.privacy.measurements import Selection as Selection
 from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
 from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
-from dpgraph.privacy.rows import RowsRecord, relation
+from dpgraph.privacy.rows import RowsRecord, relation, together
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -48,11 +49,16 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a learned value came from: the event, the protected unit, and whether the noise was private."""
+    """Where a learned value came from: the event, the protected unit, and whether the noise was private.
+
+    ``receipts`` are the digests of the ledger's rows that paid, where a ledger did; they are no part of what makes two
+    records equal.
+    """
 
     event: Event
     unit: PrivacyUnit
     private: bool = True
+    receipts: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_record(self.event, self.unit, self.private)
@@ -100,7 +106,8 @@ class Release(Generic[T]):
     @property
     def provenance(self) -> Provenance:
         """The record that learned values keep."""
-        return Provenance(self.event, self.unit, self.private)
+        receipts = () if self.scope is None else self.scope.receipts
+        return Provenance(self.event, self.unit, self.private, receipts)
 
 
 def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:
@@ -174,7 +181,7 @@ def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = 
             "can be read together, without a record"
         )
     event = combined_event([part for one in releases for part in one.event.events])
-    scope = next((one.scope for one in releases if one.scope is not None), None) if same_rows else None
+    scope = together([one.scope for one in releases]) if same_rows else None
     return Release(value, event, releases[0].unit, all(one.private for one in releases), scope)
 
 

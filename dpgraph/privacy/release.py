@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar
 
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.descriptions import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
@@ -54,6 +55,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     Raises:
         ReleaseError: If the statistics or the mechanism do not fit; nothing is charged.
         BudgetExceededError: If the budget is too small; nothing is charged.
+        LedgerError: If the budget's ledger cannot be written; nothing is drawn.
     """
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
@@ -67,16 +69,22 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     statistics = _prepared(statistics, mechanism, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
-    budget.charge(event)
+    made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
+    receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
-    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget))
+    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
 
 
-def _rows_record(statistics: Any, budget: Budget) -> RowsRecord:
-    """Which rows were released: public, the budget's random name and the group that was declared."""
+def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:
+    """Which rows were released: public, the budget's random name, the group that was declared, the ledger's row.
+
+    Of capped rows the random name of their choice is part of it: another choice of rows is other rows.
+    """
     group: RowGroup | None = getattr(statistics, "group", None)
     conditions = () if group is None else group.conditions
-    return RowsRecord(budget.identity, tuple(Fixed.of(one.by, one.level, one.declaration) for one in conditions))
+    fixed = tuple(Fixed.of(one.by, one.level, one.declaration) for one in conditions)
+    paid = () if receipt is None else (receipt.digest,)
+    return RowsRecord(budget.identity, fixed, _choice_of(statistics) or "", paid)
 
 
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:
@@ -122,3 +130,14 @@ def _check_cap(cap: RowCap | None, unit: PrivacyUnit) -> None:
         raise ReleaseError(
             'persons have different numbers of rows, so the number of rows is private: use neighbours="add-remove"'
         )
+    if cap.drops and unit.n_is_public:
+        raise ReleaseError(
+            "in a strict domain a row that names no person is dropped, so the number of rows is private: use "
+            'neighbours="add-remove"'
+        )
+
+
+def _choice_of(statistics: Any) -> str | None:
+    """The random name of the choice of rows, which the groups of one split share; None where no rows were dropped."""
+    cap: RowCap | None = getattr(statistics, "cap", None)
+    return None if cap is None else cap.draw

@@ -5,8 +5,9 @@ Plain public values, like ``privacy.records``. Groups are conjunctions: a group 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dpgraph.privacy.printed import escaped
 from dpgraph.privacy.records import ReleaseError
 
 
@@ -22,7 +23,7 @@ class Condition:
     declaration: object
 
     def __str__(self) -> str:
-        return f"{self.by} = {self.level!r}"
+        return f"{escaped(self.by)} = {self.level!r}"
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,17 @@ def group_with(group: RowGroup | None, condition: Condition) -> RowGroup:
 class RowCap:
     """A cap on the rows of one person that were kept, of one log or of named parts of it that share no person.
 
-    ``parts`` are the names of those parts; empty where none were named.
+    Attributes:
+        parts: The names of those parts; empty where none were named.
+        drops: Whether rows that name no person were dropped, so that their number is private.
+        draw: A random public name of the choice of rows; those of parts that were added, joined.
     """
 
     person: str
     rows_per_person: int
     parts: frozenset[str] = frozenset()
+    drops: bool = False
+    draw: str = field(default="", compare=False)
 
 
 def joined(one: RowCap | None, other: RowCap | None) -> RowCap | None:
@@ -107,4 +113,5 @@ def joined(one: RowCap | None, other: RowCap | None) -> RowCap | None:
             "in one call, which takes a folder or an iterator of tables; or, if no person has rows in two of the "
             "parts, give each part a name, cap_rows(..., part='a')"
         )
-    return RowCap(one.person, one.rows_per_person, one.parts | other.parts)
+    draw = "+".join(sorted({*one.draw.split("+"), *other.draw.split("+")}))
+    return RowCap(one.person, one.rows_per_person, one.parts | other.parts, one.drops or other.drops, draw)

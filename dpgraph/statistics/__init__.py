@@ -1,8 +1,8 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
-``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
-``write_codes`` keeps these on disk. ``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are
-imported when they are first used.
+``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once,
+``cap_rows`` those of some rows of each person, and ``write_codes`` keeps codes on disk. ``Codes``, ``Counts`` and
+``Moments`` are as sensitive as the rows. Names are imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
@@ -20,6 +20,7 @@ from dpgraph.lazy import lazy_names
 
 _HOMES = {
     "Codes": "statistics.rows.codes",
+    "cap_rows": "statistics.rows.persons",
     "encode": "statistics.rows.codes",
     "read_codes": "statistics.rows.cache",
     "write_codes": "statistics.rows.cache",
@@ -31,6 +32,7 @@ __all__ = [
     "Codes",
     "Counts",
     "Moments",
+    "cap_rows",
     "encode",
     "read_codes",
     "write_codes",
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from dpgraph.statistics.moments import Moments
     from dpgraph.statistics.rows.cache import read_codes, write_codes
     from dpgraph.statistics.rows.codes import Codes, encode
+    from dpgraph.statistics.rows.persons import cap_rows
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,9 +5,9 @@ Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -17,16 +17,20 @@ import numpy.typing as npt
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency.tables import add_tables
-from dpgraph.statistics.engines.total import total
+from dpgraph.statistics.engines.persons import Capped
+from dpgraph.statistics.engines.total import capped_total, total
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_batch, encoded_batches, select
 from dpgraph.statistics.rows.groups import group_of
+from dpgraph.statistics.rows.levels import code_dtype
+from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.structure.conversion import OURS, converted
-from dpgraph.structure.domain import Domain, Level
+from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import margin, smallest_holder
+from dpgraph.structure.tables import margin
 
 Integers = npt.NDArray[np.int64]
 
@@ -75,9 +79,13 @@ class Counts:
         """The exact counts of a table, which are the same under every unit."""
         return self.sensitive_margin(name)
 
+    @cached_property
+    def _holding(self) -> Holding:
+        return Holding(self.network, self.sensitive_tables)
+
     def sensitive_margin(self, variables: Family) -> Integers:
         """The exact counts over variables that one table holds together."""
-        holder = smallest_holder(self.network, self.sensitive_tables, variables)
+        holder = self._holding.smallest(variables)
         return margin(self.sensitive_tables[holder], holder, variables)
 
     @property
@@ -118,6 +126,17 @@ class Tally:
         (known,) = encoded_batches(chosen, self.network.domain)
         count_vector(known, self.network, vector)
 
+    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], npt.NDArray[np.bool_]]:
+        """The codes of a batch, all of whose rows are counted. Sensitive."""
+        codes = encode_batch(batch, self.domain, is_text)
+        return list(codes.columns.values()), np.ones(codes.sensitive_rows, bool)
+
+    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
+        """Adds the counts of rows that were read to a vector, in place. Sensitive."""
+        sizes = self.domain.sizes.items()
+        narrow = ((name, column.astype(code_dtype(size))) for (name, size), column in zip(sizes, held, strict=True))
+        self(Codes(self.domain, FrozenMap(narrow)), vector)
+
     def zero(self) -> Integers:
         """The counts of no rows."""
         return count_vector(Codes.empty(self.network.domain), self.network)
@@ -128,6 +147,8 @@ def count(
     network: Network,
     *,
     where: Mapping[str, Level] | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
 ) -> Counts:
@@ -143,6 +164,11 @@ def count(
         network: The DAG over its declared domain.
         where: Counts only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
+        person: The column that says whose row it is, no variable of the network. Rows of a person beyond
+            ``rows_per_person`` are dropped: which, a fresh secret key decides, and no row of anybody else
+            (``dg.statistics.cap_rows`` says more). Give it all rows at once; in memory all of them are then held
+            encoded, and on a cluster its workers hand one another the rows of a person.
+        rows_per_person: How many rows of one person count, for ``person``; the budget's unit must cover as many.
         engine: For a Parquet path that every worker can read: a ``SparkSession``, or ``"dask"`` for Dask's active
             scheduler. Its workers then read the row groups themselves.
         progress: Shows on a terminal's stderr which share of a Parquet path is counted, or the time; never how many
@@ -152,14 +178,22 @@ def count(
         Sensitive counts; they add.
 
     Raises:
+        NetworkError: If ``network`` is none.
         DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, or ``engine``
-            is not one of these. Nothing is counted then.
+            is not one of these; if ``person`` is no column, is declared, or holds nulls where the domain is not strict.
+            Nothing is counted then.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
     >>> count(pd.DataFrame({"rain": ["no", "yes"], "wet": ["no", "yes"]}), network)
     Counts(2 variables, sensitive)
     """
+    if not isinstance(network, Network):
+        raise NetworkError(f"count takes rows, then the Network to count; got {type(network).__name__} for the network")
+    persons = cap_of(person, rows_per_person)
+    refuse_group(where, persons, "Cap all rows once, codes = dg.statistics.cap_rows(...), and count(codes, where=...)")
+    if persons is not None:
+        return count_capped(rows, network, persons, engine=engine, progress=progress)
     domain = rows.domain if isinstance(rows, Codes) else network.domain
     advice = "encode the rows by a domain that has it, and count those"
     group = None if where is None else group_of(where, domain, advice)
@@ -175,6 +209,19 @@ def count(
 
     made = converted(vector, UNREADABLE, passing=OURS, quiet=False)
     return counts_of_vector(made, network, group, cap)
+
+
+def count_capped(rows: Any, network: Network, cap: PersonCap, *, engine: Any = None, progress: bool = False) -> Counts:
+    """As ``count`` with a person, by a cap with its key.
+
+    Raises:
+        DomainError: As ``count``.
+    """
+    if isinstance(rows, Codes):
+        raise DomainError("codes hold no person column; give the rows themselves")
+    capped = Capped(Tally(network, network.domain), cap)
+    made = converted(lambda: capped_total(rows, capped, engine, progress), UNREADABLE, passing=OURS, quiet=False)
+    return counts_of_vector(made, network, None, cap.record(network.domain.strict))
 
 
 def count_vector(codes: Codes, network: Network, total: Integers | None = None) -> Integers:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import Name
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
-from dpgraph.privacy.scope import RowGroup
+from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.rows.cells import cells_of, real_number
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
@@ -40,6 +40,7 @@ class Moments:
     sensitive_sums: Integers
     sensitive_rows: int
     group: RowGroup | None = None
+    cap: RowCap | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitive_sums", frozen_array(self.sensitive_sums, np.int64))
@@ -63,7 +64,8 @@ class Moments:
         if other.group != self.group:
             raise ReleaseError("moments of different groups of rows do not add")
         rows = self.sensitive_rows + other.sensitive_rows
-        return Moments(self.description, self.sensitive_sums + other.sensitive_sums, rows, self.group)
+        cap = joined(self.cap, other.cap)
+        return Moments(self.description, self.sensitive_sums + other.sensitive_sums, rows, self.group, cap)
 
     def __repr__(self) -> str:
         about = getattr(self.description, "family", self.description)

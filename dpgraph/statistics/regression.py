@@ -7,23 +7,25 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.engines.total import total, total_of_batches
+from dpgraph.privacy.scope import RowCap, RowGroup
+from dpgraph.statistics.engines.persons import Capped
+from dpgraph.statistics.engines.total import capped_total, total, total_of_batches
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
 from dpgraph.statistics.rows.codes import UNREADABLE, encode_column
 from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
 from dpgraph.statistics.rows.groups import group_of
+from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.structure.conversion import OURS, converted
-from dpgraph.structure.design import RESOLUTION, Bounded, Column, LinearDesign
+from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level, undeclared_actions
 
 Integers = npt.NDArray[np.int64]
@@ -32,8 +34,6 @@ Integers = npt.NDArray[np.int64]
 BLOCK = 1 << 21
 #: Rows that one thread takes at a time.
 BATCH = 1 << 17
-#: What a sum times its weight stays below, with room for noise.
-MOST_SUM = 1 << 62
 #: The weight there is always room for.
 LEAST_ROOM = 8
 
@@ -44,6 +44,8 @@ def regression_moments(
     *,
     where: Mapping[str, Level] | None = None,
     domain: Domain | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
 ) -> Moments:
@@ -61,6 +63,9 @@ def regression_moments(
         where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are features with levels, or declared by ``domain``; all rows must fit the design.
         domain: Declares variables of ``where`` that are no features.
+        person: The column that says whose row it is, as for ``count``; not of a pair of arrays, and not with ``where``.
+            A row that ``on_missing="drop"`` drops is none of the rows that count.
+        rows_per_person: As for ``count``.
         engine: As for ``count``.
         progress: As for ``count``.
 
@@ -75,6 +80,10 @@ def regression_moments(
     >>> regression_moments(([[20.0], [50.0]], [10.0, 150.0]), design)
     Moments(LinearDesign, 5 statistics, sensitive)
     """
+    persons = cap_of(person, rows_per_person)
+    refuse_group(where, persons, "Sum all rows, or let nobody have more than one")
+    if persons is not None:
+        return capped_moments(rows, design, persons, engine=engine, progress=progress)
     group = None if where is None else _group(where, design, domain)
     tally = Products(design, group)
 
@@ -85,11 +94,33 @@ def regression_moments(
         found = ((batch, False) for batch in array_batches(rows[0], rows[1], tally.domain, BATCH))
         return total_of_batches(found, tally, progress)
 
-    *sums, many = converted(summed, UNREADABLE, passing=OURS, quiet=False).tolist()
+    return _moments(converted(summed, UNREADABLE, passing=OURS, quiet=False), design, group)
+
+
+def capped_moments(
+    rows: Any, design: LinearDesign, cap: PersonCap, *, engine: Any = None, progress: bool = False
+) -> Moments:
+    """As ``regression_moments`` with a person, by a cap with its key.
+
+    Raises:
+        DomainError: As ``regression_moments``.
+    """
+    if isinstance(rows, tuple | list):
+        raise DomainError("a pair of arrays has no column of persons; give a table that has one")
+    capped = Capped(Products(design), cap)
+    made = converted(lambda: capped_total(rows, capped, engine, progress), UNREADABLE, passing=OURS, quiet=False)
+    return _moments(made, design, None, cap.record(design.strict))
+
+
+def _moments(
+    vector: Integers, design: LinearDesign, group: RowGroup | None = None, cap: RowCap | None = None
+) -> Moments:
+    """The moments of a vector that ``Products`` made."""
+    *sums, many = vector.tolist()
     most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
     if many > most:
         raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
-    return Moments(design, np.array(sums, np.int64), many, group)
+    return Moments(design, np.array(sums, np.int64), many, group, cap)
 
 
 @dataclass(frozen=True)
@@ -130,6 +161,23 @@ class Products:
             vector[:-1] += gram[first, second]
             vector[-1] += many
 
+    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], Flags]:
+        """Codes, and numbers as their bits, of a batch; which rows are whole. Sensitive."""
+        read, kept = self._read(batch, is_text)
+        return [_bits(read[name]) for name in self.domain.names], kept
+
+    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
+        """Adds the sums of rows that were read to a vector, in place. Sensitive."""
+        read = {name: self._values(name, column) for name, column in zip(self.domain.names, held, strict=True)}
+        gram, many = products(read, np.ones(len(held[0]), bool), self.design)
+        first, second = np.array(self.design.pairs).T
+        vector[:-1] += gram[first, second]
+        vector[-1] += many
+
+    def _values(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A column as it was before ``read`` made whole numbers of it."""
+        return column.view(np.float64) if isinstance(self.design.declared(name), Bounded) else column
+
     def _read(self, batch: Batch, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
         """The design's variables, and which rows are summed: those that are whole and in the group."""
         design, kept = self.design, np.ones(batch_length(batch), bool)
@@ -140,6 +188,11 @@ class Products:
             codes = read[name] if name in read else encode_column(batch[name], variable, name, is_text, design.strict)
             kept &= codes == variable.code(condition.level)
         return read, kept
+
+
+def _bits(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers that are equal where the values are."""
+    return (values + 0.0).view(np.int64) if values.dtype == np.float64 else values
 
 
 def products(read: Mapping[str, npt.NDArray[Any]], kept: Flags, design: LinearDesign) -> tuple[Integers, int]:

@@ -29,12 +29,13 @@ from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.network import Family, Network
 
 Spread = TypeVar("Spread", float, Reals)
+Item = TypeVar("Item")
 
 #: More blocks than this are refused before any memory is taken.
 MAX_BLOCKS = 1_000_000
 
 
-def subsets(table: Family) -> list[Family]:
+def subsets(table: tuple[Item, ...]) -> list[tuple[Item, ...]]:
     """Every subset of a table's variables, in the table's order, the empty one first."""
     return [subset for size in range(len(table) + 1) for subset in combinations(table, size)]
 
@@ -135,10 +136,10 @@ def contrast_blocks(network: Network, tables: Iterator[tuple[Family, Integers]])
     return found
 
 
-def residual_transform(values: Reals, *, forward: bool) -> Reals:
-    """Applies the orthonormal residual transform, or its inverse, along every axis."""
-    for axis, size in enumerate(values.shape):
-        values = _along(residual_matrix(size)[0 if forward else 1], values, axis)
+def residual_transform(values: Reals, *, forward: bool, batched: bool = False) -> Reals:
+    """The orthonormal residual transform along every axis, or its inverse; with ``batched``, of each item of axis 0."""
+    for axis in range(int(batched), values.ndim):
+        values = _along(residual_matrix(values.shape[axis])[0 if forward else 1], values, axis)
     return np.ascontiguousarray(values)
 
 
@@ -212,10 +213,14 @@ def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, fl
     V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v.
     """
     sizes = network.domain.sizes
-    by_name = {name: [family for family in network.families if name in family] for name in network.domain.names}
+    by_name: dict[str, list[Family]] = {name: [] for name in network.domain.names}
+    for family in network.families:
+        for name in family:
+            by_name[name].append(family)
     weights: dict[Family, float] = {}
     for block in blocks:
-        near = [f for f in (by_name[block[0]] if block else network.families) if set(block) <= set(f)]
+        holding = min((by_name[name] for name in block), key=len, default=network.families)
+        near = [family for family in holding if set(block) <= set(family)]
         outside = sum(1 / math.prod(sizes[name] for name in family if name not in block) for family in near)
         weights[block] = math.prod(block_shape(network, block)) * outside
     return weights

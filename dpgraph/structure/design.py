@@ -35,6 +35,8 @@ MANY_COLUMNS = 6
 MOST_COLUMNS = 1000
 #: Steps from the middle of a column to its bound: products are multiples of its inverse squared.
 RESOLUTION = 1 << 15
+#: What a sum times its weight stays below, with room for noise.
+MOST_SUM = 1 << 62
 
 
 @dataclass(frozen=True)

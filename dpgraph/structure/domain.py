@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,9 +13,13 @@ from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.privacy.errors import DomainError as DomainError
 from dpgraph.privacy.errors import DomainWarning as DomainWarning
 from dpgraph.privacy.errors import NetworkError as NetworkError
+from dpgraph.privacy.printed import escaped
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool
+
+#: Levels of a variable above which a price and a fit come with a warning.
+MANY_LEVELS = 1000
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,7 @@ class Categories:
         if len(kinds) > 1:
             raise NetworkError(f"levels must be all text, all numbers or all booleans; got {' and '.join(kinds)}")
         if len(set(self.levels)) < len(self.levels):
-            twice = next(level for i, level in enumerate(self.levels) if level in self.levels[:i])
-            raise NetworkError(f"level {twice!r} is declared twice")
+            raise NetworkError(f"level {first_twice(self.levels)!r} is declared twice")
         for name, level in (("other", self.other), ("missing", self.missing)):
             if level is not None and (level not in self.levels or level_kind(level) != kinds[0]):
                 raise NetworkError(f"{name}={level!r} is not one of the declared levels {show_levels(self.levels)}")
@@ -203,7 +207,7 @@ class Domain:
             raise NetworkError("the domain is empty; declare at least one variable")
         return cls(FrozenMap(declared), strict)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The variables, in order."""
         return tuple(self.variables)
@@ -241,8 +245,25 @@ class Domain:
         return Domain(FrozenMap((name, self[name]) for name in names), self.strict)
 
     def __repr__(self) -> str:
-        sizes = [f"{name}: {size}" for name, size in self.sizes.items()]
+        sizes = [f"{escaped(name)}: {size}" for name, size in self.sizes.items()]
         return f"Domain({', '.join([*sizes, 'strict'] if self.strict else sizes)})"
+
+
+def warn_of_many_levels(domain: Domain, *, stacklevel: int = 3) -> None:
+    """Warns of variables that have so many levels that each is mostly noise, and that time goes with them.
+
+    Warns:
+        DomainWarning: With the variables and what to do; all of it is declared in public.
+    """
+    many = [f"{escaped(name)} ({size:,})" for name, size in domain.sizes.items() if size > MANY_LEVELS]
+    if many:
+        warnings.warn(
+            f"more than {MANY_LEVELS:,} levels: {', '.join(many[:5])}. Every level has its own noise, and time grows "
+            "with their number; declare coarser levels, such as the first digits of a code, or the common ones and "
+            "other=... for the rest",
+            DomainWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def undeclared_actions(variable: Variable) -> list[str]:
@@ -264,6 +285,12 @@ def show_levels(levels: tuple[Level, ...]) -> str:
     """The declared levels as a message shows them, the first twelve."""
     shown = ", ".join(repr(level) for level in levels[:12])
     return shown if len(levels) <= 12 else f"{shown}, ... ({len(levels)} levels)"
+
+
+def first_twice(values: Iterable[Hashable]) -> Hashable:
+    """The first value that is there before, in linear time; there must be one."""
+    seen: set[Hashable] = set()
+    return next(value for value in values if value in seen or seen.add(value))
 
 
 def _plain(level: object) -> Level:

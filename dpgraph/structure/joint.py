@@ -15,8 +15,9 @@ from typing import Any
 from dpgraph.privacy.records import Release, ReleaseError, checked_values, combined
 from dpgraph.privacy.rows import relation
 from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, smallest_holder
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Single = NoisyCounts | NoisyCoefficients
 
@@ -273,5 +274,6 @@ def _check_readable(network: Network, parts: Sequence[Single]) -> None:
     if any(isinstance(part, NoisyCoefficients) for part in parts):
         return
     measured: list[Family] = [key for part in parts if isinstance(part, NoisyCounts) for key in part.tables]
+    holding = Holding(network, measured)
     for family in network.maximal_families:
-        smallest_holder(network, measured, family)
+        holding.smallest(family)

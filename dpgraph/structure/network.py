@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpgraph.privacy.descriptions import Block, partition_movement
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
+from dpgraph.structure.domain import Domain, Level, NetworkError, Variable, first_twice
 from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ Family = tuple[str, ...]
 #: A table of more cells than this is refused before any memory is taken; it would hold almost only noise.
 MAX_FAMILY_CELLS = 10_000_000
 MAX_NETWORK_CELLS = 100_000_000
+
+#: The most variables of a family: numpy and einsum know no more axes, and 32 have cells for few of them only.
+MAX_FAMILY = 32
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Network:
                 if parent not in self.domain:
                     raise NetworkError(f"{name!r} has an unknown parent {parent!r}; declare it in the domain")
             if len(set(parents)) < len(parents):
-                twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
+                twice = first_twice(parents)
                 raise NetworkError(f"{name!r} names its parent {twice!r} twice")
         cycle = _cycle(self.parents)
         if cycle:
@@ -85,13 +88,8 @@ class Network:
     @cached_property
     def order(self) -> Family:
         """The variables with every parent before its children; ties keep the domain's order."""
-        placed: dict[str, None] = {}
-        waiting = list(self.domain.names)
-        while waiting:
-            ready = [name for name in waiting if all(parent in placed for parent in self.parents[name])]
-            placed.update(dict.fromkeys(ready))
-            waiting = [name for name in waiting if name not in placed]
-        return tuple(placed)
+        depth = _depths(self.parents)
+        return tuple(sorted(self.domain.names, key=depth.__getitem__))
 
     def family(self, name: str) -> Family:
         """A variable followed by its parents: the axes of its table."""
@@ -168,13 +166,15 @@ def check_cells(family: Family, cells: int) -> None:
     """Refuses a table that would be absurdly large; readers ask before they, or an engine, take its memory.
 
     Raises:
-        NetworkError: Naming the family and its cells.
+        NetworkError: Naming the family and its cells, or its variables where they are too many.
     """
     if cells > MAX_FAMILY_CELLS:
         raise NetworkError(
             f"the family of {family[0]!r} ({', '.join(family)}) has {cells:,} cells, more than "
             f"{MAX_FAMILY_CELLS:,}; give it fewer parents or coarser levels"
         )
+    if len(family) > MAX_FAMILY:
+        raise NetworkError(f"the family of {family[0]!r} has {len(family)} variables, more than {MAX_FAMILY}")
 
 
 def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, tuple[str, ...]]:
@@ -194,15 +194,34 @@ def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, 
     return read
 
 
+def _depths(parents: Mapping[str, Family]) -> dict[str, int]:
+    """The number of arcs of the longest path to each variable, parents first; without those in or below a cycle."""
+    children: dict[str, list[str]] = {name: [] for name in parents}
+    for name, above in parents.items():
+        for parent in above:
+            children[parent].append(name)
+    missing = {name: len(above) for name, above in parents.items()}
+    depth = {name: 0 for name, above in parents.items() if not above}
+    placed = list(depth)
+    for name in placed:
+        for child in children[name]:
+            missing[child] -= 1
+            if not missing[child]:
+                depth[child] = 1 + max(depth[parent] for parent in parents[child])
+                placed.append(child)
+    return depth
+
+
 def _cycle(parents: Mapping[str, Family]) -> list[str]:
     """The variables of one cycle, the first repeated at the end; empty for a DAG."""
-    left = dict(parents)
-    while leaves := [name for name, above in left.items() if not any(parent in left for parent in above)]:
-        for name in leaves:
-            del left[name]
+    placed = _depths(parents)
+    left = [name for name in parents if name not in placed]
     if not left:
         return []
-    path = [next(iter(left))]
-    while path[-1] not in path[:-1]:
-        path.append(next(parent for parent in left[path[-1]] if parent in left))
-    return path[path.index(path[-1]) :][::-1]
+    at: dict[str, int] = {}
+    name = left[0]
+    while name not in at:
+        at[name] = len(at)
+        name = next(parent for parent in parents[name] if parent not in placed)
+    path = [*at, name]
+    return path[at[name] :][::-1]

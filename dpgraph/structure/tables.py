@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpgraph.structure.basis import (
 )
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array, frozen_integers
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family, Network
 
 if TYPE_CHECKING:
@@ -50,10 +52,7 @@ def smallest_holder(network: Network, tables: Iterable[Family], wanted: Family) 
     Raises:
         NetworkError: If none does.
     """
-    holding = [table for table in tables if set(wanted) <= set(table)]
-    if not holding:
-        raise NetworkError(f"no table holds {', '.join(wanted)} together")
-    return min(holding, key=network.cells)
+    return Holding(network, tables).smallest(wanted)
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,13 @@ class Tables:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", _checked(self.network, self.tables, np.float64))
 
+    @cached_property
+    def _holding(self) -> Holding:
+        return Holding(self.network, self.tables)
+
     def margin(self, *variables: str) -> Reals:
         """The counts over some variables that one table holds together, from the smallest such table."""
-        holder = smallest_holder(self.network, self.tables, variables)
+        holder = self._holding.smallest(variables)
         return margin(self.tables[holder], holder, variables)
 
     def family(self, name: str) -> Reals:

@@ -18,7 +18,7 @@ from dpgraph.cli import main
 from dpgraph.privacy.recording_noise import RecordingNoise
 from tests.contract import models
 from tests.contract.case import Case
-from tests.contract.enumeration import ADD, ADD_3, UNITS, Rows
+from tests.contract.enumeration import ADD, ADD_3, REPLACE, UNITS, Rows
 from tests.contract.estimators import few_neighbours, frame, learned_by_plug_in
 
 NETWORK = """
@@ -35,6 +35,7 @@ region = ["N"]
 month = [1, 2]
 kind = ["a", "b"]
 """
+LONGER_LOG = LOG.replace("[1, 2]", "[1, 2, 3, 4]")
 POINTS = """
 [variables]
 x = { bounds = [-1, 1] }
@@ -44,6 +45,7 @@ y = { bounds = [-1, 1] }
 TABLES = {
     "net": (NETWORK, ["sex", "pay"], list(itertools.product("FM", [0, 1]))),
     "log": (LOG, ["region", "month", "kind"], list(itertools.product("N", [1, 2], "ab"))),
+    "longer log": (LONGER_LOG, ["region", "month", "kind"], list(itertools.product("N", [1, 2], "ab"))),
     "points": (POINTS, ["x", "y"], list(itertools.product([-1, 1], [-1, 1]))),
 }
 NAIVE_BAYES, HMM, REGRESSION = "fit naive-bayes", "fit hmm", "fit regression"
@@ -73,7 +75,7 @@ def case(command: str, table: str, *words: str, units: tuple[dg.PrivacyUnit, ...
             return said.output, Path("out.json").read_text()
 
     given = zip(words[::2], words[1::2], strict=True)
-    setting = " ".join(f"{option} {value}" for option, value in given if option not in USUAL)
+    setting = " ".join(f"{option} {value}" for option, value in given if option not in USUAL or value == "auto")
     return Case((command, *words), setting, make, few_neighbours, units, **more)
 
 
@@ -109,6 +111,10 @@ def cases() -> Iterator[Case]:
         yield case("release", "net", "--tables", tables, "--epsilon", "0.8")
     for allocation in ("optimal", "closed-form", "uniform"):
         yield case("release", "net", "--tables", "families", "--allocation", allocation, "--epsilon", "0.8")
+    yield case("release", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
+    yield case(NAIVE_BAYES, "net", "--target", "sex", "--person", "who", "--epsilon", "0.8", units=(ADD, ADD_3))
+    point = ("--target", "y", "--person", "who", "--draws", "20", "--epsilon", "0.8")
+    yield learned_by_plug_in(case(REGRESSION, "points", *point, units=(ADD, ADD_3)))
     for inference in ("noise-aware", "plug-in"):
         yield case(NAIVE_BAYES, "net", "--target", "sex", "--inference", inference, "--epsilon", "0.8")
     yield from _hmm()
@@ -122,7 +128,9 @@ def cases() -> Iterator[Case]:
 
 
 def _hmm() -> Iterator[Case]:
-    log = ("--sequence", "region", "--time", "month", "--states", "2", "--epsilon", "0.8", *CHAINS)
+    any_log = ("--sequence", "region", "--time", "month", "--epsilon", "0.8", *CHAINS)
+    log = (*any_log, "--states", "2")
     for inference, sampler in itertools.product(("noise-aware", "plug-in"), ("blocked", "collapsed")):
         yield case(HMM, "log", *log, "--inference", inference, "--sampler", sampler)
     yield case(HMM, "log", *log, "--person", "who", units=(ADD, ADD_3))
+    yield case(HMM, "longer log", *any_log, "--states", "auto", "--most-states", "2", units=(REPLACE, ADD_3))

@@ -19,6 +19,7 @@ import dpgraph as dg
 from dpgraph.estimators.cross_validation import EVENT
 from dpgraph.estimators.private_fits import ClosedDoor
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.exact_loss import check_same_call, same_value
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
@@ -90,11 +91,12 @@ def charges() -> Iterator[list[Event]]:
     found: list[Event] = []
     plain = Budget.charge
 
-    def charge(self: Budget, event: Event) -> None:
-        plain(self, event)
+    def charge(self: Budget, event: Event, made: Made | None = None) -> Receipt | None:
+        receipt = plain(self, event, made)
         inside = self.group is not None or any(one.mechanism == EVENT for one in found)
         if not inside and not isinstance(self, ClosedDoor):
             found.append(event)
+        return receipt
 
     with mock.patch.object(Budget, "charge", charge):
         yield found

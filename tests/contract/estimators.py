@@ -23,6 +23,8 @@ from tests.contract.enumeration import ADD, ADD_3, REPLACE, REPLACE_3, Pairs, Ro
 
 SPAM = dg.Domain.of({"word": ["a", "b"], "spam": [0, 1]})
 LOG = dg.Domain.of({"region": ["N"], "month": [1, 2], "kind": ["a", "b"]})
+#: Four cells, so that one state and two are compared.
+LONGER_LOG = dg.Domain.of({"region": ["N"], "month": [1, 2, 3, 4], "kind": ["a", "b"]})
 SIDES = (-1.0, 1.0)
 MAILS = list(itertools.product(["a", "b"], [0, 1]))
 ENTRIES = list(itertools.product(["N"], [1, 2], ["a", "b"]))
@@ -107,6 +109,13 @@ def _naive_bayes() -> Iterator[Case]:
     model = dg.PrivateNaiveBayes(SPAM, "0.8")
     yield _fitted(model, fit, seen, "laplace, noise-aware")
 
+    def of_a_person(rows: Rows) -> Any:
+        mails = _with_others(MAILS, ["word", "spam"], rows)
+        return lambda model: model.fit(mails[["who", "word"]], mails["spam"], person="who")
+
+    model = dg.PrivateNaiveBayes(SPAM, "0.8", inference="plug-in")
+    yield _fitted(model, of_a_person, seen, "persons", units=(REPLACE, ADD, ADD_3), pairs=_persons)
+
 
 def _hmm() -> Iterator[Case]:
     names = ["region", "month", "kind"]
@@ -115,20 +124,29 @@ def _hmm() -> Iterator[Case]:
         return lambda model: model.fit(frame(ENTRIES, names, rows))
 
     def of_a_person(rows: Rows) -> Any:
-        entries = frame(ENTRIES, names, rows).assign(who=7)
-        others = frame(ENTRIES, names, (1, 0, 0, 1)).assign(who=[1, 2])
-        return lambda model: model.fit(pd.concat([entries, others]))
+        return lambda model: model.fit(_with_others(ENTRIES, names, rows))
 
     def seen(model: Any) -> Any:
         return model.predict().to_csv(), model.transition_.to_csv()
+
+    def chosen(model: Any) -> Any:
+        return model.choice_, seen(model), {name: own.tolist() for name, own in model.model_.effects.items()}
 
     few: dict[str, Any] = {"iterations": 4, "burn_in": 2, "chains": 2}
     for inference, sampler in itertools.product(("noise-aware", "plug-in"), ("blocked", "collapsed")):
         model = dg.PrivateHMM(2, LOG, "0.8", inference=inference, sampler=sampler, **few)
         yield _fitted(model, fit, seen, f"laplace, {inference}, {sampler}")
     yield _fitted(dg.PrivateHMM(2, LOG, 3, mechanism="gibbs", sweeps=1), fit, seen, "gibbs", scripts=3)
+    model = dg.PrivateHMM("auto", LONGER_LOG, "0.8", most_states=2, **few)
+    yield _fitted(model, fit, chosen, "laplace, states and effects chosen after the release")
     model = dg.PrivateHMM(2, LOG, "0.8", person="who", **few)
     yield _fitted(model, of_a_person, seen, "persons", units=(REPLACE, ADD, ADD_3), pairs=_persons)
+
+
+def _with_others(kinds: list[tuple[Any, ...]], names: list[str], rows: Rows) -> pd.DataFrame:
+    """All rows of one person, between those of two others."""
+    others = frame(kinds, names, (1, 0, 0, 1)).assign(who=[1, 2])
+    return pd.concat([others[:1], frame(kinds, names, rows).assign(who=7), others[1:]], ignore_index=True)
 
 
 def _persons(unit: dg.PrivacyUnit) -> Pairs:
@@ -155,6 +173,14 @@ def _regression() -> Iterator[Case]:
     for mechanism, inference in itertools.product(("laplace", gaussian), ("noise-aware", "plug-in")):
         model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", mechanism, inference, draws=20)
         yield learned_by_plug_in(_fitted(model, fit, seen, f"{_short(mechanism)}, {inference}"))
+
+    def of_a_person(rows: Rows) -> Any:
+        points = _with_others(POINTS, ["x", "y"], rows)
+        return lambda model: model.fit(points[["x"]], points["y"], person=points["who"])
+
+    model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", inference="plug-in", draws=20)
+    persons = _fitted(model, of_a_person, seen, "persons", units=(REPLACE, ADD, ADD_3), pairs=_persons)
+    yield learned_by_plug_in(persons)
     for mechanism in ("sampler", sample):
         model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", mechanism)
         yield _fitted(model, fit, seen, _short(mechanism), pairs=all_neighbours, idealized=True)

@@ -21,7 +21,12 @@ CASES = {kind.__name__: list(kind.cases()) for kind in (mechanisms, estimators, 
 MECHANISM_CASES, ESTIMATOR_CASES, COMMAND_CASES = CASES.values()
 
 #: Commands with an epsilon that spend nothing, and why.
-FREE = {"cost": "reads no rows"}
+FREE = {
+    "cost": "reads no rows",
+    "audit": "makes up its rows",
+    "ledger create": "makes a budget",
+    "ledger allow": "limits a budget",
+}
 
 
 def classes():
@@ -114,8 +119,10 @@ def test_every_way_an_estimator_spends_is_in_the_contract():
     assert tried("PrivateHMM", "mechanism") == {"laplace", "gibbs"}
     assert tried("PrivateHMM", "sampler") == {"blocked", "collapsed"}
     assert tried("PrivateHMM", "person") == {"who"}
+    assert tried("PrivateHMM", "n_states") == {"auto"}  # beside numbers
     assert tried("PrivateLinearRegression", "mechanism") == {"laplace", "sampler"}
     for estimator in ("PrivateNaiveBayes", "PrivateHMM", "PrivateLinearRegression"):
+        assert any(case.name == estimator and case.setting == "persons" for case in ESTIMATOR_CASES)
         assert tried(estimator, "inference") == {"noise-aware", "plug-in"}
 
 
@@ -141,6 +148,12 @@ def test_every_choice_of_a_command_is_in_the_contract(name):
         if isinstance(option.type, click.Choice) and option.name != "neighbours":  # the units are its choices
             asked = {said[said.index(option.opts[0]) + 1] for said in words if option.opts[0] in said}
             assert asked == set(option.type.choices), option.opts[0]
+
+
+def test_every_command_that_takes_a_person_is_in_the_contract_with_one():
+    takes = {name for name in spending() if any("--person" in option.opts for option in spending()[name].params)}
+    assert takes == {case.subject[0] for case in COMMAND_CASES if "--person" in case.subject}
+    assert takes == {"release", "fit naive-bayes", "fit hmm", "fit regression"}
 
 
 def test_both_relations_and_one_and_three_rows_of_a_person_are_in_the_contract():

@@ -169,7 +169,7 @@ def rows_of(n=60, seed=0):
 
 FRAME = rows_of()
 X, Y = FRAME[["f"]], FRAME["t"]
-BAYES = dg.PrivateNaiveBayes(DOMAIN, inference="plug-in")
+BAYES = dg.PrivateNaiveBayes(DOMAIN, inference="plug-in", target="t")
 
 
 def test_the_budget_is_charged_once_and_the_parts_say_what_for():

@@ -29,7 +29,7 @@ def spent_budget():
 
 
 def bayes(budget):
-    return dg.PrivateNaiveBayes(DOMAIN, epsilon=1, inference="plug-in", budget=budget)
+    return dg.PrivateNaiveBayes(DOMAIN, epsilon=1, inference="plug-in", budget=budget, target="t")
 
 
 def test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_call():

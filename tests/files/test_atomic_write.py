@@ -2,13 +2,17 @@
 
 import os
 import resource
+import socket
+import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.files.atomic_write import write_frames, write_text
+from dpgraph.files import atomic_write
+from dpgraph.files.atomic_write import check_writable, write_frames, write_text
 
 LEVELS = {"name": ["a", "b,c", 'd"e', "f\ng", "é"], "rate": [0, 1.5], "flag": [True, False]}
 
@@ -80,3 +84,115 @@ def test_it_may_be_read_by_whom_any_new_file_may(name, tmp_path):
     write_frames(tmp_path / name, [frame(0, 1)])
     (tmp_path / "plain").write_text("")
     assert (tmp_path / name).stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_an_old_file_keeps_its_permissions(mode, tmp_path):
+    target = tmp_path / "made.json"
+    target.write_text("old")
+    target.chmod(mode)
+    write_text(target, "new")
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", mode)
+
+
+def test_what_is_being_written_may_be_read_by_no_more_than_the_old_file(tmp_path):
+    target = tmp_path / "made.json"
+    target.write_text("old")
+    target.chmod(0o600)
+    with atomic_write._atomic_file(target):
+        (made,) = tmp_path.glob(".dpgraph-*")
+        assert made.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_new_file_keeps_to_the_umask(mask, tmp_path):
+    before = os.umask(mask)
+    try:
+        write_text(tmp_path / "made.json", "new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made.json").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_target_is_written(there, tmp_path):
+    """Relative, and of a link; where the target is not there yet it is made, as a shell does."""
+    (tmp_path / "far").mkdir()
+    if there:
+        (tmp_path / "far" / "target.json").write_text("old")
+    (tmp_path / "far" / "link.json").symlink_to("target.json")
+    (tmp_path / "made.json").symlink_to("far/link.json")
+    write_text(tmp_path / "made.json", "new")
+    assert os.readlink(tmp_path / "made.json") == "far/link.json"
+    assert os.readlink(tmp_path / "far" / "link.json") == "target.json"
+    assert (tmp_path / "far" / "target.json").read_text() == "new"
+    assert sorted(os.listdir(tmp_path / "far")) == ["link.json", "target.json"]
+
+
+def test_what_cannot_be_written_is_named_with_its_reason(tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "circle.json").symlink_to("circle.json")
+    (tmp_path / "nowhere.json").symlink_to("gone/made.json")
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(tmp_path / "s.json"))
+    with sock:
+        for name, reason in {
+            "folder.json": "it is a folder",
+            "circle.json": "symbolic links",
+            "nowhere.json": "there is no folder",
+            "s.json": "it is no file",
+            f"{'x' * 256}": "File name too long",
+        }.items():
+            for act in (check_writable, lambda target: write_text(target, "new")):
+                with pytest.raises(dg.errors.FileError, match=f"cannot be written: .*{reason}"):
+                    act(tmp_path / name)
+    with pytest.raises(dg.errors.FileError, match=r"/proc/made\.json cannot be written"):
+        check_writable(Path("/proc/made.json"))  # not even root may
+    with pytest.raises(dg.errors.FileError, match="/dev/full cannot be written: No space left on device"):
+        write_text(Path("/dev/full"), "new")
+    with pytest.raises(dg.errors.FileError, match="half a surrogate pair"):
+        write_text(tmp_path / "made.json", "\ud800")
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".dpgraph")]
+
+
+def test_whether_a_file_can_be_written_is_found_out_without_writing(tmp_path):
+    (tmp_path / "made.json").write_text("old")
+    check_writable(tmp_path / "made.json")
+    check_writable(tmp_path / "other.json")
+    check_writable(Path("/dev/full"))
+    assert os.listdir(tmp_path) == ["made.json"]
+    assert (tmp_path / "made.json").read_text() == "old"
+
+
+def test_the_longest_name_there_is(tmp_path):
+    name = "é" * 125 + ".json"
+    assert len(name.encode()) == 255
+    for text in ("old", "new"):
+        write_text(tmp_path / name, text)
+        assert os.listdir(tmp_path) == [name]
+        assert (tmp_path / name).read_text() == text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_pipe_takes_what_a_file_would_hold(suffix, tmp_path):
+    pipe, read = tmp_path / f"pipe.{suffix}", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_frames(pipe, [frame(0, 3), frame(3, 9)])
+    reader.join()
+    write_frames(tmp_path / f"file.{suffix}", [frame(0, 3), frame(3, 9)])
+    assert read == [(tmp_path / f"file.{suffix}").read_bytes()]
+    assert pipe.is_fifo()
+
+
+def test_an_open_file_goes_on_where_it_is(tmp_path):
+    """``/dev/fd/7`` of a shell's ``>>``: what is there stays."""
+    with open(tmp_path / "log", "w") as file:
+        file.write("before\n")
+        file.flush()
+        write_text(Path(f"/dev/fd/{file.fileno()}"), "after\n")
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        write_text(tmp_path / "link", "and after\n")
+    assert (tmp_path / "log").read_text() == "before\nafter\nand after\n"
+    assert (tmp_path / "link").is_symlink()

@@ -189,7 +189,7 @@ def test_a_file_under_add_remove_holds_no_exact_count(rows, tmp_path):
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("suffix", [".json", ".bif"])
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".bif"])
 def test_what_is_not_a_public_value_is_not_saved(value, suffix, tmp_path):
     path = tmp_path / f"value{suffix}"
     with pytest.raises(dg.errors.FileError, match=r"is not saved|has no probability tables"):
@@ -199,7 +199,7 @@ def test_what_is_not_a_public_value_is_not_saved(value, suffix, tmp_path):
 
 @pytest.mark.parametrize("name", ["value", "value.txt", "value.pkl", "value.json.gz", "json"])
 def test_the_name_says_the_format(name, tmp_path):
-    with pytest.raises(dg.errors.FileError, match=r"must end in \.json or \.bif"):
+    with pytest.raises(dg.errors.FileError, match=r"must end in \.json, \.npz or \.bif"):
         dg.save(NETWORK, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -162,3 +162,11 @@ def test_the_words_of_the_format_itself_survive(word):
 def test_names_that_differ_in_case_alone_are_refused():
     with pytest.raises(dg.errors.FileError, match="without case"):
         write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {})))
+
+
+def test_a_level_that_bif_does_not_keep_is_kept_by_the_call_that_the_refusal_names():
+    network = dg.Network.of({"school": ["hs or lower", "more"]}, {})
+    value = dg.Probabilities(network, {"school": [0.25, 0.75]})
+    with pytest.raises(dg.errors.FileError, match=r"'hs or lower' \(school\).*dg\.to_pgmpy\(probabilities\)"):
+        write_bif(value)
+    assert dg.to_pgmpy(value).get_cpds("school").state_names == {"school": ["hs or lower", "more"]}

@@ -105,6 +105,22 @@ def test_a_bar_of_a_hidden_markov_model_is_full_and_changes_no_draw(cells, sampl
     assert "7/7" in sys.stderr.getvalue()
 
 
+def test_a_bar_of_the_choice_of_states_counts_its_sweeps_and_changes_no_draw(cells, monkeypatch):
+    """Six cells: three parts, one to three states, 40 sweeps before 40 draws; one state leaves nothing to show."""
+    how = {"sequence": "region", "time": "month", "seed": 1, "iterations": 4, "burn_in": 3}
+    quiet = dg.fit_hmm(cells, "auto", **how)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    shown = dg.fit_hmm(cells, "auto", progress=True, **how)
+    np.testing.assert_array_equal(shown.log_joint, quiet.log_joint)
+    assert shown.choice == quiet.choice
+    assert "choose the number of states: 100%" in sys.stderr.getvalue()
+    assert "720/720" in sys.stderr.getvalue()
+    assert "7/7" in sys.stderr.getvalue()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    dg.fit_hmm(cells, "auto", most_states=1, progress=True, **how)
+    assert "choose" not in sys.stderr.getvalue()
+
+
 @pytest.mark.parametrize("setting", [{"burn_in": "many"}, {"iterations": None}, {"chains": 0}])
 def test_a_bad_number_is_refused_before_any_bar(cells, setting, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())

@@ -52,7 +52,7 @@ def test_every_draw_keeps_the_public_numbers():
 
 def test_held_out_cells_may_have_a_public_number_too():
     held = np.array([[False, True, False]])
-    model = fit(entries=ENTRIES, held_out=held, iterations=20, burn_in=20)
+    model = fit(entries=ENTRIES, held_out=held, iterations=200, burn_in=50)
     assert model.entries[~held].tolist() == ENTRIES[~held].tolist()
 
 

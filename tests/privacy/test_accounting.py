@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from dpgraph.privacy import accounting
 from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.filters import Basic
 from dpgraph.privacy.records import BudgetExceededError, Event, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.domain import Domain
 from tests.privacy.test_records import NOT_EPSILONS
@@ -118,7 +118,7 @@ def test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits(m
     """The schedule that loses a charge, forced: one thread has read what was spent, and before it writes, the other
     spends. It goes on when the other is done, or waits at the lock; no clock decides."""
     budget, moved_on, answers = Budget(1), threading.Event(), []
-    budget._lock = Watched(budget._lock, moved_on)
+    budget._account._lock = Watched(budget._account._lock, moved_on)
     domain = Domain.of({"region": ["north", "south"]})
 
     def spend_all():
@@ -130,16 +130,16 @@ def test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits(m
         moved_on.set()
 
     other = threading.Thread(target=spend_all)
-    real = accounting.cost
+    real = Basic.after
 
-    def interrupted(*args, **settings):
-        price = real(*args, **settings)
+    def interrupted(rule, spent, event):
+        after = real(rule, spent, event)
         if threading.current_thread() is not other and not other.ident:
             other.start()
             moved_on.wait()
-        return price
+        return after
 
-    monkeypatch.setattr(accounting, "cost", interrupted)
+    monkeypatch.setattr(Basic, "after", interrupted)
     spend_all()
     other.join()
     monkeypatch.undo()

@@ -1,11 +1,13 @@
 """The recorder answers without a look at the rows, keeps what it is asked, and is not private."""
 
 import copy
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dpgraph as dg
+from dpgraph.privacy.exact_loss import loss_of_calls
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from tests.selection import counted
@@ -47,3 +49,12 @@ def test_a_copy_is_the_same_record_and_a_release_is_marked():
 def test_noise_on_numbers_that_are_not_whole_is_refused():
     with pytest.raises(TypeError, match="integers"):
         RecordingNoise().add(np.array([0.5]), DiscreteLaplace(1.0))
+
+
+def test_the_rho_of_large_scores_does_not_overflow():
+    """Scores of 10^12 at such a scale: rho is r^2 / (8 scale^2), and its square has 80 bits."""
+    for kind, share in (("choose", 8), ("flip", 2)):
+        noise = RecordingNoise(), RecordingNoise()
+        for source, scores in zip(noise, ([0, 10**12], [0, 0]), strict=True):
+            getattr(source, kind)(np.array(scores), 1e12)
+        assert loss_of_calls(noise[0].calls, noise[1].calls) == (1, Fraction(1, share))

@@ -206,7 +206,8 @@ def test_noise_is_drawn_through_its_one_home():
     one, for synthetic rows of a public model; the calibration of pseudo-records one, to simulate a noise law without
     any data (``test_nonnegativity`` shows that it stays out of the draw); noise-aware inference one, from a seed, after
     the release; the audit its own, as everything in it is simulated, and the forecast of an answer's width, whose rows
-    are; questions one, to sample from a public model. A budget draws its random name, before any row.
+    are; questions one, to sample from a public model. A budget draws its random name, before any row, and so does a
+    choice of some rows of each person, with its key: the loss is bounded for every key (proofs.md P86).
     """
     takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
@@ -214,7 +215,10 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/recording_noise.py": makes,
         "mechanisms/additive/nonnegativity.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow"},
-        "privacy/accounting.py": {"secrets.token_hex"},
+        "privacy/accounts.py": {"secrets.token_hex"},
+        "privacy/ledger/opening.py": {"secrets.token_hex"},
+        "files/temporary.py": {"secrets.token_hex"},
+        "statistics/rows/persons.py": {"secrets.token_bytes", "secrets.token_hex"},
         "estimators/fitting.py": {"np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.RandomState"},
         "estimators/hmm.py": {"np.random.RandomState"},
@@ -222,7 +226,14 @@ def test_noise_is_drawn_through_its_one_home():
         "cli/models.py": {"np.random.default_rng"},
         "analysis/cost.py": {"np.random.default_rng"},
         "analysis/question_cost.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
-        "audit.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
+        "audit/losses.py": makes,
+        "audit/neighbours.py": {"np.random.Generator"},
+        "audit/ranks.py": {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
+        "audit/replaying.py": makes,
+        "audit/reporting.py": {"np.random.default_rng"},
+        "audit/differences.py": takes,
+        "audit/calibrating.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
+        "inference/arguments.py": makes,
         "inference/posterior.py": makes,
         "inference/classifier/posterior.py": {"np.random.default_rng"},
         "inference/queries/asking.py": {"np.random.default_rng"},

@@ -9,6 +9,7 @@ rows (proofs.md P74).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -93,8 +94,13 @@ def draw_by_counts(
     star = star_of(given, target, prior)
     sweep = _kernels.compiled_sweep() if compiled else loops.sweep
     run = Run(star, sweep, np.array(concentrations), draws, burn_in, thin)
+    stop = threading.Event()
     with ThreadPoolExecutor(chains) as pool:
-        done = list(pool.map(run.chain, rng.spawn(chains)))
+        try:
+            done = list(pool.map(lambda stream: run.chain(stream, stop), rng.spawn(chains)))
+        except BaseException:
+            stop.set()
+            raise
     tally = np.sum([one.tally for one in done], axis=0)
     tried = {move: (tally[2 * k], tally[2 * k + 1]) for k, move in enumerate(loops.MOVES)}
     names = star.network.domain.names
@@ -119,8 +125,8 @@ class Run:
     burn_in: int
     thin: int
 
-    def chain(self, rng: np.random.Generator) -> Chain:
-        """One chain."""
+    def chain(self, rng: np.random.Generator, stop: threading.Event) -> Chain:
+        """One chain; it ends after its current sweep when it is told to stop."""
         star, plan, draws = self.star, self.star.plan, self.draws
         state, flat = starting_state(star, rng), np.zeros(len(self.grid))
         shapes = {name: star.network.shape(star.network.family(name)) for name in star.network.domain.names}
@@ -128,6 +134,8 @@ class Run:
         means = {name: np.zeros(shape) for name, shape in shapes.items()}
         concentrations, n = np.empty((draws, len(star.features))), np.empty(draws, np.int64)
         for i in range(self.burn_in + draws * self.thin):
+            if stop.is_set():
+                break
             if i == self.burn_in:
                 state.tally[:] = 0
             self.sweep(rng, plan, state, self.grid, flat, TRANSFERS, RELABELS)

@@ -95,7 +95,8 @@ def sample_latent_counts(
         return _unknown_total(logs, lambda m: _log_total(m, float(alpha.sum()), log_prior_n), rng, size)
     tilt = tilt_to(logs, n)
     cells = [tilted_law(low, log, tilt)[0] for low, log in logs]
-    return draw_given_sum(cells, list(partial_sums(cells, n)), np.full(size, n), rng)
+    before_last = list(partial_sums(cells[: max(1, len(cells) - 1)], n))  # the whole sum is n
+    return draw_given_sum(cells, before_last, np.full(size, n), rng)
 
 
 def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
@@ -122,7 +123,7 @@ def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int 
     logs: list[tuple[int, Reals]] = []
     for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
         s = np.arange(low, high + 1)
-        log = gammaln(alpha[k] + s) - gammaln(s + 1.0)
+        log = np.zeros(s.size) if alpha[k] == 1 else gammaln(alpha[k] + s) - gammaln(s + 1.0)
         for y, noise in measured:
             log = log + noise.log(y[k] - s)
         logs.append((low, log))

@@ -125,7 +125,7 @@ def draw_given_sum(cells: list[Mass], sums: list[Mass], totals: Integers, rng: n
 
     Args:
         cells: The law of each integer, K of them.
-        sums: The laws of their partial sums.
+        sums: The laws of their partial sums; that of all of them is not needed.
         totals: The sums, one for each draw.
         rng: Randomness for post-processing.
 

@@ -59,11 +59,11 @@ class ParameterDraws:
         ends = {name: np.quantile(values, tails(probability)) for name, values in self.parameters.items()}
         return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
 
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[dict[str, float], ...]:
+    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[dict[str, float], ...]:
         """Some of the draws, picked at random without repetition until all are used; then all over again.
 
         Args:
-            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
             size: How many, at least 1.
 
         Raises:

@@ -6,7 +6,11 @@ each field, is how the sequence differs from the others whatever its state (proo
 * level: one level's weight changes in one state's law, or in one sequence's, and the entries of its cells follow by the
   largest coupling (or stay where they are: then tables are what is given);
 * ridge: one level's weight goes from all states to all sequences, which changes no law;
-* spread: a field's spread and all its effects are scaled together, entries following or not; or the spread alone.
+* trade: one level's weight goes from one state to one sequence, which leaves the law where they meet;
+* exchange: two states change places along a sequence, and its effects by the difference of their laws;
+* spread: a field's spread and its effects in the sequences with the fewest entries are scaled together, entries
+  following or not; or the spread alone, with the mean effect of each sequence, which no entry says anything of,
+  integrated out and drawn anew.
 
 The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
@@ -43,6 +47,8 @@ LEAST = 1e-100, 1e-6
 MOST = 2.0
 #: How often the moves that hold the tables fixed are made where there is no other way to move, and beside the others.
 ALONE, BESIDE = 8, 2
+#: How often a spread is moved alone.
+TRIES = 3
 
 
 class Effects(NamedTuple):
@@ -52,9 +58,10 @@ class Effects(NamedTuple):
         effects: b, shape (sequences, columns).
         spread: The standard deviation of each field's effects, shape (fields,).
         laws: P(level | sequence, state), row r x states + k, shape (sequences x states, columns).
-        state_reach: The sizes of moves of a state's law, tables fixed and not, shape (2, states, fields).
-        sequence_reach: The same of a sequence's, shape (2, sequences, fields).
+        state_reach: The sizes of moves of a level of a state's law, tables fixed and not, shape (2, states, columns).
+        sequence_reach: The same of a sequence's, shape (2, sequences, columns).
         spread_reach: The same of a spread, shape (2, fields).
+        trade_reach: The sizes of trades of a level, shape (sequences, columns).
     """
 
     effects: Reals
@@ -63,6 +70,7 @@ class Effects(NamedTuple):
     state_reach: Reals
     sequence_reach: Reals
     spread_reach: Reals
+    trade_reach: Reals
 
 
 def fill_laws(emissions: Reals, effects: Reals, times: float, first: int, end: int, laws: Reals) -> None:
@@ -100,6 +108,19 @@ def members_of(
             i, k = r * steps + t, states[r, t]
             if cells.observed[i] and (wanted_state < 0 or k == wanted_state):
                 members[many], rows[many] = i, r * size + k
+                many += 1
+    return many
+
+
+def members_of_some(
+    cells: Cells, states: Integers, wanted: npt.NDArray[np.bool_], members: Integers, rows: Integers, size: int
+) -> int:  # fmt: skip
+    """The observed cells of some sequences, with the row of their law."""
+    many, steps = 0, states.shape[1]
+    for r in range(states.shape[0]):
+        for t in range(steps if wanted[r] else 0):
+            if cells.observed[r * steps + t]:
+                members[many], rows[many] = r * steps + t, r * size + states[r, t]
                 many += 1
     return many
 
@@ -193,9 +214,12 @@ def smallest(emissions: Reals, k: int, a: int, b: int) -> float:
     return least
 
 
-def scaled(emissions: Reals, k: int, a: int, b: int, w: int, factor: float, whole: float) -> None:
-    """Multiplies the weight of one level of a state's law; ``whole`` is what the weights then sum to."""
+def scaled(emissions: Reals, k: int, a: int, b: int, w: int, factor: float) -> None:
+    """Multiplies the weight of one level of a state's law, and divides by the very sum: else rounding would grow."""
     emissions[k, w] *= factor
+    whole = 0.0
+    for v in range(a, b):
+        whole += emissions[k, v]
     for v in range(a, b):
         emissions[k, v] /= whole
 
@@ -243,7 +267,7 @@ def levels_of_states(
         for f in range(cells.edges.size - 1):
             a, b = cells.edges[f], cells.edges[f + 1]
             for w in range(a, b if b - a > 1 else a):
-                by = given.state_reach[follow, k, f] * (2.0 * rng.random() - 1.0)
+                by = given.state_reach[follow, k, w] * (2.0 * rng.random() - 1.0)
                 gain = state_ratio(emissions[k, a:b], w - a, by, prior)
                 reweighted(given.laws, proposed, k, rows_of_laws, size, a, b, w, by)
                 if follow == 1:
@@ -254,12 +278,12 @@ def levels_of_states(
                 least = smallest(emissions, k, a, b) * min(1.0, math.exp(by)) / whole
                 accepted = accepts(rng, gain) and least > LEAST[0]
                 if accepted:
-                    scaled(emissions, k, a, b, w, math.exp(by), whole)
+                    scaled(emissions, k, a, b, w, math.exp(by))
                     kept(given.laws, proposed, k, rows_of_laws, size, a, b)
                     if follow == 1:
                         taken(cells, members, many, tables, a, b)
                 if speed > 0.0:
-                    given.state_reach[follow, k, f] = adapted(given.state_reach[follow, k, f], accepted, speed)
+                    given.state_reach[follow, k, w] = adapted(given.state_reach[follow, k, w], accepted, speed)
 
 
 def levels_of_sequences(
@@ -277,7 +301,7 @@ def levels_of_sequences(
         for f in range(cells.edges.size - 1):
             a, b = cells.edges[f], cells.edges[f + 1]
             for w in range(a, b if b - a > 1 else a):
-                by = given.sequence_reach[follow, r, f] * (2.0 * rng.random() - 1.0)
+                by = given.sequence_reach[follow, r, w] * (2.0 * rng.random() - 1.0)
                 gain = normal_ratio(given.effects[r, w], by, given.spread[f])
                 reweighted(given.laws, proposed, start, stop, 1, a, b, w, by)
                 if follow == 1:
@@ -291,7 +315,7 @@ def levels_of_sequences(
                     if follow == 1:
                         taken(cells, members, many, tables, a, b)
                 if speed > 0.0:
-                    given.sequence_reach[follow, r, f] = adapted(given.sequence_reach[follow, r, f], accepted, speed)
+                    given.sequence_reach[follow, r, w] = adapted(given.sequence_reach[follow, r, w], accepted, speed)
 
 
 def ridge(rng: np.random.Generator, edges: Integers, emissions: Reals, given: Effects, prior: float) -> None:
@@ -310,37 +334,161 @@ def ridge(rng: np.random.Generator, edges: Integers, emissions: Reals, given: Ef
                 for r in range(given.effects.shape[0]):
                     given.effects[r, w] += by
                 for k in range(emissions.shape[0]):
-                    whole = 1.0 + emissions[k, w] * (math.exp(-by) - 1.0)
-                    scaled(emissions, k, a, b, w, math.exp(-by), whole)
+                    scaled(emissions, k, a, b, w, math.exp(-by))
+
+
+def trade(
+    rng: np.random.Generator, emissions: Reals, edges: Integers, given: Effects, sums: Reals, prior: float, speed: float
+) -> None:  # fmt: skip
+    """Moves every level's weight from a sequence to a state picked evenly, or back; tables stay.
+
+    The law of that sequence in that state is as before: only the state's other sequences and the sequence's other
+    states have a say.
+    """
+    size, proposed = emissions.shape[0], np.empty_like(given.laws)
+    for r in range(given.effects.shape[0]):
+        for f in range(edges.size - 1):
+            a, b = edges[f], edges[f + 1]
+            for w in range(a, b if b - a > 1 else a):
+                k = int(rng.random() * size)
+                meet, by = r * size + k, given.trade_reach[r, w] * (2.0 * rng.random() - 1.0)
+                gain = state_ratio(emissions[k, a:b], w - a, by, prior) + normal_ratio(
+                    given.effects[r, w], -by, given.spread[f]
+                )
+                reweighted(given.laws, proposed, k, given.laws.shape[0], size, a, b, w, by)
+                reweighted(given.laws, proposed, r * size, (r + 1) * size, 1, a, b, w, -by)
+                for v in range(a, b):
+                    proposed[meet, v] = given.laws[meet, v]
+                gain += given_tables(sums, given.laws, proposed, k, given.laws.shape[0], size, a, b)
+                gain += given_tables(sums, given.laws, proposed, r * size, (r + 1) * size, 1, a, b)
+                whole = 1.0 + emissions[k, w] * (math.exp(by) - 1.0)
+                least = smallest(emissions, k, a, b) * min(1.0, math.exp(by)) / whole
+                accepted = accepts(rng, gain) and least > LEAST[0]
+                if accepted:
+                    scaled(emissions, k, a, b, w, math.exp(by))
+                    given.effects[r, w] -= by
+                    kept(given.laws, proposed, k, given.laws.shape[0], size, a, b)
+                    kept(given.laws, proposed, r * size, (r + 1) * size, 1, a, b)
+                if speed > 0.0:
+                    given.trade_reach[r, w] = adapted(given.trade_reach[r, w], accepted, speed)
+
+
+def exchange(
+    rng: np.random.Generator, cells: Cells, states: Integers, transition: Reals, emissions: Reals, given: Effects,
+    sums: Reals,
+) -> None:  # fmt: skip
+    """Two states j, k, picked evenly, change places along a sequence whose effects gain ln phi_j - ln phi_k, centred.
+
+    The law of what was in j does not change; what was in k, the transitions and the effects' prior have a say.
+
+    Args:
+        rng: Randomness for post-processing.
+        cells: The sampler chain; its tables stay.
+        states: Changed in place, shape (chains, steps).
+        transition: Shape (states, states).
+        emissions: Shape (states, columns).
+        given: Changed in place.
+        sums: The tables of each row's cells, of which ``laws`` are up to date; changed in place.
+    """
+    size, steps = emissions.shape[0], states.shape[1]
+    proposed, moved, by = np.empty_like(emissions), np.empty_like(emissions), np.empty(emissions.shape[1])
+    other = np.empty(size, np.int64)
+    for r in range(states.shape[0]):
+        j = int(rng.random() * size)
+        k = (j + 1 + int(rng.random() * (size - 1))) % size
+        for at in range(size):
+            other[at] = at
+        other[j], other[k], gain = k, j, 0.0
+        for t in range(1, steps):
+            before, after = states[r, t - 1], states[r, t]
+            gain += math.log(transition[other[before], other[after]] / transition[before, after])
+        for f in range(cells.edges.size - 1):
+            a, b = cells.edges[f], cells.edges[f + 1]
+            mean = 0.0
+            for w in range(a, b):
+                by[w] = math.log(emissions[j, w] / emissions[k, w])
+                mean += by[w] / (b - a)
+            for w in range(a, b):
+                by[w] -= mean
+                gain += normal_ratio(given.effects[r, w], by[w], given.spread[f])
+            for at in range(size):
+                total, row = 0.0, r * size + other[at]
+                for w in range(a, b):
+                    proposed[at, w] = emissions[at, w] * math.exp(given.effects[r, w] + by[w])
+                    total += proposed[at, w]
+                for w in range(a, b):
+                    proposed[at, w] = max(proposed[at, w] / total, 1e-300)
+                    moved[at, w] = sums[row, w]
+                    if sums[row, w] > 0.0:
+                        gain += sums[row, w] * math.log(proposed[at, w] / given.laws[row, w])
+        if accepts(rng, gain):
+            for t in range(steps):
+                states[r, t] = other[states[r, t]]
+            given.laws[r * size : (r + 1) * size] = proposed
+            sums[r * size : (r + 1) * size] = moved
+            given.effects[r] += by
+
+
+def spread_alone(rng: np.random.Generator, given: Effects, f: int, a: int, b: int, scale: float) -> None:
+    """Moves a field's spread given its effects about their mean in each sequence, then draws these means."""
+    free, squares = given.effects.shape[0] * (b - a - 1), 0.0
+    for r in range(given.effects.shape[0]):
+        mean = 0.0
+        for w in range(a, b):
+            mean += given.effects[r, w] / (b - a)
+        for w in range(a, b):
+            given.effects[r, w] -= mean
+            squares += given.effects[r, w] ** 2
+    for _ in range(TRIES):
+        old, by = given.spread[f], min(1.0, 3.0 / math.sqrt(2.0 * free)) * (2.0 * rng.random() - 1.0)
+        new = old * math.exp(by)
+        gain = (1 - free) * by - 0.5 * squares * (1.0 / new**2 - 1.0 / old**2) - (new**2 - old**2) / (2.0 * scale**2)
+        if new > LEAST[1] and accepts(rng, gain):
+            given.spread[f] = new
+    for r in range(given.effects.shape[0]):
+        mean = given.spread[f] / math.sqrt(b - a) * rng.standard_normal()
+        for w in range(a, b):
+            given.effects[r, w] += mean
 
 
 def spreads(
     rng: np.random.Generator, cells: Cells, states: Integers, emissions: Reals, given: Effects, sums: Reals,
     scale: float, speed: float, follow: int,
 ) -> None:  # fmt: skip
-    """The move ``spread`` of every field: alone, then with its effects, entries following where ``follow`` is 1."""
+    """The move ``spread`` of every field: alone, then with effects, entries following where ``follow`` is 1.
+
+    Effects of the sequences with the fewest released entries are scaled with it, up to one of them picked evenly; those
+    of the others stay, as they are known too well to follow.
+    """
     size, many, room = emissions.shape[0], 0, np.empty(emissions.shape[1])
+    known = np.zeros(states.shape[0])
+    for i in range(states.size):
+        if cells.observed[i]:
+            for w in range(cells.edges[1]):
+                known[i // states.shape[1]] += cells.released[i, w]
+    scales = np.empty(states.shape[0], np.bool_)
     proposed, tables = np.empty_like(given.laws), np.empty_like(cells.counts)
     members, rows = np.empty(states.size, np.int64), np.empty(states.size, np.int64)
-    if follow == 1:
-        many = members_of(cells, states, -1, -1, members, rows, size)
     for f in range(cells.edges.size - 1):
         a, b = cells.edges[f], cells.edges[f + 1]
         if b - a < 2:
             continue
-        free, squares = given.effects.shape[0] * (b - a), 0.0
-        for r in range(given.effects.shape[0]):
-            for w in range(a, b):
-                squares += given.effects[r, w] ** 2
-        old, by = given.spread[f], 2.0 * rng.random() - 1.0
-        new = old * math.exp(by)
-        gain = (1 - free) * by - 0.5 * squares * (1.0 / new**2 - 1.0 / old**2) - (new**2 - old**2) / (2.0 * scale**2)
-        if new > LEAST[1] and accepts(rng, gain):
-            given.spread[f] = new
+        most = known[int(rng.random() * known.size)]
+        for r in range(known.size):
+            scales[r] = known[r] <= most
+        if follow == 1:
+            many = members_of_some(cells, states, scales, members, rows, size)
+        spread_alone(rng, given, f, a, b, scale)
         old, by = given.spread[f], given.spread_reach[follow, f] * (2.0 * rng.random() - 1.0)
         new = old * math.exp(by)
         gain = by - (new**2 - old**2) / (2.0 * scale**2)
         fill_laws(emissions, given.effects, math.exp(by), a, b, proposed)
+        for r in range(known.size):
+            if not scales[r]:
+                for w in range(a, b):
+                    gain -= by + 0.5 * given.effects[r, w] ** 2 * (1.0 / new**2 - 1.0 / old**2)
+                    for k in range(size):
+                        proposed[r * size + k, w] = given.laws[r * size + k, w]
         if follow == 1:
             gain += followed(rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room)
         else:
@@ -349,7 +497,7 @@ def spreads(
         if accepted:
             given.spread[f] = new
             for r in range(given.effects.shape[0]):
-                for w in range(a, b):
+                for w in range(a, b if scales[r] else a):
                     given.effects[r, w] *= math.exp(by)
             kept(given.laws, proposed, 0, given.laws.shape[0], 1, a, b)
             if follow == 1:
@@ -384,6 +532,7 @@ def given_cells(
         levels_of_states(rng, cells, states, emissions, given, sums, prior, speed, 0)
         levels_of_sequences(rng, cells, states, emissions, given, sums, speed, 0)
         ridge(rng, cells.edges, emissions, given, prior)
+        trade(rng, emissions, cells.edges, given, sums, prior, speed)
         spreads(rng, cells, states, emissions, given, sums, scale, speed, 0)
     fill_every_field(cells.edges, emissions, given.effects, given.laws)
 
@@ -409,12 +558,16 @@ def sweep(
     size, steps = transition.shape[0], states.shape[1]
     given_cells(rng, cells, states, emissions, given, priors[1], scale, speed, BESIDE)
     if size > 1:
+        sums = np.empty_like(given.laws)
+        sums_of(cells, states, size, sums)
+        exchange(rng, cells, states, transition, emissions, given, sums)
         switch(rng, cells, states, transition, given.laws, priors[0])
     key = states.ravel().copy()
     for i in range(key.size):
         key[i] += i // steps * size
     for p in range(passes):
         if p < 2:
+            fill_every_field(cells.edges, emissions, given.effects, given.laws)
             levels_of_states(rng, cells, states, emissions, given, given.laws, priors[1], speed, 1)
             levels_of_sequences(rng, cells, states, emissions, given, given.laws, speed, 1)
             ridge(rng, cells.edges, emissions, given, priors[1])
@@ -426,7 +579,7 @@ def sweep(
 
 #: What ``sweep`` and ``given_cells`` call, callees first.
 PARTS = (
-    fill_laws, fill_every_field, members_of, followed, followed_level, given_tables, reweighted, smallest, scaled, kept,
-    taken, adapted, state_ratio, normal_ratio, levels_of_states, levels_of_sequences, ridge, spreads, sums_of,
-    given_cells,
+    fill_laws, fill_every_field, members_of, members_of_some, followed, followed_level, given_tables, reweighted,
+    smallest, scaled, kept, taken, adapted, state_ratio, normal_ratio, levels_of_states, levels_of_sequences, ridge,
+    trade, exchange, spread_alone, spreads, sums_of, given_cells,
 )  # fmt: skip

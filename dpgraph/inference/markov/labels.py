@@ -14,6 +14,8 @@ import numpy as np
 from dpgraph.inference.markov.sampler import MarkovDraws
 from dpgraph.structure.tables import Integers, Reals
 
+#: The share of predicted probabilities whose R-hat is at most the one reported.
+MOST_PREDICTIONS = 0.99
 #: Which draw is the reference first, then the average of all; two rounds.
 ROUNDS = 2
 
@@ -78,6 +80,42 @@ def sorted_occupancies(states: Integers, size: int) -> Integers:
     index = np.arange(copies * many)[:, None] * size + states.reshape(copies * many, -1)
     counted = np.bincount(index.ravel(), minlength=copies * many * size).reshape(copies, many, size)
     return -np.sort(-counted, axis=2)
+
+
+def centred_spread(effects: Reals) -> Reals:
+    """The standard deviation of a field's effects about the means of their sequence and of their level.
+
+    Adding a number to all levels of a sequence changes no law, and adding one to a level in all sequences is undone by
+    the states' laws: R-hat of what entries say nothing of would judge the prior.
+
+    Args:
+        effects: Shape (copies, draws, sequences, levels).
+
+    Returns:
+        Shape (copies, draws).
+
+    >>> centred_spread(np.array([[[[0.0, 2.0], [0.0, 4.0]]]])).tolist()
+    [[0.5]]
+    """
+    centred = effects - effects.mean(axis=3, keepdims=True)
+    return (centred - centred.mean(axis=2, keepdims=True)).std(axis=(2, 3))
+
+
+def r_hat_of_predictions(predictions: Reals) -> float:
+    """What R-hat of 99 % of some predicted probabilities does not exceed; those that never move are left out.
+
+    Args:
+        predictions: Shape (copies, draws, probabilities).
+    """
+    from arviz_stats.base.array import array_stats
+
+    moving = np.ptp(predictions, axis=(0, 1)) > 1e-9
+    if not moving.any() or predictions.shape[1] < 4:
+        return 1.0
+    with np.errstate(all="ignore"):  # a half chain may stand still
+        r_hat = np.asarray(array_stats.rhat(predictions[..., moving], chain_axis=0, draw_axis=1))
+    known = r_hat[~np.isnan(r_hat)]
+    return float(np.quantile(known, MOST_PREDICTIONS)) if known.size else 1.0
 
 
 def label_invariant_diagnostics(

@@ -8,6 +8,7 @@ With ``"noise-aware"`` inference the true cells are sampled too, so the posterio
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -15,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.interruption import interruptible
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
@@ -120,25 +122,31 @@ def draw_markov(
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
-    state = run.start(copies, rng)
+    state = interruptible(lambda _: run.start(copies, rng))
     names = ("transition", "emissions", "states", "log_joint", *(("effects",) if effects else ()))
     kept: dict[str, list[Any]] = {name: [] for name in names}
     entries = np.zeros((copies, *given.shape))
-    for sweep in range(burn_in + iterations):
-        speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
-        run.sweep(state, rng, speed)
-        if sweep == burn_in - 1 and state.latent is not None:
-            state.latent.tally[:] = 0.0
-        if sweep >= burn_in:
-            kept["transition"].append(state.transition.copy())
-            kept["emissions"].append(state.emissions.copy())
-            kept["states"].append(state.states.astype(np.int16))
-            kept["log_joint"].append(run.log_joint(state))
-            if effects:
-                kept["effects"].append(np.stack([own.effects for own in state.effects]))
-            entries += state.counts[..., given.fields[0]].sum(axis=3)
-        if progress is not None:
-            progress(sweep)
+
+    def swept(stop: threading.Event) -> None:
+        for sweep in range(burn_in + iterations):
+            if stop.is_set():
+                return
+            speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
+            run.sweep(state, rng, speed)
+            if sweep == burn_in - 1 and state.latent is not None:
+                state.latent.tally[:] = 0.0
+            if sweep >= burn_in:
+                kept["transition"].append(state.transition.copy())
+                kept["emissions"].append(state.emissions.copy())
+                kept["states"].append(state.states.astype(np.int16))
+                kept["log_joint"].append(run.log_joint(state))
+                if effects:
+                    kept["effects"].append(np.stack([own.effects for own in state.effects]))
+                entries[:] += state.counts[..., given.fields[0]].sum(axis=3)
+            if progress is not None:
+                progress(sweep)
+
+    interruptible(swept)
     stacked = {name: np.stack(values, axis=1) for name, values in kept.items()}
     shares = {} if state.latent is None else state.latent.acceptance()
     return MarkovDraws(entries=entries / iterations, acceptance=shares, **stacked)
@@ -209,7 +217,9 @@ class _Run:
         laws = np.zeros((chains * self.size, emissions.shape[1]))
         effects = np.zeros((chains, emissions.shape[1]))
         fill_every_field(self.edges, emissions, effects, laws)
-        reach = np.full((2, self.size, fields), 0.1), np.full((2, chains, fields), 0.1), np.full((2, fields), 0.1)
+        width = emissions.shape[1]
+        reach = [np.full(shape, 0.1) for shape in ((2, self.size, width), (2, chains, width), (2, fields))]
+        reach.append(np.full((chains, width), 0.1))
         return Effects(effects, np.full(fields, 0.3), laws, *reach)
 
     def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:

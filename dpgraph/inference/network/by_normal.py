@@ -179,10 +179,10 @@ def _family_counts(
     if any(table.weights is not None for table in given.tables):
         statistics = _statistics(given, family)
         return draw_table([], statistics, prior, given.n, centre, rng, draws)
-    holding = [table for table in given.tables if set(family) <= set(table.variables)]
+    holding = given.holding(family)
     measured = [_margin(table, family) for table in holding]
-    others = [table for table in given.tables if table not in holding and not table.law.sums_to_zero]
-    totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if given.n is None]
+    others = () if given.n is not None else [table for table in given.tables if table not in holding]
+    totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if not t.law.sums_to_zero]
     rows, _ = rows_estimate(given)
     if prior.size * min(rows, 80 * min(noise.deviation for _, noise in measured)) > MOST_TABLE_WORK:
         return draw_table(measured, None, prior, given.n, centre, rng, draws, totals=totals)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
@@ -58,7 +57,7 @@ def draw_by_tables(
     means: dict[str, Reals] = {}
     for name in network.domain.names:
         family, prior = network.family(name), concentration[name]
-        holding = [table for table in given.tables if set(family) <= set(table.variables)]
+        holding = given.holding(family)
         counts = sample_latent_counts(
             [_margin(table, family) for table in holding],
             prior.reshape(-1),
@@ -86,23 +85,45 @@ def dirichlet_draws(concentration: Reals, rng: np.random.Generator) -> Reals:
     """
     size = concentration.shape
     log_gamma = np.log(rng.standard_gamma(concentration + 1)) + np.log(rng.random(size)) / concentration
-    return np.exp(log_gamma - logsumexp(log_gamma, axis=1, keepdims=True))
+    weights = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 class _Totals:
-    """The likelihood of an unknown number of rows: each table's total is n plus the noise of all its cells."""
+    """The likelihood of an unknown number of rows: each table's total is n plus the noise of all its cells.
+
+    That of all tables is kept for the n that were asked for, and each family takes away its own (proofs.md P102).
+    """
 
     def __init__(self, given: Evidence) -> None:
-        self.given = given
+        self._given = given
+        self._parts = {
+            table: (int(table.values.sum()), CellNoise(table.law, table.values.size))
+            for table in given.tables
+            if given.n is None and not table.law.sums_to_zero
+        }
+        self._low, self._known = 0, np.zeros(0)
 
     def without(self, holding: list[MeasuredTable]) -> Callable[[Integers], Reals] | None:
         """log p(n) from the other tables, whose totals are independent of those that hold the family."""
-        others = [table for table in self.given.tables if table not in holding]
-        if self.given.n is not None or not others:
+        if self._given.n is not None or len(holding) == len(self._given.tables):
             return None
-        parts = [
-            (int(table.values.sum()), CellNoise(table.law, table.values.size))
-            for table in others
-            if not table.law.sums_to_zero
-        ]
-        return lambda n: np.sum([noise.log(total - n) for total, noise in parts], axis=0)
+        own = [self._parts[table] for table in holding if table in self._parts]
+        return lambda n: self._of_all(n) - sum(noise.log(total - n) for total, noise in own)
+
+    def _of_all(self, n: Integers) -> Reals:
+        """log p(n) from all tables."""
+        low, high = int(n.min()), int(n.max()) + 1
+        if not self._known.size:
+            self._low = low
+        end = self._low + self._known.size
+        below = self._computed(np.arange(low, self._low))
+        self._known = np.concatenate([below, self._known, self._computed(np.arange(end, high))])
+        self._low = min(low, self._low)
+        return self._known[n - self._low]
+
+    def _computed(self, n: Integers) -> Reals:
+        """log p(n) from all tables for n that were not asked for; there may be none."""
+        if not n.size:
+            return np.zeros(0)
+        return sum((noise.log(total - n) for total, noise in self._parts.values()), np.zeros(n.size))

@@ -8,8 +8,10 @@ least-squares solution over all consistent tables, without a solver.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from dpgraph.inference.network.several import (
 )
 from dpgraph.privacy.records import NoiseLaw, Release
 from dpgraph.structure.basis import (
-    block_slices,
+    block_shape,
     cell_variance,
     coefficient_blocks,
     contrast_norms,
@@ -33,7 +35,7 @@ from dpgraph.structure.basis import (
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals, Tables
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, Tables
 
 #: Rounds of alternating projection; a hundred change the error of family marginals by less than one part in a hundred.
 ROUNDS = 30
@@ -79,7 +81,7 @@ def reconcile(
     assert network is not None
     measured, spreads = measured_tables(counts)
     solve = _Averaging(network, spreads, counts.n)
-    tables = solve.project(measured, shrink=shrink)
+    tables = solve.unstacked(solve.project(solve.stacked(measured), shrink=shrink))
     total = max(0.0, float(next(iter(tables.values())).sum()))
     if nonnegative:
         tables = _nonnegative_tables(solve, tables, total)
@@ -127,13 +129,14 @@ def _tables_from_estimates(noisy: Several, *, nonnegative: bool, shrink: bool) -
 
 def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: float) -> dict[Family, Reals]:
     """Dykstra's algorithm: each simplex projection starts from what its last one cut off, so the limit is nearest."""
-    cut = {key: np.zeros_like(table) for key, table in tables.items()}
+    stacks = solve.stacked(tables)
+    cuts = [np.zeros_like(stack) for stack in stacks]
     for _ in range(ROUNDS):
-        moved = {key: table + cut[key] for key, table in tables.items()}
-        positive = {key: _simplex_projection(table, total) for key, table in moved.items()}
-        cut = {key: table - positive[key] for key, table in moved.items()}
-        tables = solve.project(positive)
-    return {key: _simplex_projection(table, total) for key, table in tables.items()}
+        moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
+        positive = [_nonnegative(stack, total) for stack in moved]
+        cuts = [stack - kept for stack, kept in zip(moved, positive, strict=True)]
+        stacks = solve.project(positive)
+    return solve.unstacked([_nonnegative(stack, total) for stack in stacks])
 
 
 def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_public: bool) -> dict[Family, float]:
@@ -141,9 +144,7 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """
-    found = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
-    position = {name: i for i, name in enumerate(network.domain.names)}
-    variances = {tuple(sorted(block, key=position.__getitem__)): spread for block, spread in found.items()}
+    variances = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
     return {family: cell_variance(network, variances, family) for family in network.families}
 
 
@@ -185,14 +186,8 @@ def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict
     """The estimates of those of a network's blocks that lie in measured tables of the same rows."""
     tables, spreads = measured_tables(noisy)
     solve = _Averaging(network, spreads, noisy.n)
-    mean = solve.averages(tables)
-    found: dict[Family, tuple[Reals, float]] = {}
-    for block in coefficient_blocks(network):
-        if frozenset(block) in mean:
-            alphabetical = tuple(sorted(block))
-            values = np.transpose(mean[frozenset(block)], [alphabetical.index(name) for name in block])
-            found[block] = (values, solve.variance[frozenset(block)])
-    return found
+    mean, variance = solve.averages(tables), solve.variance
+    return {block: (mean[block], variance[block]) for block in coefficient_blocks(network) if block in mean}
 
 
 def _own_kind(noisy: JointCounts, kind: Any) -> Any:
@@ -205,51 +200,142 @@ def _plain(part: Any) -> Any:
     return replace(part, pseudo_records=0) if isinstance(part, NoisyCoefficients) else part
 
 
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Tables of one shape, side by side.
+
+    Attributes:
+        keys: Their variables.
+        index: The coordinate that each number of a transformed table belongs to, axes (table, *shape).
+        weight: The precision of each such number.
+    """
+
+    keys: tuple[Family, ...]
+    index: Integers
+    weight: Reals
+
+
 class _Averaging:
-    """The least-squares projection for tables with given noise variances, and a total if it is known."""
+    """The least-squares projection for tables with given noise variances, and a total if it is known.
+
+    The residuals of all blocks are one vector, block after block, the axes of each in the domain's order, so that an
+    average over tables is one weighted sum by coordinate. Tables of one shape are transformed together.
+    """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
-        self.network, self.n = network, n
-        self.weight: dict[tuple[Family, frozenset[str]], float] = {}
-        precision: dict[frozenset[str], float] = {}
-        for table, spread in spreads.items():
-            for block in map(frozenset, subsets(table)):
-                outside = [network.domain.sizes[name] for name in table if name not in block]
-                weight = 1 / max(spread * float(np.prod(outside)), 1e-300)
-                self.weight[table, block] = weight
-                precision[block] = precision.get(block, 0.0) + weight
-        self.precision = precision
-        self.variance = {block: 1 / total for block, total in precision.items()}
+        self.network, self.n, self._order = network, n, tuple(spreads)
+        self._start: dict[tuple[int, ...], int] = {}
+        self._sizes: list[int] = []
+        self._length = 0
+        by_shape: dict[tuple[int, ...], list[Family]] = {}
+        for table in spreads:
+            by_shape.setdefault(network.shape(table), []).append(table)
+        self._stacks = [self._stack(shape, keys, spreads) for shape, keys in by_shape.items()]
+        self._precision = self._summed([stack.weight for stack in self._stacks])
+        self._variance = 1 / self._precision
         if n is not None:
-            self.variance[frozenset()] = 0.0
+            self._variance[self._start[()]] = 0.0
 
-    def project(self, tables: Mapping[Family, Reals], *, shrink: bool = False) -> dict[Family, Reals]:
+    @property
+    def variance(self) -> dict[Family, float]:
+        """The variance of each block's coordinates, keyed in the domain's order, without variables of one level."""
+        names = self.network.domain.names
+        variances = self._variance[list(self._start.values())].tolist()
+        return {tuple(names[i] for i in block): v for block, v in zip(self._start, variances, strict=True)}
+
+    def averages(self, tables: Mapping[Family, Reals]) -> dict[Family, Reals]:
+        """The average residuals of every block, keyed and with axes in the domain's order."""
+        mean = self._mean(self._transformed(self.stacked(tables)))
+        names = self.network.domain.names
+        keyed = (
+            (tuple(names[i] for i in block), start, size)
+            for (block, start), size in zip(self._start.items(), self._sizes, strict=True)
+        )
+        return {
+            block: mean[start : start + size].reshape(block_shape(self.network, block)) for block, start, size in keyed
+        }
+
+    def project(self, stacks: Sequence[Reals], *, shrink: bool = False) -> list[Reals]:
         """The consistent tables nearest to the given ones in the metric of the noise, interactions shrunk if asked."""
-        residuals = {table: residual_transform(values, forward=True) for table, values in tables.items()}
-        mean = self._means(residuals, shrink=shrink)
-        for table, values in residuals.items():
-            for block in subsets(table):
-                values[block_slices(table, block)] = _original_axes(mean[frozenset(block)], block)
-        return {table: residual_transform(values, forward=False) for table, values in residuals.items()}
+        mean = self._mean(self._transformed(stacks), shrink=shrink)
+        return [residual_transform(mean[stack.index], forward=False, batched=True) for stack in self._stacks]
 
-    def averages(self, tables: Mapping[Family, Reals]) -> dict[frozenset[str], Reals]:
-        """The average residuals of every block, axes in alphabetical order."""
-        return self._means({table: residual_transform(values, forward=True) for table, values in tables.items()})
+    def stacked(self, tables: Mapping[Family, Reals]) -> list[Reals]:
+        """The tables of each shape side by side, axes (table, *shape)."""
+        return [np.stack([np.asarray(tables[key], float) for key in stack.keys]) for stack in self._stacks]
 
-    def _means(self, residuals: Mapping[Family, Reals], *, shrink: bool = False) -> dict[frozenset[str], Reals]:
-        mean: dict[frozenset[str], Reals] = {}
-        for table, values in residuals.items():
-            for block in subsets(table):
-                part = self.weight[table, frozenset(block)] * _sorted_axes(values[block_slices(table, block)], block)
-                key = frozenset(block)
-                mean[key] = mean[key] + part if key in mean else part
-        for block, total in mean.items():
-            mean[block] = total / self.precision[block]
-            if shrink and len(block) > 1:
-                mean[block] = mean[block] * _james_stein(mean[block], self.variance[block])
+    def unstacked(self, stacks: Sequence[Reals]) -> dict[Family, Reals]:
+        """The inverse of ``stacked``, in the order of the variances given."""
+        pairs = zip(self._stacks, stacks, strict=True)
+        found = {key: table for stack, values in pairs for key, table in zip(stack.keys, values, strict=True)}
+        return {key: found[key] for key in self._order}
+
+    def _stack(self, shape: tuple[int, ...], keys: Sequence[Family], spreads: Mapping[Family, float]) -> _Stack:
+        """Numbers the coordinates of the tables of one shape."""
+        place = self.network.position
+        positions = [[place[name] for name in key] for key in keys]
+        index = np.zeros((len(keys), *shape), np.int64)
+        for axes in subsets(tuple(range(len(shape)))):
+            sizes = tuple(shape[axis] - 1 for axis in axes)
+            if not (size := math.prod(sizes)):
+                continue
+            mine = [[row[axis] for axis in axes] for row in positions]
+            within = self._starts(mine, size).reshape(-1, *[1] * len(axes))
+            if size > 1:
+                orders = (tuple(sorted(range(len(axes)), key=row.__getitem__)) for row in mine)
+                within = within + np.stack([_numbered(sizes, order) for order in orders])
+            index[(slice(None), *(slice(1, None) if axis in axes else 0 for axis in range(len(shape))))] = within
+        outside = np.ones(())
+        for size in shape:
+            outside = np.multiply.outer(outside, np.where(np.arange(size) == 0, size, 1))
+        spread = np.array([spreads[key] for key in keys]).reshape(-1, *[1] * len(shape))
+        return _Stack(tuple(keys), index, 1 / np.maximum(spread * outside, 1e-300))
+
+    def _starts(self, blocks: Sequence[Sequence[int]], size: int) -> Integers:
+        """Where each block of so many coordinates begins in the vector; new ones are added at its end."""
+        found = []
+        for block in (tuple(sorted(block)) for block in blocks):
+            if block not in self._start:
+                self._start[block] = self._length
+                self._sizes.append(size)
+                self._length += size
+            found.append(self._start[block])
+        return np.array(found, np.int64)
+
+    def _transformed(self, stacks: Sequence[Reals]) -> list[Reals]:
+        return [residual_transform(values, forward=True, batched=True) for values in stacks]
+
+    def _summed(self, parts: Sequence[Reals]) -> Reals:
+        """The sum over tables of numbers by coordinate."""
+        total = np.zeros(self._length)
+        for stack, part in zip(self._stacks, parts, strict=True):
+            total += np.bincount(stack.index.ravel(), part.ravel(), minlength=self._length)
+        return total
+
+    def _mean(self, residuals: Sequence[Reals], *, shrink: bool = False) -> Reals:
+        """The average residual of every coordinate."""
+        weighted = [stack.weight * values for stack, values in zip(self._stacks, residuals, strict=True)]
+        mean = self._summed(weighted) / self._precision
+        if shrink:
+            mean = mean * self._kept(mean)
         if self.n is not None:
-            mean[frozenset()] = np.array(float(self.n))
+            mean[self._start[()]] = float(self.n)
         return mean
+
+    def _kept(self, mean: Reals) -> Reals:
+        """The positive-part James-Stein factor of each coordinate's block, 1 outside interactions."""
+        starts, sizes = np.array(list(self._start.values())), np.array(self._sizes)
+        norms = np.add.reduceat(mean**2, starts)
+        large = (sizes > 2) & (norms > 0) & (np.array([len(block) for block in self._start]) > 1)
+        ratio = np.divide((sizes - 2) * self._variance[starts], norms, out=np.zeros(len(norms)), where=large)
+        return np.repeat(np.maximum(0.0, 1 - ratio), sizes)
+
+
+@lru_cache(maxsize=256)
+def _numbered(sizes: tuple[int, ...], order: tuple[int, ...]) -> Integers:
+    """The coordinates of a block from 0 on, in C order of its axes taken in the given order."""
+    numbers = np.arange(math.prod(sizes)).reshape([sizes[axis] for axis in order])
+    return numbers.transpose([order.index(axis) for axis in range(len(order))])
 
 
 def _spreads(network: Network, laws: Mapping[Family, NoiseLaw]) -> dict[Family, float]:
@@ -265,21 +351,24 @@ def _james_stein(residuals: Reals, variance: float) -> float:
     return max(0.0, 1 - (residuals.size - 2) * variance / size)
 
 
-def _sorted_axes(values: Reals, block: tuple[str, ...]) -> Reals:
-    """A block with its axes in alphabetical order, so that blocks of different tables add."""
-    return np.transpose(values, sorted(range(len(block)), key=lambda axis: block[axis]))
-
-
-def _original_axes(values: Reals, block: tuple[str, ...]) -> Reals:
-    """The inverse of ``_aligned``."""
-    order = sorted(range(len(block)), key=lambda axis: block[axis])
-    return np.transpose(values, np.argsort(order)) if block else values
-
-
 def _simplex_projection(table: Reals, total: float) -> Reals:
     """The nearest non-negative table with the given total."""
-    flat = table.ravel()
-    ordered = np.sort(flat)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)
-    support = max(1, int(np.count_nonzero(ordered > excess)))
-    return np.maximum(table - excess[support - 1], 0.0)
+    return _simplex_projections(table[None], total)[0]
+
+
+def _simplex_projections(tables: Reals, total: float) -> Reals:
+    """The nearest non-negative table with the given total to each, axes (table, *shape)."""
+    flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
+    ordered = np.sort(flat, axis=1)[:, ::-1]
+    excess = (np.cumsum(ordered, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
+    support = np.maximum(1, np.count_nonzero(ordered > excess, axis=1))
+    cut = np.take_along_axis(excess, support[:, None] - 1, axis=1)
+    return np.maximum(flat - cut, 0.0).reshape(tables.shape)
+
+
+def _nonnegative(tables: Reals, total: float) -> Reals:
+    """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
+    negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
+    made = tables.copy()
+    made[negative] = _simplex_projections(tables[negative], total)
+    return made

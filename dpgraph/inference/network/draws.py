@@ -98,11 +98,11 @@ class PosteriorDraws:
         means = FrozenMap((name, _columns(table)) for name, table in found.items())
         return Probabilities(self.network, means, self.provenance)
 
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Probabilities, ...]:
+    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Probabilities, ...]:
         """Some of the draws, picked at random without repetition until all are used; then all over again.
 
         Args:
-            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
             size: How many, at least 1.
 
         Raises:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ import numpy.typing as npt
 
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, smallest_holder
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,14 @@ class Evidence:
     tables: tuple[MeasuredTable, ...]
     n: int | None
 
+    @cached_property
+    def _holding(self) -> Holding:
+        return Holding(self.network, (table.variables for table in self.tables))
+
+    def holding(self, family: Family) -> list[MeasuredTable]:
+        """The measured tables that hold all variables of a family."""
+        return [self.tables[place] for place in self._holding.places(family)]
+
     def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer[Any]]]) -> float:
         """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
         return sum(
@@ -91,8 +101,9 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
         tables = tuple(table for part in noisy.parts for table in _measured(part))
         return Evidence(noisy.network, tables, noisy.n)
     if isinstance(noisy, NoisyCounts):
+        holding = Holding(noisy.network, noisy.tables)
         for family in noisy.network.maximal_families:
-            smallest_holder(noisy.network, noisy.tables, family)
+            holding.smallest(family)
     elif not isinstance(noisy, NoisyCoefficients):
         raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
     return Evidence(noisy.network, _measured(noisy), noisy.n)

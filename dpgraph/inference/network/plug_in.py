@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_above_zero
+from dpgraph.inference.arguments import check_above_zero, generator
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
 from dpgraph.inference.network.several import read_released
 from dpgraph.privacy.records import InferenceError, Provenance, Release
@@ -65,14 +65,14 @@ class DirichletPosterior:
             modes[name] = np.where(excess.sum(axis=0) > 0, excess, table)
         return self._probabilities(modes)
 
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[Probabilities, ...]:
+    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Probabilities, ...]:
         """Independent draws from the posterior.
 
         Args:
-            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
             size: How many draws.
         """
-        drawn = self.sample_tables(rng, size)
+        drawn = self.sample_tables(generator(rng), size)
         return tuple(self._probabilities({name: tables[i] for name, tables in drawn.items()}) for i in range(size))
 
     def sample_tables(self, rng: np.random.Generator, size: int) -> dict[str, Reals]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_whole_number
-from dpgraph.privacy.records import Release, released_value
+from dpgraph.inference.arguments import check_whole_number, generator
+from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.structure.advice import probabilities_given
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network
@@ -42,27 +43,28 @@ def sample_codes(
 
 
 def sample_rows(
-    probabilities: Probabilities | Release[Probabilities], n: int, rng: np.random.Generator
+    probabilities: Probabilities | Release[Probabilities], n: int, rng: np.random.Generator | int
 ) -> pd.DataFrame:
     """Draws synthetic rows from a network.
 
     Args:
         probabilities: The conditional probability tables.
         n: How many rows; it is yours to choose, and need not be the number of private rows.
-        rng: Randomness for post-processing.
+        rng: Randomness for post-processing, or a seed for it.
 
     Returns:
         A DataFrame with a categorical column for each variable, its declared levels as categories; a binned
         variable holds the names of its bins.
 
     Raises:
-        InferenceError: If n is not a whole number, at least 0.
+        InferenceError: If these are no probabilities, n is not a whole number, at least 0, or rng is neither a
+            generator nor a seed.
     """
     import pandas as pd
 
-    value, _ = released_value(probabilities)
+    value = probabilities_given(probabilities, "sample_rows", InferenceError)
     check_whole_number("n", n, 0)
-    codes = sample_codes(value, int(n), rng)
+    codes = sample_codes(value, int(n), generator(rng))
     domain = value.network.domain
     return pd.DataFrame(
         {name: pd.Categorical.from_codes(codes[name], list(domain.levels(name))) for name in domain.names}

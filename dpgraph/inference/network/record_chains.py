@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from dpgraph.inference.network.evidence import Evidence, concentration_tables, c
 from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
+from dpgraph.privacy.printed import at_terminal
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
 
@@ -116,7 +116,7 @@ def run_all(
     from tqdm import tqdm
 
     stop = threading.Event()
-    shown = progress and sys.stderr.isatty()
+    shown = progress and at_terminal()
     with (
         tqdm(total=run.plan.sweeps, desc="sweeps of each chain", disable=not shown) as bar,
         ThreadPoolExecutor(len(streams)) as pool,

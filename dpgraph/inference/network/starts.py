@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from dpgraph.inference.network.evidence import Evidence, rows_estimate
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family
-from dpgraph.structure.tables import Probabilities, Reals, margin, smallest_holder
+from dpgraph.structure.tables import Probabilities, Reals, margin
 
 
 def starting_records(
@@ -38,21 +38,19 @@ def starting_records(
         for table in given.tables
     ]
     fitted: dict[str, Reals] = {}
+    direct = {t.variables: v.reshape(t.shape) for t, v in zip(given.tables, values, strict=True) if t.weights is None}
+    holding = Holding(given.network, direct)
     for name in given.network.domain.names:
-        rough = np.maximum(_family_estimate(given, values, given.network.family(name), n), 0.0) + concentration[name]
+        family = given.network.family(name)
+        if holding.places(family):
+            holder = holding.smallest(family)
+            estimate = margin(direct[holder], holder, family)
+        else:
+            estimate = _from_contrasts(given, values, family, n)
+        rough = np.maximum(estimate, 0.0) + concentration[name]
         fitted[name] = rough / rough.sum(axis=0)
     drawn = sample_codes(Probabilities(given.network, FrozenMap(fitted)), n, rng)
     return dict[str, npt.NDArray[np.integer[Any]]](drawn)
-
-
-def _family_estimate(given: Evidence, values: list[Reals], family: Family, n: int) -> Reals:
-    """A family's table from the smallest measured table that holds it, else from the contrasts inside it."""
-    direct = {t.variables: v.reshape(t.shape) for t, v in zip(given.tables, values, strict=True) if t.weights is None}
-    try:
-        holder = smallest_holder(given.network, direct, family)
-    except NetworkError:
-        return _from_contrasts(given, values, family, n)
-    return margin(direct[holder], holder, family)
 
 
 def _from_contrasts(given: Evidence, values: list[Reals], family: Family, n: int) -> Reals:

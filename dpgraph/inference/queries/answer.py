@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.arguments import tails
+from dpgraph.privacy.printed import escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.tables import Reals
@@ -118,12 +119,12 @@ class Answer:
         parts = []
         for entry, label in enumerate(self.labels[:SHOWN]):
             ends = f" [{self.low[entry]:.3g}, {self.high[entry]:.3g}]" if known else ""
-            name = "" if self.columns == ("event",) else ", ".join(map(str, label))
+            name = "" if self.columns == ("event",) else ", ".join(map(escaped, label))
             parts.append(f"{name} {self.mean[entry]:.3g}{ends}" if name else f"{self.mean[entry]:.3g}{ends}")
         more = f", ... ({len(self.labels)} entries)" if len(self.labels) > SHOWN else ""
         whose = f"; {self.interval:.0%} of {len(self.draws)} draws" if len(self.draws) > 1 else ""
         sampled = "" if self.effective_size is None else f"; sampled, effective size {self.effective_size:.0f}"
-        return f"{self.question} = {', '.join(parts)}{more}{whose}{sampled}"
+        return f"{escaped(self.question)} = {', '.join(parts)}{more}{whose}{sampled}"
 
     def _repr_html_(self) -> str:
         from html import escape

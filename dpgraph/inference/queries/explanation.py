@@ -13,6 +13,7 @@ from dpgraph.inference.queries.buckets import eliminated, most_probable_codes
 from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import evidence_words, read_evidence
 from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.privacy.printed import escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import FrozenMap
 
@@ -50,9 +51,9 @@ class Explanation:
         )
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={level}" for name, level in list(self.levels.items())[:6])
+        shown = ", ".join(f"{escaped(name)}={escaped(level)}" for name, level in list(self.levels.items())[:6])
         more = ", ..." if len(self.levels) > 6 else ""
-        given = f" | {self.question}" if self.question else ""
+        given = f" | {escaped(self.question)}" if self.question else ""
         return f"Explanation({shown}{more}{given}; probability {self.probability:.3g}, {self.share:.0%} of draws agree)"
 
 

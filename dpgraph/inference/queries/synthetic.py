@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.asking import check_causes, check_possible
 from dpgraph.inference.queries.buckets import Codes, codes_drawn, eliminated
@@ -26,7 +26,7 @@ BLOCK = 64
 def sample_given(
     model: Any,
     n: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     given: Mapping[str, Any] | None = None,
     *,
     do: Mapping[str, Any] | None = None,
@@ -39,7 +39,7 @@ def sample_given(
     Args:
         model: As for ``query``.
         n: How many rows.
-        rng: Randomness for post-processing.
+        rng: Randomness for post-processing, or a seed for it.
         given: Evidence, as for ``query``.
         do: Interventions, as for ``query``.
 
@@ -48,7 +48,8 @@ def sample_given(
 
     Raises:
         DomainError: As for ``query``.
-        InferenceError: If n is not a whole number, at least 0, or a table would be too large.
+        InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, or a table would
+            be too large.
 
     >>> from dpgraph.structure.network import Network
     >>> from dpgraph.structure.tables import Probabilities
@@ -61,6 +62,7 @@ def sample_given(
     import pandas as pd
 
     check_whole_number("n", n, 0)
+    source = generator(rng)
     tables = drawn_tables(model)
     if do:
         check_causes(tables)
@@ -69,15 +71,15 @@ def sample_given(
     log = conditional(tables, (), evidence).log_evidence[0]
     if np.isneginf(log).all():
         check_possible(log)
-    picked = np.sort(rng.choice(len(tables), size=int(n), p=weights_of_draws(log)))
+    picked = np.sort(source.choice(len(tables), size=int(n), p=weights_of_draws(log)))
     used, place = np.unique(picked, return_inverse=True)
     columns = {name: np.zeros(int(n), np.intp) for name in network.domain.names}
     for start in range(0, len(used), BLOCK):
         rows = np.flatnonzero((place >= start) & (place < start + BLOCK))
-        mine = _rows(tables, evidence, used[start : start + BLOCK], place[rows] - start, rng)
+        mine = _rows(tables, evidence, used[start : start + BLOCK], place[rows] - start, source)
         for name, codes in mine.items():
             columns[name][rows] = codes
-    mixed = rng.permutation(int(n))
+    mixed = source.permutation(int(n))
     return pd.DataFrame(
         {
             name: pd.Categorical.from_codes(columns[name][mixed].tolist(), list(network.domain.levels(name)))

@@ -12,6 +12,7 @@ import numpy as np
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.structure.advice import advice
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 
@@ -75,10 +76,9 @@ def drawn_tables(model: Any) -> DrawnTables:
 def tables_given(model: Any) -> DrawnTables:
     """A model's tables, draw by draw; a layer above registers its own models."""
     words = "a network's probabilities or draws of them"
-    raise InferenceError(
-        f"a question needs {words}; got {type(model).__name__}: of a release make a posterior first, "
-        "noise_aware_posterior(release)"
-    )
+    release = type(model).__module__.startswith("dpgraph.") and not isinstance(model, Network)
+    what = "of a release make a posterior first, noise_aware_posterior(release)" if release else advice(model, "query")
+    raise InferenceError(f"a question needs {words}; got {type(model).__name__}: {what}")
 
 
 @tables_given.register

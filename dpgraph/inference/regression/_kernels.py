@@ -31,6 +31,9 @@ class Problem(NamedTuple):
         mean: The prior mean of the weights.
         numbers: size; n, or -1 where it is private; the prior's shape; exponents of the features' prior: of |S|, of
             mean squares of numbers, and of 1 minus these.
+        order: The columns, those that are no numbers first.
+        others: How many these are.
+        g_prior: Whether slopes have the inverse of the columns' covariance in their prior.
         intercept: Whether the first column is one.
         laplace: Whether the noise is Laplace, or normal.
     """
@@ -44,6 +47,9 @@ class Problem(NamedTuple):
     scale: Reals
     mean: Reals
     numbers: Reals
+    order: Integers
+    others: int
+    g_prior: bool
     intercept: bool
     laplace: bool
 
@@ -178,7 +184,10 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     first = given.first[c] if intercept else 0.0
     for i in range(d):
         for j in range(d):
-            before[i, j] = given.slopes[c, i, j] + first * average[i] * average[j]
+            before[i, j] = given.slopes[c, i, j]
+            if problem.g_prior:
+                before[i, j] *= gram[i, j] / share - average[i] * average[j]
+            before[i, j] += first * average[i] * average[j]
             whole[i, j] = gram[i, j] * size + before[i, j]
         apart[i] = fitted[i] - problem.mean[i]
     log_precision = inverted(whole, work[6], covariance)
@@ -228,10 +237,17 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     for i in range(d):
         inner += moved[i] * average[i]
     by_share = 0.0
+    if problem.g_prior:
+        value += (log_gram - d * math.log(share)) / 2
+        by_share -= d / 2 / share
     for i in range(d):
         for j in range(d):
             by = (a + 0.5) * inverse[i, j] - size / 2 * covariance[i, j] - ratio * pulled[i] * pulled[j]
             by += each[i] * fitted[j] + on_square * fitted[i] * fitted[j]
+            if problem.g_prior:
+                through = -given.slopes[c, i, j] * (covariance[i, j] / 2 + ratio / size * moved[i] * moved[j]) / share
+                by += through + inverse[i, j] / 2
+                by_share -= through * gram[i, j] / share
             slope[problem.source[i, j]] += problem.factor[i, j] * by
     if intercept:
         for i in range(d):
@@ -239,6 +255,10 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
             for j in range(d):
                 left += covariance[i, j] * average[j]
             by = -first * (left + 2 * ratio / size * inner * moved[i])
+            if problem.g_prior:
+                for j in range(d):
+                    through = covariance[i, j] + 2 * ratio / size * moved[i] * moved[j]
+                    by += given.slopes[c, i, j] * through * average[j]
             by_share -= by * average[i] / share
             # the intercept's weight is what is left of the average prediction
             if i > 0:
@@ -279,6 +299,172 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     return value
 
 
+def rows_begun(problem: Problem, x: Reals, root: Reals) -> float:
+    """The share of n, after the Cholesky root of S = A / n among the columns that are no numbers was written.
+
+    ``root`` is of the columns in ``order``. nan where that part of A is not positive definite.
+    """
+    share: Any = problem.numbers[1] / problem.numbers[0]
+    if problem.numbers[1] < 0:
+        share = x[problem.features.shape[0] - 1]
+    if not share > 0.0:
+        return math.nan
+    for r in range(problem.others):
+        i = problem.order[r]
+        for c in range(r + 1):
+            j = problem.order[c]
+            left = (problem.fixed[i, j] + problem.factor[i, j] * x[problem.source[i, j]]) / share
+            for k in range(c):
+                left -= root[r, k] * root[c, k]
+            if c < r:
+                root[r, c] = left / root[c, c]
+            elif left > 1e-14:
+                root[r, r] = math.sqrt(left)
+            else:
+                return math.nan
+    return share
+
+
+def unfolded(problem: Problem, y: Reals, x: Reals, root: Reals) -> float:
+    """Coordinates from factors; the log of the volume that a unit of volume of these becomes, nan if impossible.
+
+    Factors have in the place of each number's sums what its row of the Cholesky root of S = A / n is made of: in the
+    place of its square the logit of S_jj, and of the others the row relative to its last entry (proofs.md P98). A is
+    positive definite whatever they are, and if no row is large none is near singular.
+    """
+    d = problem.mean.shape[0]
+    for j in range(x.shape[0]):
+        x[j] = y[j]
+    share = rows_begun(problem, y, root)
+    if math.isnan(share):
+        return math.nan
+    volume = 0.0
+    for k in range(problem.others):
+        volume += (d - problem.others) * math.log(root[k, k])
+    for r in range(problem.others, d):
+        i = problem.order[r]
+        square, length = 1.0 / (1.0 + math.exp(-y[problem.source[i, i]])), 1.0
+        for k in range(r):
+            length += y[problem.source[i, problem.order[k]]] ** 2
+        last = math.sqrt(square / length)
+        if not 0.0 < last < 1.0 or not square < 1.0:
+            return math.nan
+        for k in range(r):
+            root[r, k] = last * y[problem.source[i, problem.order[k]]]
+        root[r, r] = last
+        volume += (r + 1) / 2 * math.log(square / length) + math.log(1.0 - square) + (d - r) * math.log(last)
+        volume += (r + 1) * math.log(share)
+        for c in range(r + 1):
+            j = problem.order[c]
+            left = 0.0
+            for k in range(c + 1):
+                left += root[r, k] * root[c, k]
+            x[problem.source[i, j]] = share * left / problem.factor[i, j]
+    return volume
+
+
+def folded(problem: Problem, x: Reals, y: Reals, root: Reals) -> None:
+    """The inverse of ``unfolded``: factors of possible coordinates."""
+    d = problem.mean.shape[0]
+    for j in range(x.shape[0]):
+        y[j] = x[j]
+    share = rows_begun(problem, x, root)
+    for r in range(problem.others, d):
+        i = problem.order[r]
+        for c in range(r + 1):
+            j = problem.order[c]
+            left = problem.factor[i, j] * x[problem.source[i, j]] / share
+            if c == r:
+                y[problem.source[i, i]] = math.log(left / (1.0 - left))
+            for k in range(c):
+                left -= root[r, k] * root[c, k]
+            root[r, c] = left / root[c, c] if c < r else math.sqrt(left)
+        for c in range(r):
+            y[problem.source[i, problem.order[c]]] = root[r, c] / root[r, r]
+
+
+def slope_by_factors(problem: Problem, y: Reals, x: Reals, slope: Reals, root: Reals, work: Reals) -> None:
+    """The slope by factors, in place of that by coordinates; with that of the volume."""
+    d, m, size = problem.mean.shape[0], problem.others, problem.numbers[0]
+    private, at_share = problem.numbers[1] < 0, problem.features.shape[0] - 1
+    share = y[at_share] if private else problem.numbers[1] / size
+    by_sum, by_root, inner = work[0], work[1], work[2]
+    by_share = 0.0
+    for r in range(m, d):
+        i = problem.order[r]
+        for c in range(r + 1):
+            at = problem.source[i, problem.order[c]]
+            by_sum[r, c] = slope[at] * share / problem.factor[i, problem.order[c]]
+            by_share += (slope[at] * x[at] + 1.0) / share
+    for r in range(d):
+        for k in range(r + 1):
+            left = 0.0
+            for above in range(max(m, r + 1), d):
+                left += by_sum[above, r] * root[above, k]
+            by_root[r, k] = left
+        if r < m:
+            by_root[r, r] += (d - m) / root[r, r]
+            continue
+        by_root[r, r] += (d - r) / root[r, r]
+        for j in range(r + 1):
+            twice = 2.0 if j == r else 1.0
+            for k in range(j + 1):
+                by_root[r, k] += twice * by_sum[r, j] * root[j, k]
+    for r in range(m, d):
+        i = problem.order[r]
+        last = root[r, r]
+        square, length, along = 1.0 / (1.0 + math.exp(-y[problem.source[i, i]])), 1.0, by_root[r, r]
+        for k in range(r):
+            one = y[problem.source[i, problem.order[k]]]
+            length += one * one
+            along += by_root[r, k] * one
+        for k in range(r):
+            at = problem.source[i, problem.order[k]]
+            slope[at] = last * by_root[r, k] - (along * last + r + 1) * y[at] / length
+        slope[problem.source[i, i]] = (along * last + r + 1) * (1.0 - square) / 2 - square
+    # through the root of the other columns: L^-T (L' by_root, its lower half) L^-1, made symmetric
+    for r in range(m):
+        for c in range(r + 1):
+            left = 0.0
+            for k in range(r, m):
+                left += root[k, r] * by_root[k, c]
+            inner[r, c] = left if c < r else left / 2
+            inner[c, r] = inner[r, c] if c == r else 0.0
+    for c in range(m):
+        for r in range(m - 1, -1, -1):
+            left = inner[r, c]
+            for k in range(r + 1, m):
+                left -= root[k, r] * inner[k, c]
+            inner[r, c] = left / root[r, r]
+    for r in range(m):
+        for c in range(m - 1, -1, -1):
+            left = inner[r, c]
+            for k in range(c + 1, m):
+                left -= inner[r, k] * root[k, c]
+            inner[r, c] = left / root[c, c]
+    for r in range(m):
+        i = problem.order[r]
+        for c in range(m):
+            j = problem.order[c]
+            by = (inner[r, c] + inner[c, r]) / 2 / share
+            slope[problem.source[i, j]] += problem.factor[i, j] * by
+            by_share -= by * (problem.fixed[i, j] + problem.factor[i, j] * y[problem.source[i, j]]) / share
+    if private:
+        slope[at_share] += by_share
+
+
+def density_of_factors(problem: Problem, given: Given, c: int, y: Reals, x: Reals, slope: Reals, work: Reals) -> float:
+    """The log density of chain c's factors, nan where none are possible; coordinates and the slope are written."""
+    root = work[7]
+    volume = unfolded(problem, y, x, root)
+    if math.isnan(volume):
+        return math.nan
+    value = density(problem, given, c, x, slope, work, True)
+    if not math.isnan(value):
+        slope_by_factors(problem, y, x, slope, root, work)
+    return value + volume
+
+
 def bounced(y: float, v: float, scale: float, force: float, time: float) -> tuple[float, float]:
     """A coordinate and its velocity a time later, pulled towards 0 by a constant force: exact, however often it passes.
 
@@ -309,12 +495,14 @@ def kicked(metric: Metric, slope: Reals, v: Reals, step: float) -> None:
         v[sums + j] += step * left
 
 
-def drifted(problem: Problem, given: Given, c: int, metric: Metric, x: Reals, v: Reals, step: float) -> None:
-    """Coordinates moved along; under Laplace noise with its pull on the features' sums."""
+def drifted(
+    problem: Problem, given: Given, c: int, metric: Metric, x: Reals, v: Reals, step: float, pull: bool
+) -> None:
+    """Coordinates moved along; with the pull of Laplace noise on the features' sums if these are coordinates."""
     sums, others = metric.scale.shape[0], metric.root.shape[0]
     for j in range(sums):
         scale, at = metric.scale[j], problem.features[j]
-        if problem.laplace:
+        if pull:
             centre = given.observed[c, at]
             y, v[j] = bounced(x[j] - centre, v[j], scale, scale / problem.scale[at], step)
             x[j] = centre + y
@@ -328,53 +516,77 @@ def drifted(problem: Problem, given: Given, c: int, metric: Metric, x: Reals, v:
 
 
 def trajectories(
-    problem: Problem, given: Given, metric: Metric, place: Reals, speed: Reals, step: Reals, steps: int
+    problem: Problem, given: Given, metric: Metric, place: Reals, speed: Reals, step: Reals, steps: int, factors: bool
 ) -> Reals:
     """Moves every chain along its trajectory, in place; how much its energy fell.
 
-    That is minus infinity where it left what is possible. Leapfrog, where the slope of Laplace noise on the features'
-    sums is part of the movement, which is exact for it: the kinks of so many sums would ask for far smaller steps.
+    That is minus infinity where it left what is possible. Leapfrog; in coordinates the slope of Laplace noise on the
+    features' sums is part of the movement, which is exact for it: the kinks of so many sums would ask for far smaller
+    steps. In factors it is not, as there are no straight lines.
 
     Args:
         problem: What is the same in all chains.
         given: What is not.
         metric: The units of movement.
-        place: Coordinates, shape (chains, coordinates).
+        place: Coordinates, or factors of them, shape (chains, coordinates).
         speed: Velocities, the same.
         step: Of each chain.
         steps: How many.
+        factors: Whether chains move in factors.
     """
     chains, many = place.shape
     d = problem.mean.shape[0]
-    fell, slope, work = np.empty(chains), np.empty(many), np.empty((7, max(d, 8), d))
-    kinks = not problem.laplace or metric.scale.shape[0] == 0
+    fell, slope, other, work = np.empty(chains), np.empty(many), np.empty(many), np.empty((8, max(d, 8), d))
+    pull = problem.laplace and not factors
     for c in range(chains):
         x, v, h = place[c], speed[c], step[c]
-        value = density(problem, given, c, x, slope, work, kinks)
-        for j in range(many):
-            value -= v[j] * v[j] / 2
-        begun = value
-        for _ in range(steps):
-            kicked(metric, slope, v, h / 2)
-            drifted(problem, given, c, metric, x, v, h)
-            value = density(problem, given, c, x, slope, work, kinks)
+        begun, value = 0.0, 0.0
+        for k in range(steps + 1):
+            if k > 0:
+                kicked(metric, slope, v, h / 2)
+                drifted(problem, given, c, metric, x, v, h, pull)
+            if factors:
+                value = density_of_factors(problem, given, c, x, other, slope, work)
+            else:
+                value = density(problem, given, c, x, slope, work, not pull or metric.scale.shape[0] == 0)
             if math.isnan(value):
                 break
-            kicked(metric, slope, v, h / 2)
+            if k > 0:
+                kicked(metric, slope, v, h / 2)
+            else:
+                begun = value
+                for j in range(many):
+                    begun -= v[j] * v[j] / 2
         for j in range(many):
             value -= v[j] * v[j] / 2
         fell[c] = value - begun if abs(value - begun) < math.inf else -math.inf
     return fell
 
 
+def all_folded(problem: Problem, place: Reals, back: bool) -> Reals:
+    """The factors of each chain's coordinates; or if ``back`` the coordinates of each chain's factors."""
+    found, d = np.empty_like(place), problem.mean.shape[0]
+    root = np.empty((d, d))
+    for c in range(place.shape[0]):
+        if back:
+            unfolded(problem, place[c], found[c], root)
+        else:
+            folded(problem, place[c], found[c], root)
+    return found
+
+
 @cache
-def compiled() -> tuple[Callable[..., float], Callable[..., Reals]]:
-    """``density`` and ``trajectories`` compiled; the machine code is kept on disk."""
+def compiled() -> tuple[Callable[..., float], Callable[..., Reals], Callable[..., Reals]]:
+    """``density``, ``trajectories`` and ``all_folded`` compiled; the machine code is kept on disk."""
     import numba
     from numba.extending import register_jitable
 
     reordered = {"reassoc", "contract"}  # sums may be added in any order; nan stays nan
-    for part in (inverted, digamma, log_noise, bounced, kicked, drifted, density):
+    parts: tuple[Callable[..., Any], ...] = (
+        inverted, digamma, log_noise, bounced, kicked, drifted, density, rows_begun, unfolded, folded,
+        slope_by_factors, density_of_factors,
+    )  # fmt: skip
+    for part in parts:
         register_jitable(fastmath=reordered)(part)
     settings: Any = {"cache": True, "nogil": True, "fastmath": reordered}
-    return numba.njit(density, **settings), numba.njit(trajectories, **settings)
+    return numba.njit(density, **settings), numba.njit(trajectories, **settings), numba.njit(all_folded, **settings)

@@ -30,6 +30,8 @@ from dpgraph.structure.tables import Reals
 DISTANCE, STEPS = 2.2, (6, 160)
 #: The share of proposals to accept, and the first step size.
 ACCEPTED, FIRST_STEP = 0.65, 0.1
+#: A kind of trajectory with steps shorter than this part of another's is left off, after so many eighths of burn-in.
+SHORTER, DECIDED = 1 / 3, 3
 #: Pseudo-points per coordinate in covariance shrinkage.
 SHRINKING = 0.5
 
@@ -115,7 +117,8 @@ class Model:
             layout.source.reshape(d, d), layout.factor.reshape(d, d), layout.fixed.reshape(d, d),
             layout.squares.astype(np.int64), features, layout.target.astype(np.int64), self.noise.scale, self.centre,
             np.array([layout.size, -1.0 if layout.n is None else layout.n, shape, *exponents]),
-            layout.intercept, self.noise.laplace,
+            np.argsort(layout.is_number, kind="stable").astype(np.int64), int((~layout.is_number).sum()),
+            self.prior.g_prior, layout.intercept, self.noise.laplace,
         )  # fmt: skip
 
     def given(self, prior: WeightPrior) -> Given:
@@ -147,8 +150,10 @@ class Tuning:
 
     Trajectories move in units of the metric. Sums are in it each by itself, as the kinks of Laplace noise are. The
     metric is common; each chain has a step size of its own, as one that began far off would not move by the others'.
+    ``factors`` says whether it is factors of coordinates that move (``_kernels.unfolded``).
     """
 
+    factors: bool
     metric: Metric
     log_step: Reals
     averaged: Reals
@@ -161,18 +166,18 @@ class Tuning:
         k, error = len(recent), self.error + ACCEPTED - chance
         log_step = np.log(FIRST_STEP) - np.sqrt(k) / (k + 10) * error / 0.05
         averaged = k**-0.75 * log_step + (1 - k**-0.75) * self.averaged
-        made = Tuning(self.metric, log_step, averaged, error, recent)
+        made = Tuning(self.factors, self.metric, log_step, averaged, error, recent)
         if i + 1 == burn_in:
             return replace(made, log_step=made.averaged)
         if i + 1 not in {burn_in * part // 4 for part in (1, 2, 3)} or k < 10:
             return made
-        return _untuned(_spread(np.stack(recent), self.metric), len(flat))
+        return _untuned(self.factors, _spread(np.stack(recent), self.metric), len(flat))
 
 
-def _untuned(metric: Metric, chains: int) -> Tuning:
+def _untuned(factors: bool, metric: Metric, chains: int) -> Tuning:
     """The first step sizes in a metric."""
     first = np.full(chains, np.log(FIRST_STEP))
-    return Tuning(metric, first, first, np.zeros(chains))
+    return Tuning(factors, metric, first, first, np.zeros(chains))
 
 
 def _spread(points: Reals, metric: Metric) -> Metric:
@@ -198,12 +203,12 @@ class Chains:
     Attributes:
         model: The model whose unknowns are sampled.
         state: Where each chain is.
-        tuning: Step sizes and metric, settled.
+        tunings: Step sizes and metric of each kind of trajectory, settled.
     """
 
     model: Model
     state: State
-    tuning: Tuning
+    tunings: tuple[Tuning, ...]
 
 
 @dataclass(frozen=True)
@@ -254,13 +259,38 @@ def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Gene
     chains = len(start)
     zero = np.zeros((chains, model.layout.d))
     state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains), zero + 1), rng)
-    tuning = _untuned(_first_metric(model), chains)
+    tunings = _first_tunings(model, chains)
     for i in range(burn_in):
-        state, chance = _iteration(model, state, tuning, rng)
-        tuning = tuning.adapted(state.flat, chance, i, burn_in)
+        state, moved = _iteration(model, state, tunings, rng)
+        tunings = tuple(one.adapted(*each, i, burn_in) for one, each in zip(tunings, moved, strict=True))
+        if i + 1 == DECIDED * burn_in // 8:
+            tunings = _quick(tunings)
         if progress is not None:
             progress(i)
-    return Chains(model, state, tuning)
+    return Chains(model, state, tunings)
+
+
+def _first_tunings(model: Model, chains: int) -> tuple[Tuning, ...]:
+    """Trajectories of factors, if any column is a number, and of coordinates."""
+    metric = _first_metric(model)
+    of_coordinates = _untuned(False, metric, chains)
+    if not model.layout.squares.size:
+        return (of_coordinates,)
+    return _untuned(True, _first_metric_of_factors(metric), chains), of_coordinates
+
+
+def _quick(tunings: tuple[Tuning, ...]) -> tuple[Tuning, ...]:
+    """Those kinds of trajectories whose steps are not far shorter than another's.
+
+    Factors where noise drowns the sums, coordinates where it does not, both between.
+    """
+    steps = [float(np.exp(one.averaged.mean())) for one in tunings]
+    return tuple(one for one, step in zip(tunings, steps, strict=True) if step > SHORTER * max(steps))
+
+
+def _first_metric_of_factors(metric: Metric) -> Metric:
+    """Factors are of order 1 where noise drowns the sums, and move by no more than their prior."""
+    return Metric(np.minimum(metric.scale, 0.2), metric.root)
 
 
 def sampled(
@@ -278,7 +308,7 @@ def sampled(
     state, many, d = chains.state, len(chains.state.flat), chains.model.layout.d
     kept = Kept(np.empty((many, draws, d)), np.empty((many, draws)), np.empty((draws, d, d)))
     for i in range(draws * thin):
-        state, _ = _iteration(chains.model, state, chains.tuning, rng)
+        state, _ = _iteration(chains.model, state, chains.tunings, rng)
         if i % thin == thin - 1:
             kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
             kept.prior[i // thin] = _prior_precision(chains.model, state)
@@ -290,14 +320,20 @@ def sampled(
 def _prior_precision(model: Model, state: State) -> Reals:
     """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
     layout, sums = model.layout, model.point(state.flat).sums
-    average = layout.averages(sums) if layout.intercept else None
-    return (state.prior.matrix(average) / state.variance[:, None, None]).mean(axis=0)
+    products = layout.matrix(sums) * (layout.size / layout.rows(sums))[:, None, None]
+    return (state.prior.matrix(products, layout.intercept) / state.variance[:, None, None]).mean(axis=0)
 
 
-def _iteration(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[State, Reals]:
-    """A trajectory of the sums, then all else given them; and the chance of acceptance in each chain."""
-    flat, chance = _move(model, state, tuning, rng)
-    return _refreshed(model, replace(state, flat=flat), rng), chance
+def _iteration(
+    model: Model, state: State, tunings: tuple[Tuning, ...], rng: np.random.Generator
+) -> tuple[State, list[tuple[Reals, Reals]]]:
+    """A trajectory of each kind, then all else given the sums; and where each led, with the chances of acceptance."""
+    moved = []
+    for tuning in tunings:
+        flat, place, chance = _move(model, state, tuning, rng)
+        state = replace(state, flat=flat)
+        moved.append((place, chance))
+    return _refreshed(model, state, rng), moved
 
 
 def _first_metric(model: Model) -> Metric:
@@ -313,7 +349,7 @@ def _first_prior(model: Model, chains: int) -> WeightPrior:
     """The prior with hyperparameters where they start."""
     shape, rate = model.prior.inverse_gamma
     tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
-    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate), model.structure)
+    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate), model.structure, model.prior.g_prior)
 
 
 def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
@@ -322,29 +358,28 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
     residual = np.exp(point.log_residual) * layout.size
     gram = layout.matrix(point.sums) * layout.size
     rows = layout.rows(point.sums)
-    average = gram[:, :, 0] / rows[:, None] if layout.intercept else None
-    after = conjugate_update(gram, point.fitted, residual, rows, state.prior, average)
+    after = conjugate_update(gram, point.fitted, residual, rows, state.prior, layout.intercept)
     variance = after.rate / rng.standard_gamma(after.shape)
     root: Any = np.linalg.cholesky(after.covariance)
     z = rng.standard_normal(point.fitted.shape)
     weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root, z)
-    prior, own = _hyperparameters(model, weights, variance, average, state.own, rng)
+    prior, own = _hyperparameters(model, weights, variance, gram / rows[:, None, None], state.own, rng)
     return State(state.flat, weights, variance, prior, own)
 
 
 def _hyperparameters(
-    model: Model, weights: Reals, variance: Reals, average: Reals | None, own: Reals, rng: np.random.Generator
+    model: Model, weights: Reals, variance: Reals, products: Reals, own: Reals, rng: np.random.Generator
 ) -> tuple[WeightPrior, Reals]:
     """The scales of the intercept, of all other weights and of each feature, and of a half-Cauchy deviation."""
     base, degrees = _first_prior(model, len(weights)), model.prior.own
-    misfit, first = _misfit(model, weights, variance, average), int(model.layout.intercept)
+    misfit, first = _misfit(model, weights, variance, products, own), int(model.layout.intercept)
     common, rate, scale = np.ones_like(base.precision), base.rate, model.prior.half_cauchy
     for together in (slice(0, first), slice(first, None)):
-        part = (own * misfit)[:, together]
+        part = misfit[:, together]
         drawn = _precision(model.prior.degrees, float(part.shape[1]), part.sum(axis=1), rng)
         common[:, together] = drawn[:, None]
     if np.isfinite(degrees):
-        each = _precision(degrees, model.alike.sum(axis=0), (common * misfit) @ model.alike, rng)
+        each = _precision(degrees, model.alike.sum(axis=0), (common * misfit / own) @ model.alike, rng)
         own = np.where(model.alike.any(axis=1), each @ model.alike.T, 1.0)
     if scale is not None:
         # s2 given c is inverse gamma (1/2, c), c ~ Gamma(1/2, rate scale^-2 ...): then s is half-Cauchy
@@ -352,13 +387,20 @@ def _hyperparameters(
     return replace(base, precision=base.precision * common * own, rate=rate), own
 
 
-def _misfit(model: Model, weights: Reals, variance: Reals, average: Reals | None) -> Reals:
-    """What each weight adds to the prior's quadratic form where all scales are 1, shape (chains, d)."""
-    apart = weights - model.centre
-    if average is not None:
+def _misfit(model: Model, weights: Reals, variance: Reals, products: Reals, own: Reals) -> Reals:
+    """What each weight adds to the prior's quadratic form where common scales are 1, shape (chains, d)."""
+    apart, intercept = weights - model.centre, model.layout.intercept
+    average = products[:, :, 0]
+    if intercept:
         apart[:, 0] = (apart * average).sum(axis=1)
-    scaled = apart / model.scale / np.sqrt(variance)[:, None]
-    return scaled * (scaled @ model.structure)
+    scaled = np.sqrt(own) * apart / model.scale / np.sqrt(variance)[:, None]
+    if not model.prior.g_prior:
+        return scaled * (scaled @ model.structure)
+    covariance = products - (average[:, :, None] * average[:, None, :] if intercept else 0.0)
+    made = scaled * matrix_vector(covariance, scaled)
+    if intercept:
+        made[:, 0] = scaled[:, 0] ** 2
+    return made
 
 
 def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generator) -> Reals:
@@ -368,15 +410,20 @@ def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generato
     return rng.standard_gamma((degrees + many) / 2, misfit.shape) / ((degrees + misfit) / 2)
 
 
-def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, Reals]:
-    """A trajectory of each chain, accepted or not, and the chance that it was."""
-    place, speed = state.flat.copy(), rng.standard_normal(state.flat.shape)
+def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, Reals, Reals]:
+    """A trajectory of each chain, accepted or not: coordinates, the same in what moved, the chance of acceptance."""
+    _, trajectories, folded = compiled()
+    before = folded(model.problem, state.flat, False) if tuning.factors else state.flat
+    place, speed = before.copy(), rng.standard_normal(state.flat.shape)
     step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))
-    _, trajectories = compiled()
-    fell = trajectories(model.problem, model.given(state.prior), tuning.metric, place, speed, step, _steps(tuning, rng))
+    fell = trajectories(
+        model.problem, model.given(state.prior), tuning.metric, place, speed, step, _steps(tuning, rng), tuning.factors
+    )
     chance = np.exp(np.clip(fell, -700.0, 0.0))
-    accepted = np.log(rng.random(len(place))) < fell
-    return np.where(accepted[:, None], place, state.flat), chance
+    accepted = (np.log(rng.random(len(place))) < fell)[:, None]
+    place = np.where(accepted, place, before)
+    flat = np.where(accepted, folded(model.problem, place, True), state.flat) if tuning.factors else place
+    return flat, place, chance
 
 
 def _steps(tuning: Tuning, rng: np.random.Generator) -> int:

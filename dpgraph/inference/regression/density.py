@@ -75,6 +75,15 @@ class Layout:
         """What a unit of that sum adds to it, shape (d^2,); 0 where it is known."""
         return self.basis[self.source, np.arange(self.d**2)]
 
+    @cached_property
+    def is_number(self) -> npt.NDArray[np.bool_]:
+        """Which columns are numbers: their squares are sums of their own, shape (d,)."""
+        own = self.source.reshape(self.d, self.d).diagonal()
+        found: npt.NDArray[np.bool_] = np.isin(own, self.squares) & (
+            self.factor.reshape(self.d, self.d).diagonal() != 0
+        )
+        return found
+
     def matrix(self, sums: Reals) -> Reals:
         """X'X over ``size``, shape (chains, d, d); where n is private it is the last of the sums."""
         return (self.fixed + sums[:, self.source] * self.factor).reshape(-1, self.d, self.d)
@@ -121,9 +130,9 @@ class WeightPrior:
     """Normal-inverse-gamma priors, one a chain: w ~ N(mean, s2 / precision), 1/s2 ~ Gamma(shape, rate).
 
     Precisions are a matrix: the entries of ``structure``, the identity if None, times the roots of those of its row and
-    column. The first precision of a design with an intercept is that of the average prediction, not of the weight
-    alone: what is predicted where other columns are 0 may be far from any row. Shapes: mean and precision (chains, d),
-    rate (chains,).
+    column; of a g-prior the columns' covariance is in the place of ``structure`` (proofs.md P99). The first precision
+    of a design with an intercept is that of the average prediction, not of the weight alone: what is predicted where
+    other columns are 0 may be far from any row. Shapes: mean and precision (chains, d), rate (chains,).
     """
 
     mean: Reals
@@ -131,17 +140,24 @@ class WeightPrior:
     shape: float
     rate: Reals
     structure: Reals | None = None
+    g_prior: bool = False
 
-    def matrix(self, average: Reals | None) -> Reals:
-        """The precision matrices; ``average`` holds the columns' averages where the first of them is the intercept."""
-        made = self.of_weights(average is not None)
-        return made if average is None else made + outer(self.precision[:, 0], average)
+    def matrix(self, mean_products: Reals, intercept: bool) -> Reals:
+        """The precision matrices, given the averages of the columns' products, shape (chains, d, d)."""
+        made = self.of_weights(intercept)
+        average = mean_products[:, :, 0]
+        if self.g_prior:
+            made = made * (mean_products - (average[:, :, None] * average[:, None, :] if intercept else 0.0))
+        return made + outer(self.precision[:, 0], average) if intercept else made
 
     def of_weights(self, intercept: bool) -> Reals:
-        """The precision matrices without that of the average prediction, shape (chains, d, d)."""
+        """The precision matrices without that of the average prediction, shape (chains, d, d).
+
+        Of a g-prior what the columns' covariance is multiplied by, entry by entry.
+        """
         root = np.sqrt(self.precision)
         structure = np.eye(root.shape[1]) if self.structure is None else self.structure
-        made = root[:, :, None] * structure * root[:, None, :]
+        made = root[:, :, None] * (1.0 if self.g_prior else structure) * root[:, None, :]
         if intercept:
             made[:, 0, 0] = 0.0
         return made
@@ -171,13 +187,13 @@ class ConjugatePosterior:
 
 
 def conjugate_update(
-    gram: Reals, fitted: Reals, residual: Reals, n: Reals, prior: WeightPrior, average: Reals | None
+    gram: Reals, fitted: Reals, residual: Reals, n: Reals, prior: WeightPrior, intercept: bool
 ) -> ConjugatePosterior:
     """The posterior of weights and variance given exact sums: X'X, least-squares weights and residual sum of squares.
 
     Written so that nothing cancels: b - b0 is half of R + (f - m)' L (A + L)^-1 A (f - m).
     """
-    before = prior.matrix(average)
+    before = prior.matrix(gram / n[:, None, None], intercept)
     covariance: Any = np.linalg.inv(gram + before)
     apart = fitted - prior.mean
     pulled = matrix_vector(covariance, matrix_vector(before, apart))
@@ -231,7 +247,7 @@ def log_density(
     residual = np.exp(point.log_residual)
     right = matrix_vector(gram, fitted)
     average = gram[:, :, 0] / share[:, None] if layout.intercept else None
-    after = conjugate_update(gram * size, fitted, residual * size, n, prior, average)
+    after = conjugate_update(gram * size, fitted, residual * size, n, prior, layout.intercept)
     ratio = after.shape * size / (2 * after.rate)
 
     squares = sums[:, layout.squares] / share[:, None]
@@ -249,14 +265,22 @@ def log_density(
     by_fitted += matrix_vector(gram, on_target + 2 * on_square[:, None] * fitted)
     by_log_residual += on_square * residual
     by_gram += on_target[:, :, None] * fitted[:, None, :] + outer(on_square, fitted)
-    by_average = _slope_by_averages(average, ratio / size, after, prior)
+    by_prior = -after.covariance / 2 - outer(ratio / size, after.mean - prior.mean)
+    by_average = _slope_by_averages(average, by_prior, prior)
     by_gram[:, :, 0] += by_average / share[:, None]
+    by_share = np.zeros_like(share)
+    if prior.g_prior:
+        # what the prior's precision is made of, and the root of its determinant
+        value += (np.linalg.slogdet(gram)[1] - layout.d * np.log(share)) / 2
+        apart = prior.of_weights(layout.intercept) * by_prior / share[:, None, None]
+        by_gram += apart + np.linalg.inv(gram) / 2
+        by_share = -((apart * gram).sum(axis=(1, 2)) + layout.d / 2) / share
     by_sums = by_gram.reshape(len(n), -1) @ layout.basis.T
     by_sums[:, : layout.entries] += pull[:, layout.features]
     by_sums[:, layout.squares] += by_squares / share[:, None]
     if layout.n is None:
         more, slope = _rows_term(n, point.log_residual, after, layout, a)
-        value += more
+        value, slope = value + more, slope + by_share
         if average is not None:
             slope = slope - (by_average * average).sum(axis=1) / share
         by_sums[:, -1] += slope - (by_squares * squares).sum(axis=1) / share + pull[:, -1]
@@ -273,13 +297,14 @@ def _all_sums(layout: Layout, sums: Reals, right: Reals, square: Reals) -> Reals
     return made
 
 
-def _slope_by_averages(average: Reals | None, ratio: Reals, after: ConjugatePosterior, prior: WeightPrior) -> Reals:
-    """The derivative of the prior's precision matrix by the columns' averages, through the density."""
+def _slope_by_averages(average: Reals | None, by_prior: Reals, prior: WeightPrior) -> Reals:
+    """The derivative by the columns' averages, through the prior's precision, by which it is ``by_prior``."""
     if average is None:
-        return np.zeros_like(after.mean)
-    moved = after.mean - prior.mean
-    along = 2 * ratio[:, None] * (moved * average).sum(axis=1)[:, None] * moved
-    return -prior.precision[:, :1] * (matrix_vector(after.covariance, average) + along)
+        return np.zeros(by_prior.shape[:2])
+    each = prior.precision[:, 0, None, None] * by_prior
+    if prior.g_prior:
+        each = each - prior.of_weights(True) * by_prior
+    return 2 * matrix_vector(each, average)
 
 
 def _rows_term(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.rows_to_predict import columns_to_predict
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ class RegressionDraws:
         low, high = np.quantile(self.in_units, tails(probability), axis=0).tolist()
         return dict(zip(self.names, zip(low, high, strict=True), strict=True))
 
-    def sample(self, rng: np.random.Generator, size: int = 1) -> tuple[dict[str, float], ...]:
+    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[dict[str, float], ...]:
         """Some of the draws, picked at random without repetition until all are used; then all over again.
 
         Args:
-            rng: Randomness for post-processing; the release is already public, so a seed is fine here.
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
             size: How many, at least 1.
 
         Raises:
@@ -181,26 +181,30 @@ class RegressionDraws:
         low, high = np.quantile(deviation, tails(probability))
         return float(deviation.mean()), float(low), float(high)
 
-    def predict(self, values: Mapping[str, npt.ArrayLike]) -> Reals:
+    def predict(self, X: Any) -> Reals:
         """The mean prediction for each row, in the target's units; ``LinearRegressionModel`` has intervals as well.
 
         Args:
-            values: For each feature an array: numbers, or of a feature with levels the codes of these.
+            X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
+                in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
+                the codes of these.
         """
-        columns = scaled_columns(self.design, values)
+        columns = scaled_columns(self.design, X)
         return self.design.bounds.middle + self.design.bounds.half * columns @ self.weights.mean(axis=0)
 
 
-def scaled_columns(design: LinearDesign, values: Mapping[str, npt.ArrayLike]) -> Reals:
+def scaled_columns(design: LinearDesign, values: Any) -> Reals:
     """The scaled columns of rows to predict, shape (rows, columns - 1).
 
     Args:
         design: The columns.
-        values: For each feature an array of numbers, or of the codes of its levels.
+        values: Rows as ``columns_to_predict`` takes them; or a mapping, for each feature an array of numbers, or of the
+            codes of its levels.
 
     Raises:
         DomainError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
     """
+    values = columns_to_predict(values, design)
     absent = [name for name in design.features if name not in values]
     if absent:
         raise DomainError(f"no values of the features {', '.join(map(repr, absent))}")

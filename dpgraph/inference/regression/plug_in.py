@@ -31,9 +31,8 @@ def plug_in_draws(
     residual = np.maximum(matrix[d, d] - matrix[:d, d] @ fitted[0], 0.0)
     shape, rate = prior.inverse_gamma
     precision, structure = prior.scale(design)[None] ** -2.0, prior.structure(design)
-    before = WeightPrior(prior.centre(design)[None], precision, shape, np.array([rate]), structure)
-    average = gram[:, :, 0] / n if design.intercept else None
-    after = conjugate_update(gram, fitted, np.array([residual]), np.array([n]), before, average)
+    before = WeightPrior(prior.centre(design)[None], precision, shape, np.array([rate]), structure, prior.g_prior)
+    after = conjugate_update(gram, fitted, np.array([residual]), np.array([n]), before, design.intercept)
     variance = after.rate[0] / rng.standard_gamma(after.shape[0], draws)
     root = np.linalg.cholesky(after.covariance[0])
     z = rng.standard_normal((draws, d))

@@ -19,22 +19,22 @@ class RegressionPrior:
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
     s is .21 to .75 with probability .9, and all features together explain about as much as they leave, or far less or
-    more where the release says so: their weights have one unknown scale, and those of each feature one more. The levels
-    of a feature are alike: effects about their average, of which coefficients are differences, so that none is special,
-    not the first either.
+    more where the release says so: their weights have one unknown scale. How weights are spread about 0 follows the
+    columns (a g-prior): where two nearly determine each other, or a level is rare, they may be as large as such columns
+    allow, and what columns predict is alike however they are coded; no level of a feature is special.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
 
     Args:
         intercept: The scale of the average prediction, in deviations s, about ``typical``.
-        explained: The variance that all features together explain, as a multiple of s2, if numbers were uniform within
-            their bounds, levels equally frequent and weights normal.
+        explained: The variance that all features together explain, as a multiple of s2, if weights were normal; without
+            ``g_prior``, if numbers also were uniform within their bounds and levels equally frequent.
         degrees: The intercept, and all other weights together, are (multivariate) Student-t with these degrees of
             freedom given s; infinity makes them normal. Light tails trust the prior, heavy ones the release where the
             two disagree.
-        own: The weights of each feature have a scale of their own as well, which makes them Student-t with these
-            degrees of freedom given the common scale; infinity for none. Few large effects are then not taken for many.
+        own: Without ``g_prior`` the weights of each feature may have a scale of their own as well, which makes them
+            Student-t with these degrees of freedom given the common scale; infinity for none.
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
@@ -42,6 +42,9 @@ class RegressionPrior:
         features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
             rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
             With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
+        g_prior: Slopes given s are normal with the inverse of the columns' covariance, times ``explained`` over the
+            number of columns (Zellner 1986); False makes them independent, but for the levels of a feature, which are
+            alike about their average. Independent ones are smaller in directions in which columns hardly vary.
 
     Raises:
         InferenceError: If a number is out of range.
@@ -53,12 +56,13 @@ class RegressionPrior:
     intercept: float = 0.3
     explained: float = 1.0
     degrees: float = 5.0
-    own: float = 3.0
+    own: float = math.inf
     shape: float = 2.0
     rate: float = 0.2
     half_cauchy: float | None = None
     typical: float | None = None
     features: tuple[float, float, float] = (2.0, 1.5, 4.0)
+    g_prior: bool = True
 
     def __post_init__(self) -> None:
         for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees", "own"):
@@ -66,6 +70,10 @@ class RegressionPrior:
             if value is None and name == "half_cauchy":
                 continue
             check_above_zero(f"{name} of the prior", value, infinite=name in ("degrees", "own"))
+        if not isinstance(self.g_prior, bool):
+            raise InferenceError(f"g_prior of the prior must be True or False; got {self.g_prior!r}")
+        if self.g_prior and math.isfinite(self.own):
+            raise InferenceError("own scales of features need g_prior=False: a g-prior has one scale for all slopes")
         if self.typical is not None and not _finite(self.typical):
             raise InferenceError(f"typical of the prior must be finite; got {self.typical!r}")
         three = self.features
@@ -95,11 +103,9 @@ class RegressionPrior:
 
         Of levels it is that of the effects before the first is subtracted; ``deviation`` is that of the weights.
         """
-        columns = design.columns[:-1]
-        others = max(1, len(columns) - design.intercept)
-        spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
-        each = [spreads.get(column.kind, level_share(design, column)) for column in columns]
-        scale = np.sqrt(self.explained / others / np.array(each))
+        each = _spreads(design)
+        others = max(1, len(each) - design.intercept)
+        scale = np.sqrt(self.explained / others / (np.ones(len(each)) if self.g_prior else each))
         if design.intercept:
             scale[0] = self.intercept
         return scale
@@ -114,7 +120,9 @@ class RegressionPrior:
         names = np.array([column.variable if column.kind == "level" else None for column in columns], object)
         shares = np.array([level_share(design, column) for column in columns])
         alike = (names[:, None] == names) & (shares > 0)
-        return np.eye(len(columns)) - alike * shares
+        made = np.eye(len(columns)) - alike * shares
+        root = np.sqrt(_spreads(design)) if self.g_prior else np.ones(len(columns))
+        return made * np.outer(root, root)
 
     def deviation(self, design: LinearDesign) -> Reals:
         """The prior deviation over s of the weights if their common scales are 1, shape (columns - 1,)."""
@@ -138,6 +146,12 @@ class RegressionPrior:
     def typical_variance(self) -> float:
         """A variance the prior finds likely."""
         return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
+
+
+def _spreads(design: LinearDesign) -> Reals:
+    """The mean square of each column were numbers uniform and levels equally frequent, shape (columns - 1,)."""
+    spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
+    return np.array([spreads.get(column.kind, level_share(design, column)) for column in design.columns[:-1]])
 
 
 def columns_by_feature(design: LinearDesign) -> Reals:

@@ -84,8 +84,6 @@ def _least_squares_shares(
     residual of A after least squares (proofs.md P30); order is 2 for Laplace noise and 1 for Gaussian. At the minimum
     all slopes are equal. Where tables share nothing one step is exact: there the sum is that of W_m / s_m^order.
     """
-    from scipy.sparse import csr_array
-
     blocks = [block for block in coefficient_blocks(network) if block or not n_is_public]
     cost = np.array(list(error_weights(network, blocks).values()))
     index = {frozenset(block): i for i, block in enumerate(blocks)}
@@ -98,11 +96,10 @@ def _least_squares_shares(
     if not entries:  # nothing is unknown: variables of one level and a public n
         return start
     rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
-    held = csr_array((values, (rows, columns)), shape=(len(blocks), len(tables)))
     part = start
     for _ in range(ROUNDS):
-        precision = held @ part**order
-        slope = (held.T @ (cost / precision**2)) * part ** (order - 1)
+        precision = np.bincount(rows, values * (part**order)[columns], len(blocks))
+        slope = np.bincount(columns, values * (cost / precision**2)[rows], len(tables)) * part ** (order - 1)
         moved = part * slope ** (1 / (order + 1))
         moved = np.maximum(moved / max(moved.sum(), 1e-300), 1 / RESOLUTION)
         moved = moved / moved.sum()

@@ -13,7 +13,15 @@ import numpy as np
 
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Joint,
+    Measurement,
+    NoiseLaw,
+    PrivacyUnit,
+    ReleaseError,
+)
 from dpgraph.structure.basis import coefficient_blocks, error_weights, fixed_point
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers
@@ -105,8 +113,10 @@ def noisy_blocks(
 ) -> list[tuple[Family, Integers]]:
     """Adds noise, one call for each scale; parity counts m are noised where the step is 2, and give back n - 2 m."""
     done: dict[Family, Integers] = {}
-    for law in dict.fromkeys(m.law for m in plan.measurements):
-        mine = [m for m in plan.measurements if m.law == law]
+    by_law: dict[NoiseLaw, list[Measurement]] = {}
+    for m in plan.measurements:
+        by_law.setdefault(m.law, []).append(m)
+    for law, mine in by_law.items():
         values = [true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in mine]
         flat = np.concatenate([block.ravel() for block in values])
         drawn = noise.add(flat, law) if plan.step == 1 else rows - 2 * noise.add((rows - flat) // 2, law)

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
 from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
@@ -31,11 +31,13 @@ from dpgraph.privacy.records import (
     ReleaseError,
     exact,
 )
-from dpgraph.statistics.counts import Counts
 from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_variance
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]

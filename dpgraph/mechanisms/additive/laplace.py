@@ -6,6 +6,7 @@ measures fewer tables, shares epsilon by what each table is for, and where n is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -149,7 +150,7 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     joint: dict[Fraction, int] = {}
     for part, moved in zip(parts, movements, strict=True):
         joint[part] = joint.get(part, 0) + moved.l1
-    many = {part: parts.count(part) for part in joint}
+    many = Counter(parts)
     epsilon = exact(mechanism.epsilon)
     scales = {part: calibrated_scale(max(1, moved), epsilon * part * many[part]) for part, moved in joint.items()}
     laws: list[NoiseLaw] = [(SumZeroLaplace if sum_zero else DiscreteLaplace)(scales[part]) for part in parts]
@@ -194,13 +195,15 @@ def _noisy_tables(
 ) -> Iterator[tuple[Any, Any]]:
     """Adds noise: one call per scale for independent noise, one per table for noise that sums to zero."""
     done: dict[Any, Any] = {}
-    for law in dict.fromkeys(m.law for m in planned):
-        mine = [exact_tables[m.table] for m in planned if m.law == law]
+    by_law: dict[NoiseLaw, list[Measurement]] = {}
+    for m in planned:
+        by_law.setdefault(m.law, []).append(m)
+    for law, sharing in by_law.items():
+        mine = [exact_tables[m.table] for m in sharing]
         groups = [[table] for table in mine] if law.sums_to_zero else [mine]
         drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in groups]
         flat = np.concatenate(drawn)
-        for m in planned:
-            if m.law == law:
-                done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
-                flat = flat[m.cells :]
+        for m in sharing:
+            done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
+            flat = flat[m.cells :]
     return ((m.table, done[m.table]) for m in planned)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
+import dpgraph.structure.moments  # noqa: F401  what noisy sums stand for is registered there
 from dpgraph.privacy.descriptions import Block, Description, Name, Statistics, is_readable, noisy_value
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (

@@ -14,8 +14,7 @@ from typing import Any
 
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
-from dpgraph.statistics.regression import MOST_SUM
-from dpgraph.structure.design import RESOLUTION, LinearDesign
+from dpgraph.structure.design import MOST_SUM, RESOLUTION, LinearDesign
 
 #: The deviation of the noise on the target's mean that is aimed at, in halves of the target's bounds.
 WANTED = 0.018

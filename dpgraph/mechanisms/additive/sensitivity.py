@@ -79,7 +79,7 @@ def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> 
 
     Args:
         network: The DAG; the numbers of levels do not matter, but a variable of one level never differs.
-        limit: The most cells of one table.
+        limit: The most cells of one table of the exact maximum.
 
     >>> clique = Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
     >>> parity_sensitivity(clique)

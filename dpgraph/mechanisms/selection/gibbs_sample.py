@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -41,11 +41,13 @@ from dpgraph.privacy.records import (
     exact_delta,
     rounded,
 )
-from dpgraph.statistics.counts import Counts
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import MarkovSweeps, check_markov_network, transition_counts
 from dpgraph.structure.network import Network
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
 
 Temperature = Literal["adaptive", "fixed"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,10 +27,12 @@ from dpgraph.mechanisms.selection.lattice import (
 from dpgraph.mechanisms.takes import check_network
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
-from dpgraph.statistics.counts import Counts
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
 
 Selector = Literal["permute-and-flip", "exponential"]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from dpgraph.mechanisms.selection.lattice import check_grid
 from dpgraph.mechanisms.takes import check_network
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
-from dpgraph.statistics.counts import Counts
 from dpgraph.structure.domain import Bins, Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
 
 #: Probabilities are read as fractions with denominators up to this, so that scores are small whole numbers.
 FINEST = 1_000_000

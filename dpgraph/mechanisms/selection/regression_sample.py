@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.mechanisms.selection.truncated_gaussian import draw_ball_gaussian
 from dpgraph.privacy.checks import check_boolean, check_whole
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
-from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.sampled_weights import SampledWeights, check_positive, largest_squared_norm
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.moments import Moments
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
 MOST_WEIGHTS = 200

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.noise import Noise
@@ -44,6 +43,8 @@ class TruncatedBeta:
 
     def draw(self, noise: Noise) -> tuple[float, float]:
         """One draw x and its complement 1 - x, each without cancellation."""
+        from scipy.special import expit
+
         target = _uniform(noise) * self.cumulative[-1]
         panel = min(int(np.searchsorted(self.cumulative, target, side="right")) - 1, PANELS - 1)
         left = low = float(self.edges[panel])

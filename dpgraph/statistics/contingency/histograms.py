@@ -7,6 +7,7 @@ Arrays in, arrays out; codes, sizes and tables are as in ``bitslice``.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -24,6 +25,8 @@ Table = tuple[int, ...]
 BLOCK = 1 << 16
 #: The most cells of a joint table that holds several: their numbers are uint16.
 PACKED = 1 << 16
+#: A variable in more packs than this is a hub: of its packs only the smallest is looked at.
+HUB = 32
 
 
 def histogram_counts(
@@ -68,22 +71,64 @@ def packs(
 ) -> tuple[tuple[Table, tuple[int, ...]], ...]:
     """Joint tables of at most ``packed`` cells and the tables that are margins of each; a larger table is alone.
 
-    Greedy: each table, largest first, joins the pack whose joint table it enlarges least.
+    Greedy: each table, largest first, joins the pack whose joint table it enlarges least. It looks at the packs that
+    share a variable with it, where few do, and at the smallest of each variable of many packs and of all: of the packs
+    that share the same variables with a table the smallest is enlarged least.
 
     >>> packs(((0, 1), (1, 2), (2, 3)), (10, 10, 10, 10), 1000)
     (((0, 1, 2), (0, 1)), ((2, 3), (2,)))
     """
-    made: list[tuple[Table, tuple[int, ...]]] = []
+    packing = _Packing(sizes)
     cells = [math.prod(sizes[v] for v in table) for table in tables]
     for at in sorted(range(len(tables)), key=lambda at: -cells[at]):
-        grown = [math.prod(sizes[v] for v in {*joint, *tables[at]}) for joint, _ in made]
-        best = min(range(len(made)), key=grown.__getitem__, default=-1)
-        if best < 0 or grown[best] > packed:
-            made.append((tables[at], (at,)))
-        else:
-            joint, members = made[best]
-            made[best] = ((*joint, *(v for v in tables[at] if v not in joint)), (*members, at))
-    return tuple(made)
+        grown, best = min(packing.grown(tables[at]), default=(0, -1))
+        packing.put(tables[at], at, best if best >= 0 and grown <= packed else None)
+    return tuple((tuple(joint), tuple(members)) for joint, members in packing.made)
+
+
+class _Packing:
+    """Packs as they are made: a joint table, its variables in the order they came, and its members; see ``packs``."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self.made: list[tuple[dict[int, None], list[int]]] = []
+        self._cells: list[int] = []
+        self._with: dict[int, list[int]] = {}
+        self._smallest: dict[int | None, list[tuple[int, int]]] = {None: []}  # heaps, with entries that are out of date
+
+    def grown(self, table: Table) -> Iterator[tuple[int, int]]:
+        """The cells of each pack worth a look once a table has joined it, and which pack."""
+        near = set(self._least(None))
+        for v in table:
+            sharing = self._with.get(v, [])
+            near.update(sharing if len(sharing) <= HUB else self._least(v))
+        for pack in near:
+            joint = self.made[pack][0]
+            yield self._cells[pack] * math.prod(self._sizes[v] for v in table if v not in joint), pack
+
+    def put(self, table: Table, at: int, pack: int | None) -> None:
+        """Adds a table to a pack, or to a new one."""
+        if pack is None:
+            pack = len(self.made)
+            self.made.append(({}, []))
+            self._cells.append(1)
+        joint, members = self.made[pack]
+        members.append(at)
+        new = [v for v in table if v not in joint]
+        joint.update(dict.fromkeys(new))
+        for v in new:
+            self._with.setdefault(v, []).append(pack)
+        if new or len(members) == 1:
+            self._cells[pack] *= math.prod(self._sizes[v] for v in new)
+            for v in (None, *joint):
+                heapq.heappush(self._smallest.setdefault(v, []), (self._cells[pack], pack))
+
+    def _least(self, v: int | None) -> list[int]:
+        """The smallest pack with a variable, or of all; none where there is none."""
+        heap = self._smallest[v]
+        while heap and self._cells[heap[0][1]] != heap[0][0]:
+            heapq.heappop(heap)
+        return [heap[0][1]] if heap else []
 
 
 def _margin(counted: Integers, joint: Table, table: Table) -> Integers:

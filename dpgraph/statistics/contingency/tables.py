@@ -1,7 +1,8 @@
 """Contingency tables of encoded columns, by the fastest method; all methods give the same cells.
 
 Plain numpy counts packed joint histograms. Where there are enough rows to repay loading the compiler, small tables are
-bit-sliced by compiled loops in threads. Arrays in, arrays out; the choice affects the time only.
+bit-sliced by compiled loops in threads, also after calls that would have repaid it together. Arrays in, arrays out;
+the choice affects the time only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,8 +24,20 @@ from dpgraph.statistics.contingency.histograms import Column, Table, histogram_c
 SLICED = 600
 #: Rows times histograms that take numpy about 1.5 s; loading compiled loops takes .6 s, and seconds the first time.
 START_UP = 500_000_000
+#: Rows times histograms that take numpy as long as loading the loops does.
+LOADING = 200_000_000
 #: Values that are worth a thread of their own, some ten milliseconds, and the most threads: more wait for memory.
 THREAD_VALUES, THREADS = 1 << 25, 4
+
+
+@dataclass
+class _Past:
+    """The rows times histograms that numpy has counted in this process, where the loops could have."""
+
+    work: float = 0
+
+
+_PAST = _Past()
 
 
 def add_tables(
@@ -68,13 +82,18 @@ def _small(table: Table, sizes: Sequence[int]) -> bool:
 def _paying_kernels(
     rows: int, sizes: Sequence[int], tables: Sequence[Table]
 ) -> tuple[Callable[..., None], Callable[..., None]] | None:
-    """The compiled loops if they are loaded already or repaid by these rows."""
+    """The compiled loops if they are loaded already, or repaid by these rows, or would have been by those before."""
+    if rows < bitslice.BLOCK:
+        return None
     loaded = _kernels.compiled.cache_info().currsize > 0
-    if rows < bitslice.BLOCK or not (loaded or rows * len(packs(tuple(tables), tuple(sizes))) >= START_UP):
+    work = 0 if loaded else rows * len(packs(tuple(tables), tuple(sizes)))
+    if not (loaded or work >= START_UP or _PAST.work >= LOADING):
+        _PAST.work += work
         return None
     try:
         return _kernels.compiled()
     except RuntimeError:  # numba has nowhere to keep its machine code
+        _PAST.work = -math.inf
         return None
 
 

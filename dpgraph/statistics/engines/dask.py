@@ -11,7 +11,8 @@ from typing import Any
 
 from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.engines.parts import Tally, count_pieces, count_table
-from dpgraph.statistics.engines.remote import merge_answers, worker_task
+from dpgraph.statistics.engines.persons import Capped, buckets, read_pieces, read_table
+from dpgraph.statistics.engines.remote import Answer, merge_answers, worker_task
 from dpgraph.statistics.rows.batches import check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
@@ -19,6 +20,9 @@ from dpgraph.structure.domain import DomainError
 
 #: How many answers are merged at once.
 FAN_IN = 16
+
+#: Into how many parts persons are split at most; each is capped and counted by one task.
+BUCKETS = 64
 
 
 def count_frame(frame: Any, tally: Tally) -> Integers:
@@ -32,13 +36,71 @@ def count_frame(frame: Any, tally: Tally) -> Integers:
     return _total(lambda: frame[list(tally.domain.names)].to_delayed(), partial(count_table, tally=tally), tally)
 
 
-def count_path(pieces: list[Piece], tally: Tally) -> Integers:
+def count_path(pieces: list[Piece], tally: Tally, engine: Any = "dask") -> Integers:
     """Counts Parquet files that every worker can read. Sensitive.
 
     Raises:
         DomainError: As ``count_frame``.
     """
     return _total(lambda: [[piece] for piece in pieces], partial(count_pieces, tally=tally), tally)
+
+
+def count_capped_frame(frame: Any, capped: Capped) -> Integers:
+    """Counts the rows of a dask DataFrame that a cap keeps of each person. Sensitive.
+
+    Raises:
+        DomainError: As ``count_frame``.
+    """
+    check_columns(list(frame.columns), capped.domain, "the table")
+    parts: Callable[[], list[Any]] = lambda: frame[list(capped.domain.names)].to_delayed()  # noqa: E731
+    return _capped_total(parts, partial(table_buckets, capped=capped), capped)
+
+
+def count_capped_path(pieces: list[Piece], capped: Capped, engine: Any = "dask") -> Integers:
+    """Counts the rows of Parquet files that a cap keeps of each person. Sensitive.
+
+    Raises:
+        DomainError: As ``count_frame``.
+    """
+    return _capped_total(lambda: [[piece] for piece in pieces], partial(piece_buckets, capped=capped), capped)
+
+
+def table_buckets(rows: Any, many: int, capped: Capped) -> Any:
+    """The rows of a partition, by person."""
+    return buckets(read_table(rows, capped), capped, many)
+
+
+def piece_buckets(pieces: list[Piece], many: int, capped: Capped) -> Any:
+    """The rows of pieces of Parquet files, by person."""
+    return buckets(read_pieces(pieces, capped), capped, many)
+
+
+def _capped_total(parts: Callable[[], list[Any]], split: Callable[..., Any], capped: Capped) -> Integers:
+    """The sum of the kept rows: workers split their rows by person, and others cap and count a bucket each."""
+    from dask.delayed import delayed
+
+    def gathered() -> list[Any]:
+        found = parts()
+        many = max(1, min(len(found), BUCKETS))
+        run, pick = delayed(worker_task(partial(split, many=many)), pure=False), delayed(one_bucket, pure=False)
+        answers = [run(part) for part in found]
+        return [[pick(answer, number) for answer in answers] for number in range(many)] if answers else []
+
+    return _total(gathered, partial(count_bucket, capped=capped), capped.tally)
+
+
+def one_bucket(answer: Answer, number: int) -> Answer:
+    """One bucket of a worker's answer, so that no more of it travels."""
+    refusal, found = answer
+    return refusal, None if found is None else found[number]
+
+
+def count_bucket(answers: list[Any], capped: Capped) -> Integers:
+    """The counts of the kept rows of a bucket's persons; a refusal of any part is one of the whole."""
+    refusals = [refusal for refusal, _ in answers if refusal is not None]
+    if refusals:
+        raise DomainError(refusals[0])
+    return capped.total([part for _, found in answers for part in found])
 
 
 def _total(parts: Callable[[], list[Any]], task: Callable[[Any], Integers], tally: Tally) -> Integers:

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from dpgraph import __version__
-from dpgraph.privacy.arrays import Integers
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
 
-#: A refusal, or the counts of a part of the rows.
-Answer = tuple[str | None, Integers | None]
+#: A refusal, or the counts of a part of the rows, or what else a task makes of it.
+Answer = tuple[str | None, Any]
 
 
-def worker_task(task: Callable[[Any], Integers]) -> Callable[[Any], Answer]:
+def worker_task(task: Callable[[Any], Any]) -> Callable[[Any], Answer]:
     """A task for a worker, which first checks that the worker has dpgraph of the same version.
 
     Args:

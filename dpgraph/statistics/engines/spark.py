@@ -6,7 +6,7 @@ and reads them itself, so that rows need not pass through the Java virtual machi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.engines.parts import Tally, count_columns, count_shares
+from dpgraph.statistics.engines.persons import PERSON, Capped, read_columns, read_shares
 from dpgraph.statistics.engines.remote import worker_task
-from dpgraph.statistics.rows.batches import check_columns
+from dpgraph.statistics.rows.batches import Declared, check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
@@ -39,14 +40,39 @@ def count_frame(frame: Any, tally: Tally) -> Integers:
         DomainError: If a row does not fit the domain, or Spark cannot make the rows; its own words, which may repeat
             what a row holds, are not passed on.
     """
-    check_columns(frame.columns, tally.domain, "the table")
+    return _total(_wanted(frame, tally.domain), partial(count_columns, tally=tally), tally)
+
+
+def count_capped_frame(frame: Any, capped: Capped) -> Integers:
+    """Counts the rows of a Spark DataFrame that a cap keeps of each person. Sensitive.
+
+    Raises:
+        DomainError: As ``count_frame``.
+    """
+    return _capped_total(_wanted(frame, capped.domain), partial(_held, read=read_columns, capped=capped), capped)
+
+
+def _wanted(frame: Any, domain: Declared) -> Any:
+    """The declared columns, in order."""
+    check_columns(frame.columns, domain, "the table")
     # By position: Spark's own names ignore case and read dots as fields.
     numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))
-    wanted = numbered.select(*(f"column{frame.columns.index(name)}" for name in tally.domain.names))
-    return _total(wanted, partial(count_columns, tally=tally), tally)
+    return numbered.select(*(f"column{frame.columns.index(name)}" for name in domain.names))
 
 
-def count_path(session: Any, pieces: list[Piece], tally: Tally) -> Integers:
+def count_capped_path(pieces: list[Piece], capped: Capped, session: Any) -> Integers:
+    """Counts the rows of Parquet files that a cap keeps of each person. Sensitive.
+
+    Raises:
+        DomainError: As ``count_frame``.
+    """
+    if not pieces:
+        return capped.tally.zero()
+    numbers, shares = _shares(session, pieces)
+    return _capped_total(numbers, partial(_held, read=partial(read_shares, shares=shares), capped=capped), capped)
+
+
+def count_path(pieces: list[Piece], tally: Tally, session: Any) -> Integers:
     """Counts Parquet files that every worker can read. Sensitive.
 
     Raises:
@@ -54,10 +80,65 @@ def count_path(session: Any, pieces: list[Piece], tally: Tally) -> Integers:
     """
     if not pieces:
         return tally.zero()
-    tasks = min(len(pieces), TASKS_PER_CORE * session.sparkContext.defaultParallelism)
-    shares = [pieces[i::tasks] for i in range(tasks)]
-    numbers = session.range(0, tasks, 1, tasks)
+    numbers, shares = _shares(session, pieces)
     return _total(numbers, partial(count_shares, shares=shares, tally=tally), tally)
+
+
+def _shares(session: Any, pieces: list[Piece]) -> tuple[Any, list[list[Piece]]]:
+    """A frame of the numbers of shares, one a task, and the shares."""
+    tasks = min(len(pieces), TASKS_PER_CORE * session.sparkContext.defaultParallelism)
+    return session.range(0, tasks, 1, tasks), [pieces[i::tasks] for i in range(tasks)]
+
+
+def _held(found: Iterable[pa.RecordBatch], read: Callable[..., Iterator[pa.RecordBatch]], capped: Capped) -> Any:
+    """What a part holds, as columns of Spark's types."""
+    return [_widened(part) for part in read(found, capped=capped)]
+
+
+def _widened(part: pa.RecordBatch) -> pa.RecordBatch:
+    """The persons as text, whole numbers in 64 bits."""
+    types = [pa.string(), *[pa.int64()] * (part.num_columns - 1)]
+    return pa.record_batch([a.cast(kind) for a, kind in zip(part.columns, types, strict=True)], names=part.schema.names)
+
+
+def _capped_total(frame: Any, task: Callable[[Any], Any], capped: Capped) -> Integers:
+    """The sum of the kept rows: Spark brings those of one person to one worker, by name, which caps and counts."""
+    schema = f"refusal string, {PERSON} string, " + ", ".join(f"{name} long" for name in capped.names[1:])
+    read = frame.mapInArrow(_readings(worker_task(task), capped.names), schema)
+    return _total(read.repartition(PERSON), partial(count_persons, capped=capped), capped.tally)
+
+
+def count_persons(found: Iterable[pa.RecordBatch], capped: Capped) -> Integers:
+    """The counts of the kept rows of those persons that a worker was given; a refusal is one of the whole."""
+    parts: list[pa.RecordBatch] = []
+    for batch in found:
+        refusals = batch.column(0).drop_null()
+        if len(refusals):
+            raise DomainError(refusals[0].as_py())
+        parts.append(batch.select(batch.schema.names[1:]))
+    return capped.total(parts)
+
+
+def _readings(
+    run: Callable[[Any], Any], names: list[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a partition holds as Arrow, or one row with a refusal; made without dpgraph, which a worker may lack."""
+
+    def partition(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        for batch in batches:
+            refusal, parts = run([batch])
+            if refusal is not None:
+                types = [pyarrow.string(), *[pyarrow.int64()] * (len(names) - 1)]
+                empty = [pyarrow.nulls(1, kind) for kind in types]
+                yield pyarrow.record_batch([pyarrow.array([refusal]), *empty], names=["refusal", *names])
+                return
+            for part in parts:
+                none = pyarrow.nulls(part.num_rows, pyarrow.string())
+                yield pyarrow.record_batch([none, *part.columns], names=["refusal", *names])
+
+    return partition
 
 
 def _total(frame: Any, task: Callable[[Any], Integers], tally: Tally) -> Integers:

@@ -7,7 +7,6 @@ integers.
 from __future__ import annotations
 
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,11 +16,15 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.printed import at_terminal
 from dpgraph.statistics.engines.parts import Tally
+from dpgraph.statistics.engines.persons import Capped, read_table
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches, existing_path, foreign_engine
-from dpgraph.statistics.rows.batches import Batch, batch_length
+from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
 from dpgraph.structure.domain import DomainError
 
 Part = TypeVar("Part")
@@ -44,7 +47,8 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
     """
     library = foreign_engine(rows)
     if engine is not None:
-        return _on_cluster(engine, rows, tally)
+        pieces, cluster = _cluster(engine, rows, tally.domain)
+        return cluster.count_path(pieces, tally, engine)
     if library == "pyspark":
         from dpgraph.statistics.engines.spark import count_frame
 
@@ -60,28 +64,57 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
     return total_of_batches(batches(rows, tally.domain), tally, progress)
 
 
+def capped_total(rows: Any, capped: Capped, engine: Any = None, progress: bool = False) -> Integers:
+    """The vector of the rows that a cap keeps of each person; the arguments are as for ``total``. Sensitive.
+
+    Which rows are kept is known when all are read: in memory, as whole numbers, or on the cluster, whose workers hand
+    one another the rows of a person.
+
+    Raises:
+        DomainError: As ``total``; if there is no column of persons, or it cannot tell them apart.
+    """
+    library = foreign_engine(rows)
+    if engine is not None:
+        pieces, cluster = _cluster(engine, rows, capped.domain)
+        return cluster.count_capped_path(pieces, capped, engine)
+    if library == "pyspark":
+        from dpgraph.statistics.engines.spark import count_capped_frame
+
+        return count_capped_frame(rows, capped)
+    if library == "dask":
+        from dpgraph.statistics.engines.dask import count_capped_frame
+
+        return count_capped_frame(rows, capped)
+    with _bar(progress, "counting {elapsed}") as advance:
+        parts: list[pa.RecordBatch] = []
+        for part in read_table(rows, capped):
+            parts.append(part)
+            advance(0)
+        return capped.total(parts)
+
+
 def total_of_batches(found: Iterable[tuple[Batch, bool]], tally: Tally, progress: bool = False) -> Integers:
     """The vector of batches, each with whether it is untyped text: threads sum what one reads. Sensitive."""
     with _bar(progress, "counting {elapsed}") as advance:
         return _stream(_slices(found, tally.rows_at_once), tally, advance)
 
 
-def _on_cluster(engine: Any, rows: Any, tally: Tally) -> Integers:
-    """The counts of a Parquet path that the workers of an engine read."""
+def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Piece], Any]:
+    """The pieces of a Parquet path that the workers of an engine read, and the module of that engine."""
     if not isinstance(rows, str | Path) or not _is_parquet(existing_path(rows)):
         raise DomainError(
             f"engine is for the path of a Parquet file or folder; got {type(rows).__name__}. Other rows are counted "
             "where they are: leave engine out"
         )
-    pieces = parquet.pieces(Path(rows).absolute(), tally.domain)
+    pieces = parquet.pieces(Path(rows).absolute(), domain)
     if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
-        from dpgraph.statistics.engines.spark import count_path
+        from dpgraph.statistics.engines import spark
 
-        return count_path(engine, pieces, tally)
+        return pieces, spark
     if isinstance(engine, str) and engine == "dask":
-        from dpgraph.statistics.engines.dask import count_path
+        from dpgraph.statistics.engines import dask
 
-        return count_path(pieces, tally)
+        return pieces, dask
     raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
 
 
@@ -154,7 +187,7 @@ def _sum(parts: Iterable[Part], work: Callable[[Part, Event], Integers], tally: 
 @contextmanager
 def _bar(progress: bool, shown: str) -> Iterator[Callable[[float], None]]:
     """A progress bar, on a terminal only, advanced by shares of the whole; it shows no number of rows."""
-    if not progress or not sys.stderr.isatty():
+    if not progress or not at_terminal():
         yield lambda share: None
         return
     from tqdm import tqdm

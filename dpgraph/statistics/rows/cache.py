@@ -18,7 +18,7 @@ from dpgraph.privacy.checks import is_whole
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.statistics.rows.levels import code_dtype
-from dpgraph.structure.conversion import converted
+from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 
@@ -48,7 +48,9 @@ def write_codes(codes: Codes, path: str | Path) -> None:
         _DOMAIN: _digest(codes.domain),
     }
     if codes.cap is not None:
-        metadata[_CAP] = json.dumps([codes.cap.person, codes.cap.rows_per_person, sorted(codes.cap.parts)]).encode()
+        cap = codes.cap
+        facts = [cap.person, cap.rows_per_person, sorted(cap.parts), cap.drops, cap.draw]
+        metadata[_CAP] = json.dumps(facts).encode()
     table = pa.table({name: pa.array(column) for name, column in codes.columns.items()})
     table = table.replace_schema_metadata({**metadata, _FORMAT: b"1"})
     try:
@@ -75,14 +77,21 @@ def read_codes(path: str | Path, domain: Domain) -> Codes:
         DomainError: If the file is no such file, is damaged, or was written for another domain.
     """
     problem = f"{path} cannot be read as encoded rows; is it truncated or of another format?"
-    table = converted(lambda: pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all(), problem)
+    table = converted(lambda: _table(path, domain), problem, passing=OURS)
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     if metadata.get(_FORMAT) != b"1" or metadata.get(_DOMAIN) != _digest(domain):
         raise DomainError(f"{path} was not written by write_codes for this domain; encode the rows again")
-    if table.column_names != list(domain.names):
-        raise DomainError(f"{path} is damaged; encode the rows again")
     columns = {name: _column(table.column(name), domain.sizes[name], path) for name in domain.names}
     return Codes(domain, FrozenMap(columns), _cap(metadata.get(_CAP), path))
+
+
+def _table(path: str | Path, domain: Domain) -> pa.Table:
+    """The columns, each buffer checked to be as long as the file says it is."""
+    table = pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
+    if (table.schema.metadata or {}).get(_DOMAIN) == _digest(domain) and table.column_names != list(domain.names):
+        raise DomainError(f"{path} is damaged; encode the rows again")
+    table.validate(full=True)
+    return table
 
 
 def _cap(written: bytes | None, path: str | Path) -> RowCap | None:
@@ -90,10 +99,10 @@ def _cap(written: bytes | None, path: str | Path) -> RowCap | None:
     if written is None:
         return None
     try:
-        person, rows, parts = json.loads(written)
-        named = isinstance(parts, list) and all(isinstance(part, str) for part in parts)
-        if named and isinstance(person, str) and is_whole(rows, 1):
-            return RowCap(person, rows, frozenset(parts))
+        person, rows, parts, drops, draw = json.loads(written)
+        named = isinstance(parts, list) and all(isinstance(part, str) for part in (*parts, person, draw))
+        if named and is_whole(rows, 1) and isinstance(drops, bool):
+            return RowCap(person, rows, frozenset(parts), drops, draw)
     except (ValueError, TypeError):
         pass
     raise DomainError(f"{path} is damaged; encode the rows again")

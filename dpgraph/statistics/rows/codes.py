@@ -18,9 +18,9 @@ from dpgraph.privacy.arrays import Unsigned
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch
-from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, narrow_codes
+from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, is_string, narrow_codes
 from dpgraph.structure.conversion import OURS, converted
-from dpgraph.structure.domain import Bins, Domain, DomainError, Variable, show_levels
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
 
 #: The advice of a refusal that a value caused.
@@ -146,9 +146,27 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         bare = re.split(r"\W", str(plain))[0].removeprefix(
             "large_"
         )  # without its parameters: the fields of a struct are what rows hold
-        return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}"
+        remedy = _type_remedy(plain, variable)
+        return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}{remedy}"
     if found == DAMAGED:
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"
     if found == NULL:
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
     return f"column {name!r} holds values outside {wanted}; declare them, or other=... one of the levels. {STRICT}"
+
+
+def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
+    """What to do about a column whose type is not that of its declaration; both are public."""
+    wanted = variable.kind if isinstance(variable, Categories) else "number"
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if pa.types.is_temporal(kind):
+        return "; make it a part of the date that has levels, such as the month or the year, and declare these"
+    if pa.types.is_boolean(kind) and wanted == "number":
+        return "; make it numbers, astype(int), or declare the levels False, True"
+    if numeric and wanted == "boolean":
+        return "; make it booleans, astype(bool), or declare the levels 0, 1"
+    if is_string(kind) and wanted == "number":
+        return "; make it numbers, pd.to_numeric, or declare the levels as text"
+    if wanted == "text":
+        return "; make it text, astype(str), or declare the levels as what it holds"
+    return ""

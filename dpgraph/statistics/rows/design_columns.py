@@ -110,7 +110,8 @@ def _numbers(array: pa.Array, name: str, is_text: bool, strict: bool = False) ->
     if strict and (is_text or is_string(kind)):
         return converted(lambda: _word_numbers(array), problem, quiet=False)
     if not (is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise DomainError(problem)
+        remedy = "make it the days since some date" if pa.types.is_temporal(kind) else "make it numbers, astype(float)"
+        raise DomainError(f"{problem}; {remedy}, or declare its levels")
     return converted(lambda: _typed_numbers(array, is_text), problem, quiet=False)
 
 

@@ -30,6 +30,8 @@ def pandas_array(series: Any) -> pa.Array:
         Exception: Of whatever class, if its values are of more than one kind; see ``converted``.
     """
     values: Any = series.array
+    if hasattr(values, "sp_values"):
+        return pa.array(values.to_dense(), from_pandas=True)
     if not _is_categorical(values):
         return _single_array(pa.array(series, from_pandas=True))
     return _dictionary_array(values, _single_array(pa.array(values.categories, from_pandas=True)))

@@ -1,7 +1,8 @@
 """A cap on the rows of each person, who is identified by a column.
 
-Whether a row is kept depends on its place among its own person's rows alone, so no person affects which rows of another
-are counted: adding or removing a person changes that person's kept rows and nothing else.
+Which rows of a person are kept depends on that person's rows and on a key, so no person affects which rows of another
+are counted: adding or removing a person changes that person's kept rows and nothing else (``kept``). What was dropped
+is said nowhere.
 
 A cap holds for the rows of one call. A person in two parts that are capped separately may have as many kept rows in
 each, so counts of such parts are not added (``privacy.scope.joined``), unless the parts are declared to share no
@@ -10,35 +11,124 @@ person.
 
 from __future__ import annotations
 
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.rows.arrow import batches
-from dpgraph.statistics.rows.batches import Columns
+from dpgraph.statistics.rows.batches import Columns, Declared
 from dpgraph.statistics.rows.cells import person_name
 from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_column
-from dpgraph.statistics.rows.levels import is_string, mended, text_words, value_type
+from dpgraph.statistics.rows.kept import Flags, kept_rows
+from dpgraph.statistics.rows.levels import is_string, mended, value_type
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 
+#: Bytes of a key.
+KEY_BYTES = 16
+
+
+def fresh_key() -> bytes:
+    """A key for one choice of rows: secret, and never used again."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+@dataclass(frozen=True)
+class PersonCap:
+    """One choice of at most so many rows of each person: whose column, how many, and the key.
+
+    It is what travels to the machines that hold the rows. The key is not shown, and nothing keeps it afterwards.
+    """
+
+    person: str
+    rows_per_person: int
+    key: bytes = field(default_factory=fresh_key, repr=False)
+    draw: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.person, str):
+            raise DomainError(f"person must name a column that is not a declared variable; got {self.person!r}")
+        check_whole("rows_per_person", self.rows_per_person, error=DomainError)
+
+    def columns(self, declared: Declared) -> Columns:
+        """The declared columns and that of persons.
+
+        Raises:
+            DomainError: If the persons' column is declared.
+        """
+        if self.person in declared.names:
+            raise DomainError(f"person must name a column that is not a declared variable; got {self.person!r}")
+        return Columns({**declared.variables, self.person: None}, declared.strict)
+
+    def record(self, strict: bool, parts: frozenset[str] = frozenset()) -> RowCap:
+        """What is public of the rows that were kept."""
+        return RowCap(self.person, self.rows_per_person, parts, drops=strict, draw=self.draw)
+
+    def kept(self, names: Sequence[pa.Array], held: Sequence[npt.NDArray[Any]]) -> Flags:
+        """The rows that count, of all rows of their persons; a row without a name does not.
+
+        Args:
+            names: The text that identifies each row's person, in parts.
+            held: As ``kept_rows`` takes it, of all parts.
+        """
+        text = pa.large_string()
+        words = pa.chunked_array([part.cast(text) for part in names], text).combine_chunks().dictionary_encode()
+        persons = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return kept_rows(persons, words.dictionary.to_pylist(), held, self.rows_per_person, self.key)
+
+
+def cap_of(person: Any, rows_per_person: Any) -> PersonCap | None:
+    """The cap that arguments ask for; None for none.
+
+    Raises:
+        DomainError: If they ask for none that can be, or for a number of rows of nobody.
+    """
+    if person is not None:
+        return PersonCap(person, rows_per_person)
+    check_whole("rows_per_person", rows_per_person, error=DomainError)
+    if rows_per_person != 1:
+        raise DomainError(
+            f"rows_per_person={rows_per_person} needs person=..., the column that says whose row it is; where nobody "
+            "has more rows, leave it out and say so in the PrivacyUnit"
+        )
+    return None
+
+
+def refuse_group(where: Any, cap: PersonCap | None, advice: str) -> None:
+    """Refuses a cap within a group: groups capped one by one could hold more rows of a person than the cap in all.
+
+    Raises:
+        DomainError: If both are asked for.
+    """
+    if where is not None and cap is not None:
+        raise DomainError(
+            "where and person do not go together: groups that are capped apart have up to rows_per_person rows of a "
+            f"person each. {advice}"
+        )
+
 
 def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, part: str | None = None) -> Codes:
-    """Encodes the first rows of each person, in the order of the table, and drops the rest.
+    """Encodes some rows of each person, chosen by a fresh secret key whatever the rows of others, and drops the rest.
 
-    Give it the whole log. For the groups of ``Budget.parallel`` cap first and then count with ``where=``: groups that
-    are capped separately have up to ``rows_per_person`` rows of a person each, more than the unit allows in all.
+    Each of a person's rows has the same chance to be kept. Give it the whole log. For the groups of ``Budget.parallel``
+    cap first and then count with ``where=``: groups that are capped separately have up to ``rows_per_person`` rows of
+    a person each, more than the unit allows in all, and ``release`` refuses them.
 
     Args:
         rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, a CSV or Parquet path, a folder of
             Parquet files, or an iterator of tables.
         domain: The declared variables, without the person.
-        person: The column that identifies the person; its values are compared, never kept. In a strict domain they are
-            compared as text, and a row without a person is dropped.
+        person: The column that identifies the person; its values are compared as text, never kept. A null, or text that
+            is blank, refuses the table; in a strict domain such a row is dropped, so the number of rows is private.
         rows_per_person: How many rows of one person count.
         part: A name, if these rows are one of several parts of a log and no person has rows in two of them, as where
             a log is cut by a digest of the person. Counts of parts with different names then add. dpgraph takes
@@ -57,62 +147,48 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
     >>> cap_rows(log, Domain.of({"kind": ["a", "b"]}), "who", 1).sensitive_rows
     2
     """
-    if not isinstance(person, str) or person in domain:
-        raise DomainError(f"person must name a column that is not a declared variable; got {person!r}")
-    check_whole("rows_per_person", rows_per_person, error=DomainError)
+    cap = PersonCap(person, rows_per_person)
     if part is not None and (not isinstance(part, str) or not part):
         raise DomainError(f"part must be a name, text that is not empty; got {part!r}")
     if isinstance(rows, Codes):
         raise DomainError("codes hold no person column; give the rows themselves")
-    columns, persons = converted(lambda: _read(rows, domain, person), UNREADABLE, passing=OURS, quiet=False)
-    cap = RowCap(person, rows_per_person, frozenset() if part is None else frozenset([part]))
+    return capped_codes(rows, domain, cap, frozenset() if part is None else frozenset([part]))
+
+
+def capped_codes(rows: Any, domain: Domain, cap: PersonCap, parts: frozenset[str] = frozenset()) -> Codes:
+    """As ``cap_rows``, by a cap with its key."""
+    columns, persons = converted(lambda: _read(rows, domain, cap), UNREADABLE, passing=OURS, quiet=False)
+    record = cap.record(domain.strict, parts)
     if not persons:
-        return Codes(domain, Codes.empty(domain).columns, cap)
-    problem = f"column {person!r} cannot tell persons apart"
-    codes = converted(lambda: _person_codes(persons), problem, quiet=False)
-    if not domain.strict and (codes < 0).any():
-        raise DomainError(f"column {person!r} holds nulls; every row needs its person")
-    kept = (_row_numbers(codes) < rows_per_person) & (codes >= 0)
-    return Codes(domain, FrozenMap((name, np.concatenate(found)[kept]) for name, found in columns.items()), cap)
+        return Codes(domain, Codes.empty(domain).columns, record)
+    whole = {name: np.concatenate(found) for name, found in columns.items()}
+    kept = cap.kept(persons, list(whole.values()))
+    return Codes(domain, FrozenMap((name, column[kept]) for name, column in whole.items()), record)
 
 
-def _read(rows: Any, domain: Domain, person: str) -> tuple[dict[str, list[Any]], list[pa.Array]]:
+def _read(rows: Any, domain: Domain, cap: PersonCap) -> tuple[dict[str, list[Any]], list[pa.Array]]:
     """The encoded columns and the persons, batch by batch."""
     columns: dict[str, list[Any]] = {name: [] for name in domain.names}
     persons: list[pa.Array] = []
-    for batch, is_text in batches(rows, Columns({**domain.variables, person: None}, domain.strict)):
+    for batch, is_text in batches(rows, cap.columns(domain)):
         for name in domain.names:
             columns[name].append(encode_column(batch[name], domain[name], name, is_text, domain.strict))
-        persons.append(_person_column(batch[person], person, domain.strict))
+        persons.append(person_names(batch[cap.person], cap.person, domain.strict))
     return columns, persons
 
 
-def _person_codes(persons: list[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A number for each person, -1 for none."""
-    indices = pa.chunked_array(persons).combine_chunks().dictionary_encode().indices
-    return indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+def person_names(array: pa.Array, person: str, strict: bool) -> pa.Array:
+    """The text by which each row's person is known, whatever the type of the column.
 
-
-def _row_numbers(codes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Each row's place among the rows of its person, from 0."""
-    order = np.argsort(codes, kind="stable")
-    place = np.empty(len(codes), np.int64)
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-2))
-    lengths = np.diff(np.append(starts, len(codes)))
-    place[order] = np.arange(len(codes)) - np.repeat(starts, lengths)
-    return place
-
-
-def _person_column(array: pa.Array, person: str, strict: bool) -> pa.Array:
-    """Persons without a dictionary, whose numbering may differ from batch to batch; as text in a strict domain."""
+    Raises:
+        DomainError: If the column cannot tell persons apart, or holds nulls where the domain is not strict.
+    """
     if pa.types.is_nested(value_type(array)):
         raise DomainError(f"column {person!r} must hold text, numbers or dates, by which persons are told apart")
-    problem = f"column {person!r} cannot tell persons apart"
-    return converted(lambda: _person_names(array) if strict else _without_dictionary(array), problem, quiet=False)
-
-
-def _without_dictionary(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    names = converted(lambda: _person_names(array), f"column {person!r} cannot tell persons apart", quiet=False)
+    if not strict and names.null_count:
+        raise DomainError(f"column {person!r} holds nulls; every row needs its person")
+    return names
 
 
 def _person_names(array: pa.Array) -> pa.Array:
@@ -120,9 +196,35 @@ def _person_names(array: pa.Array) -> pa.Array:
     words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     kind, found = value_type(array), words.dictionary
     if pa.types.is_binary(kind) or is_string(kind):
-        names = text_words(found)
+        names = [_written(word) for word in found.cast(pa.large_binary()).to_pylist()]
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         names = [person_name(value) for value in found.to_pylist()]
+    elif pa.types.is_decimal(kind):
+        names = [None if value is None else _shortest(f"{value:f}") for value in found.to_pylist()]
     else:
-        names = found.cast(pa.string()).to_pylist()
-    return pa.array(names, pa.string()).take(mended(words.indices, len(names)))
+        names = [None if text is None else _shortest(text) for text in found.cast(pa.large_string()).to_pylist()]
+    return pa.array(names, pa.large_string()).take(mended(words.indices, len(names)))
+
+
+def _written(word: bytes | None) -> str | None:
+    r"""A name from its bytes; None for blanks, which name nobody. Bytes that are no UTF-8 are told apart.
+
+    >>> _written(b"ann"), _written(b" "), _written(b"\x80") == _written(b"\x81")
+    ('ann', None, False)
+    """
+    if word is None or not word.strip():
+        return None
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"\0{word.hex()}"
+
+
+def _shortest(text: str) -> str:
+    """A decimal number, or a time, without the zeros that its column's type puts at the end of its decimal places.
+
+    >>> _shortest("7.00"), _shortest("7.50"), _shortest("-0.0"), _shortest("2026-01-01 12:00:00.000Z")
+    ('7', '7.5', '0', '2026-01-01 12:00:00Z')
+    """
+    short = re.sub(r"\.(\d*?)0*(?!\d)", lambda found: f".{found[1]}" if found[1] else "", text, count=1)
+    return "0" if short == "-0" else short

@@ -1,9 +1,17 @@
 """Renaming undoes any switching of labels, and the diagnostics do not see it."""
 
+import math
+
 import numpy as np
 import pytest
 
-from dpgraph.inference.markov.labels import label_invariant_diagnostics, match_labels, sorted_occupancies
+from dpgraph.inference.markov.labels import (
+    centred_spread,
+    label_invariant_diagnostics,
+    match_labels,
+    r_hat_of_predictions,
+    sorted_occupancies,
+)
 from dpgraph.inference.markov.sampler import MarkovDraws
 
 FIELDS = (slice(0, 2), slice(2, 5))
@@ -69,3 +77,25 @@ def test_one_draw_has_nothing_to_compare(steady):
         "r_hat": 1.0,
         "effective_size": 2.0,
     }
+
+
+def test_r_hat_of_effects_ignores_what_entries_do_not_say():
+    """A number added to all levels of a sequence, or to a level in all, changes no law: nor what is judged."""
+    rng = np.random.default_rng(0)
+    effects = rng.normal(size=(2, 50, 3, 4))
+    moved = effects + rng.normal(size=(2, 50, 3, 1)) + rng.normal(size=(2, 50, 1, 4))
+    np.testing.assert_allclose(centred_spread(moved), centred_spread(effects), rtol=1e-9)
+    by_hand = effects[1, 7] - effects[1, 7].mean(axis=1)[:, None]
+    by_hand -= by_hand.mean(axis=0)
+    assert centred_spread(effects)[1, 7] == pytest.approx(math.sqrt((by_hand**2).mean()))
+
+
+def test_predictions_of_which_some_have_not_mixed_are_seen():
+    """200 probabilities, of which two chains disagree on ten: 5 %, so more than the 1 % that is let pass."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(2, 200, 200))
+    assert r_hat_of_predictions(draws) < 1.05
+    draws[1, :, :10] += 3.0
+    assert r_hat_of_predictions(draws) > 1.5
+    assert r_hat_of_predictions(np.ones((2, 200, 3))) == 1.0
+    assert r_hat_of_predictions(draws[:, :3]) == 1.0

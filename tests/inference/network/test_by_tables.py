@@ -1,6 +1,6 @@
 """Draws family by family against the enumerated posterior of a family given every table that holds it."""
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,8 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
+from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.network import by_tables
 from dpgraph.inference.network.by_tables import dirichlet_draws, draw_by_tables
 from dpgraph.inference.network.evidence import concentration_tables, evidence
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
@@ -216,3 +218,43 @@ def test_coefficients_are_refused():
     released = dg.release(counts, dg.FourierMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0))
     with pytest.raises(dg.errors.InferenceError, match="needs noisy counts"):
         draw_by_tables(evidence(released.value), uneven(APART), rng=np.random.default_rng(0))
+
+
+def totals_of(size, n=None):
+    """What a chain's tables say of a private n, and its evidence."""
+    names = [f"v{i}" for i in range(size)]
+    chain = dg.Network.of({name: [0, 1] for name in names}, {b: [a] for a, b in pairwise(names)})
+    rng = np.random.default_rng(3)
+    tables = {key: rng.integers(20, 60, chain.shape(key)) for key in chain.maximal_families}
+    laws = {key: DiscreteLaplace(2.0 + i % 3) for i, key in enumerate(tables)}
+    given = evidence(NoisyCounts(chain, tables, laws, n))
+    return by_tables._Totals(given), given
+
+
+def test_the_likelihood_of_n_leaves_out_the_family_s_own_tables():
+    """Rejects a table counted twice or left out, and windows of n that are joined wrongly, in any order of asking."""
+    totals, given = totals_of(6)
+    for family, window in zip(
+        given.network.families, [(40, 60), (70, 80), (10, 90), (45, 46), (0, 5), (85, 120)], strict=True
+    ):
+        holding, n = given.holding(family), np.arange(*window)
+        others = [table for table in given.tables if table not in holding]
+        wanted = sum(CellNoise(t.law, t.values.size).log(int(t.values.sum()) - n) for t in others)
+        np.testing.assert_allclose(totals.without(holding)(n), wanted, atol=1e-9)
+
+
+def test_a_private_n_is_read_from_each_table_a_few_times(monkeypatch):
+    """Rejects a reading of every table for every family, which is their number squared."""
+    calls = []
+    plain = CellNoise.log
+    monkeypatch.setattr(CellNoise, "log", lambda self, z: (calls.append(1), plain(self, z))[1])
+
+    def taken(size):
+        totals, given = totals_of(size)
+        calls.clear()
+        for family in given.network.families:
+            totals.without(given.holding(family))(np.arange(100, 200))
+        return len(calls)
+
+    assert taken(60) <= 6 * 60
+    assert taken(240) <= 6 * 240

@@ -50,7 +50,13 @@ def parameters(design, prior, x, rng):
         for at in columns_by_feature(design).T:
             tails[at == 1] *= np.sqrt(prior.own / rng.chisquare(prior.own))
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
-    for name in {column.variable for column in design.columns if column.kind == "level"}:
+    if prior.g_prior:
+        first = int(design.intercept)
+        apart = x[:, first:] - first * x[:, first:].mean(axis=0)
+        root = np.linalg.cholesky(np.linalg.inv(apart.T @ apart / len(x)))
+        weights[first:] = root @ weights[first:]
+    alike = () if prior.g_prior else {column.variable for column in design.columns if column.kind == "level"}
+    for name in alike:
         # the effects of all levels, alike and independent, and then what they differ by from the first
         at = [i for i, column in enumerate(design.columns[:-1]) if column.variable == name]
         first = at[0]

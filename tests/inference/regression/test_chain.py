@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpgraph.inference.regression import chain
 from dpgraph.inference.regression.chain import _first_prior, _hyperparameters, sampled, settled_chains
 from dpgraph.inference.regression.density import log_density, sums_are_possible
 from dpgraph.inference.regression.plug_in import plug_in_draws
@@ -51,8 +52,10 @@ def test_intervals_are_calibrated_and_plug_in_ones_are_not():
         (MIXED, 2000, 0.5, {}, {}),
         (TWO, 1000, 0.5, {}, {"gaussian": True}),
         (TWO, 1000, 0.5, {}, {"private": True}),
+        (MIXED, 2000, 0.5, {"g_prior": False, "own": 3.0}, {}),
+        (TWO, 1000, 0.5, {"g_prior": False, "own": 3.0}, {"gaussian": True}),
     ],
-    ids=["two numbers", "normal weights", "levels", "normal noise", "private n"],
+    ids=["two numbers", "normal weights", "levels", "normal noise", "private n", "independent", "independent, normal"],
 )
 def test_calibration_at_length(features, n, epsilon, settings, how):
     """SBC, 500 regressions: every KS distance within its 5 % critical value, but for one parameter in each case (of
@@ -65,12 +68,17 @@ def test_calibration_at_length(features, n, epsilon, settings, how):
     assert (naive > critical).all()
 
 
+@pytest.mark.parametrize("g_prior", [True, False])
 @pytest.mark.parametrize("settings", [{"half_cauchy": 0.3}, {"degrees": 3.0}, {"half_cauchy": 0.2, "degrees": 5.0}])
-def test_hyperparameters_leave_the_prior_as_it_is(settings):
+def test_hyperparameters_leave_the_prior_as_it_is(settings, g_prior):
     """Draw variance and weights from the prior, hyperparameters given these, and both again given hyperparameters:
-    their laws are what they were. 40 000 draws; at level 1e-6 KS sees a scale wrong by 10 %."""
+    their laws are what they were. 40 000 draws; at level 1e-6 KS sees a scale wrong by 10 %. Columns of the g-prior
+    have mean squares .3 and .5 and average product .3: slopes times a root of that are white."""
     rng, count = np.random.default_rng(0), 40_000
-    design, prior = LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-1, 1)), RegressionPrior(own=np.inf, **settings)
+    design, prior = (
+        LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-1, 1)),
+        RegressionPrior(g_prior=g_prior, **settings),
+    )
     model = as_model(moments(design, np.zeros(9), 1.0, 10), prior, design)
     half_cauchy = prior.half_cauchy
     if half_cauchy is None:
@@ -79,8 +87,11 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings):
         variance = (half_cauchy * np.abs(rng.standard_cauchy(count))) ** 2
     tails = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, (count, 2)))[:, [0, 1, 1]]
     weights = np.sqrt(variance)[:, None] * model.scale * tails * rng.standard_normal((count, 3))
-    average = np.tile([1.0, 0.0, 0.0], (count, 1))
-    found, own = _hyperparameters(model, weights, variance, average, np.ones((count, 3)), rng)
+    products = np.array([[1.0, 0, 0], [0, 0.3, 0.3], [0, 0.3, 0.5]])
+    if g_prior:
+        weights = weights @ np.linalg.inv(np.linalg.cholesky(products))
+    products = np.tile(products, (count, 1, 1))
+    found, own = _hyperparameters(model, weights, variance, products, np.ones((count, 3)), rng)
     assert (own == 1).all()
     again = found.rate / rng.standard_gamma(found.shape, count)
     redrawn = np.sqrt(variance)[:, None] / np.sqrt(found.precision) * rng.standard_normal((count, 3))
@@ -105,21 +116,18 @@ def test_own_scales_leave_the_prior_as_it_is(degrees):
     rng, count = np.random.default_rng(0), 40_000
     design, prior = (
         LinearDesign({"x": (-1, 1), "l": ["p", "q", "r"]}, "y", (-1, 1)),
-        RegressionPrior(own=3, degrees=degrees),
+        RegressionPrior(own=3, degrees=degrees, g_prior=False),
     )
     model = as_model(moments(design, np.zeros(len(design.pairs)), 1.0, 10), prior, design)
     assert model.alike.tolist() == [[0, 0], [1, 0], [0, 1], [0, 1]]
     x = np.array([[1.0, 0, 0, 0]])
     first = np.array([parameters(design, prior, x, rng) for _ in range(count)], object)
     weights, variance = np.stack(first[:, 0]), first[:, 1].astype(float)
-    own, average, before = (
-        np.ones((count, 4)),
-        np.tile([1.0, 0, 0, 0], (count, 1)),
-        weights / np.sqrt(variance)[:, None],
-    )
+    own, products = np.ones((count, 4)), np.tile(np.diag([1.0, 0, 0, 0]), (count, 1, 1))
+    before = weights / np.sqrt(variance)[:, None]
     root = np.linalg.cholesky(np.linalg.inv(model.structure))
     for _ in range(8):
-        found, own = _hyperparameters(model, weights, variance, average, own, rng)
+        found, own = _hyperparameters(model, weights, variance, products, own, rng)
         weights = np.sqrt(variance)[:, None] * (rng.standard_normal((count, 4)) @ root.T) / np.sqrt(found.precision)
     after = weights / np.sqrt(variance)[:, None]
     shown = [lambda w: w[:, 1], lambda w: w[:, 1] ** 2 + w[:, 2] ** 2, lambda w: w[:, 2] ** 2 + w[:, 3] ** 2]
@@ -140,13 +148,14 @@ def test_every_chain_moves_however_unlike_the_others():
     assert np.isfinite(solved(design, prior, noisy, rng, draws=20, burn_in=100, thin=1)).all(), "it asserts that"
 
 
+@pytest.mark.parametrize("g_prior", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("private", [True, False])
-def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(private, intercept):
+def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(private, intercept, g_prior):
     """By finite differences: the log determinant of the Jacobian of (sums, least-squares weights, log residual)."""
     design, rng = LinearDesign(MIXED | {"b": (0, 1)}, "y", (0, 1), intercept=intercept), np.random.default_rng(4)
     noisy, _ = simulated(design, RegressionPrior(), 300, 3.0, rng, private=private)
-    model = as_model(noisy, RegressionPrior(), design)
+    model = as_model(noisy, RegressionPrior(g_prior=g_prior), design)
     flat = starting_points(model, design, 3, rng)
     prior, step = _first_prior(model, 3), 1e-6 * np.eye(flat.shape[1])
     value, slope = model.density(flat, prior)
@@ -163,6 +172,53 @@ def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(privat
     )
     apart = value - by_point - np.linalg.slogdet(jacobian)[1]
     assert np.ptp(apart) < 1e-6, "but for a constant"
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_factors_and_coordinates_have_one_law(monkeypatch, private):
+    """proofs.md P98. Eighty chains that move in factors alone and eighty in coordinates alone, of a release with noise
+    as large as the columns' covariance: averages of a chain's weights, their squares, log variance and log
+    determinant by a two-sample t test at level 1e-6 together; it sees averages that are 1.2 deviations of one chain's
+    apart, and that of another release's."""
+    design, rng = LinearDesign({"a": (0, 1), "s": ["x", "y"], "b": (0, 1)}, "y", (0, 1)), np.random.default_rng(4)
+    noisy = [simulated(design, RegressionPrior(), 300, 15.0, rng, private=private)[0] for _ in range(2)]
+    models = [as_model(one, RegressionPrior(), design) for one in noisy]
+    both = chain._first_tunings
+
+    def averages(model, factors):
+        kind = lambda model, chains: tuple(one for one in both(model, chains) if one.factors == factors)  # noqa: E731
+        monkeypatch.setattr(chain, "_first_tunings", kind)
+        settled = settled_chains(model, starting_points(model, design, 80, rng), 160, rng)
+        shown = []
+        for _ in range(12):
+            settled, kept = sampled(settled, 10, 1, rng)
+            products = model.layout.matrix(model.point(settled.state.flat).sums)
+            weights, last = kept.weights.mean(axis=1), np.linalg.slogdet(products)[1]
+            shown.append(
+                np.column_stack([weights, (kept.weights**2).mean(axis=1), np.log(kept.variance).mean(axis=1), last])
+            )
+        return np.mean(shown, axis=0)
+
+    by_factors, by_coordinates, other = averages(models[0], True), averages(models[0], False), averages(models[1], True)
+    assert stats.ttest_ind(by_factors, by_coordinates).pvalue.min() > 1e-6 / by_factors.shape[1]
+    assert stats.ttest_ind(by_factors, other).pvalue.min() < 1e-6 / by_factors.shape[1]
+
+
+def test_kinds_of_far_shorter_steps_are_left_off():
+    """Factors where noise drowns the sums, coordinates where it is small, and both between; columns of levels alone
+    have no factors."""
+    found, rng = {}, np.random.default_rng(4)
+    for scale in (1e5, 20.0, 1e-3):
+        design = LinearDesign({f"x{i}": (0, 1) for i in range(8)}, "y", (0, 1))
+        model = as_model(simulated(design, RegressionPrior(), 1000, scale, rng)[0], RegressionPrior(), design)
+        settled = settled_chains(model, starting_points(model, design, 4, rng), 120, rng)
+        found[scale] = [one.factors for one in settled.tunings]
+    assert found[1e5] == [True]
+    assert False in found[1e-3]
+    design = LinearDesign({"l": ["p", "q", "r"]}, "y", (0, 1))
+    model = as_model(simulated(design, RegressionPrior(), 1000, 1.0, rng)[0], RegressionPrior(), design)
+    settled = settled_chains(model, starting_points(model, design, 4, rng), 12, rng)
+    assert [one.factors for one in settled.tunings] == [False]
 
 
 def test_chains_go_on_from_where_they_were():

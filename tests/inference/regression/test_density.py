@@ -1,5 +1,7 @@
 """The density of a regression's sums is the one it says, and its gradient is its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -34,17 +36,18 @@ def point_of(design, n, size, rng, *, private):
     return layout, Point(sums[None], fitted[None], np.log([residual / size])), gram, observed
 
 
+@pytest.mark.parametrize("g_prior", [True, False])
 @pytest.mark.parametrize("laplace", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("private", [True, False])
-def test_the_gradient_is_that_of_the_density(private, intercept, laplace):
+def test_the_gradient_is_that_of_the_density(private, intercept, laplace, g_prior):
     design, rng = LinearDesign(FEATURES, "y", (0, 1), intercept=intercept), np.random.default_rng(0)
     layout, point, gram, observed = point_of(design, 200, 180.0, rng, private=private)
     assert np.allclose(layout.matrix(point.sums)[0] * 180, gram[:-1, :-1])
     d, k = layout.d, point.sums.shape[1]
     flat = np.concatenate([point.sums[0], point.fitted[0], point.log_residual])
     flat = flat + 0.002 * rng.standard_normal((3, flat.size))
-    prior = WeightPrior(0.1 * rng.standard_normal((3, d)), np.full((3, d), 1.5), 2.0, np.full(3, 0.1))
+    prior = WeightPrior(0.1 * rng.standard_normal((3, d)), np.full((3, d), 1.5), 2.0, np.full(3, 0.1), None, g_prior)
     noise = Noise(observed + 0.01, np.full(observed.size, 0.05), laplace)
 
     def density(x):
@@ -140,13 +143,35 @@ def test_the_update_is_the_textbooks():
     precision = gram[:-1, :-1] + before
     mean = np.linalg.solve(precision, gram[:-1, -1] + before @ prior.mean[0])
     rate = 0.4 + (gram[-1, -1] + prior.mean[0] @ before @ prior.mean[0] - mean @ precision @ mean) / 2
-    found = conjugate_update(
-        gram[None, :-1, :-1], point.fitted, np.exp(point.log_residual), np.array([n]), prior, average[None]
-    )
+    found = conjugate_update(gram[None, :-1, :-1], point.fitted, np.exp(point.log_residual), np.array([n]), prior, True)
     assert np.allclose(found.mean[0], mean)
     assert np.allclose(found.rate, rate)
     assert found.shape == [27.0]
     assert np.allclose(found.covariance[0], np.linalg.inv(precision))
+
+
+def test_a_g_prior_is_that_of_the_columns():
+    """proofs.md P99: between weights with it the log density differs by that of weights of a fixed precision, the
+    columns' covariance times the scales, but for the root of that covariance's determinant; without an intercept it is
+    the mean products."""
+    for intercept in (True, False):
+        design, rng = LinearDesign(FEATURES, "y", (0, 1), intercept=intercept), np.random.default_rng(1)
+        n, first = 200, int(intercept)
+        layout, point, gram, observed = point_of(design, n, 180.0, rng, private=False)
+        d, products = layout.d, gram[:-1, :-1] / n
+        root = np.sqrt(rng.uniform(0.5, 2, d))
+        apart = products - first * np.outer(products[0], products[0])
+        shaped = WeightPrior(np.zeros((1, d)), root[None] ** 2, 2.0, np.array([0.4]), apart, g_prior=False)
+        by_columns = replace(shaped, structure=None, g_prior=True)
+        noise, none = Noise(observed, np.full(observed.size, 0.05), True), (0.0, 0.0, 0.0)
+        fixed, found = (log_density(point, layout, one, none, noise)[0][0] for one in (shaped, by_columns))
+        whole = np.linalg.slogdet(apart[first:, first:])[1] / 2
+        assert found - fixed == pytest.approx(whole + d / 2 * np.log(n / 180) - d / 2 * np.log(n / 180), rel=1e-9)
+        expected = np.zeros((d, d))
+        expected[first:, first:] = (np.outer(root, root) * apart)[first:, first:]
+        if intercept:
+            expected += root[0] ** 2 * np.outer(products[0], products[0])
+        assert np.allclose(by_columns.matrix(products[None], intercept)[0], expected)
 
 
 def test_impossible_sums_are_seen():

@@ -111,12 +111,23 @@ def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
     weights have the prior's spread, within a fifth."""
     values, _ = rows(2000, 9)
     for typical in (50, 20):
-        prior = dg.RegressionPrior(typical=typical)
+        prior = dg.RegressionPrior(typical=typical, g_prior=False, own=3.0)
         made = solved(released(scale, n=2000), draws=2000, prior=prior)
         assert abs(made.predict(values).mean() - typical) < 3
         spread = np.quantile(np.abs(made.weights[:, 1:]) / np.sqrt(made.variance)[:, None], 0.5, axis=0)
         # the median of a normal number's absolute value times two scales, of five and of three degrees of freedom
         assert np.allclose(spread, 0.832 * prior.deviation(DESIGN)[1:], rtol=0.2)
+
+
+def test_noise_that_drowns_the_rows_leaves_the_g_prior():
+    """Predictions of rows are near ``typical`` as above, and slopes are those of columns that the release says nothing
+    of: in the root of their inverse covariance, at the columns' own squares, within a factor of two and a half."""
+    values, _ = rows(2000, 9)
+    made = solved(released(1e6, n=2000), draws=2000, prior=dg.RegressionPrior(typical=20))
+    assert abs(made.predict(values).mean() - 20) < 3
+    spread = np.quantile(np.abs(made.weights[:, 1:]) / np.sqrt(made.variance)[:, None], 0.5, axis=0)
+    at_unrelated = 0.73 * dg.RegressionPrior().deviation(DESIGN)[1:]
+    assert (np.abs(np.log(spread / at_unrelated)) < np.log(2.5)).all()
 
 
 @pytest.mark.slow
@@ -186,11 +197,11 @@ def test_a_posterior_judges_its_chains(monkeypatch, lengths):
 
 
 def test_chains_go_on_until_they_have_mixed(lengths):
-    """After a hundred iterations of burn-in 60 draws of a chain may be too few, and more are enough: none warns, and as
+    """After sixty iterations of burn-in 60 draws of a chain may be too few, and more are enough: none warns, and as
     many draws are returned as were asked for."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", dg.errors.ConvergenceWarning)
-        made = [solved(released(20.0), seed, 100, method=dg.methods.Hamiltonian(burn_in=100)) for seed in range(6)]
+        made = [solved(released(100.0), seed, 100, method=dg.methods.Hamiltonian(burn_in=60)) for seed in range(6)]
     assert len(lengths) > 6, "some went on"
     assert all(len(one) == 100 and one.diagnostics["r_hat"] <= 1.05 for one in made)
 
@@ -213,7 +224,8 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
 
 def test_the_share_that_is_prior_is_near_nothing_or_all():
     """With little noise no coefficient's posterior is prior, and nothing warns; where noise drowns the rows all are, to
-    the error of 2000 draws of heavy tails, and the warning names them. An empty level is one of which no row tells."""
+    the error of 2000 draws of heavy tails, and the warning names them. An empty level is one of which no row tells: of
+    independent weights it is prior, and a g-prior leaves it as wide as an empty column allows."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", dg.errors.PriorWarning)
         clear = solved(released(0.01))
@@ -221,9 +233,13 @@ def test_the_share_that_is_prior_is_near_nothing_or_all():
     with pytest.warns(dg.errors.PriorWarning, match=r"of 5 of 5 coefficients is prior.*intercept, age"):
         drowned = solved(released(1e6), draws=2000)
     assert (drowned.coefficients()["prior"].iloc[1:] > 0.6).all()
+    independent = dg.RegressionPrior(g_prior=False, own=3.0)
     with pytest.warns(dg.errors.PriorWarning, match=r"of 1 of 5 coefficients is prior.*: job=b;"):
-        some = solved(released(0.5, alter=ODD["no second level"]))
+        some = solved(released(0.5, alter=ODD["no second level"]), prior=independent)
     assert (some.coefficients()["prior"] > 0.5).tolist() == [False, False, False, True, False]
+    wide = solved(released(0.5, alter=ODD["no second level"])).coefficients()["std"]
+    assert wide["job=b"] > 2 * some.coefficients()["std"]["job=b"]
+    assert wide["job=b"] > 20 * wide["job=c"]
 
 
 @pytest.mark.parametrize("method", [dg.methods.Hamiltonian(burn_in=1), "plug-in"], ids=str)
@@ -238,10 +254,11 @@ def test_the_share_that_is_prior_is_a_ratio_of_variances(method):
             replace(made, prior_covariance=bad)
 
 
-def test_no_level_is_special_in_the_prior():
+@pytest.mark.parametrize("g_prior", [True, False])
+def test_no_level_is_special_in_the_prior(g_prior):
     """The prior says the same of the effects of three levels about their average whichever of them is the first: the
     difference of the second and the third has the deviation of either's difference from the first."""
-    prior = dg.RegressionPrior()
+    prior = dg.RegressionPrior(g_prior=g_prior)
     covariance = np.linalg.inv(prior.structure(DESIGN)) * np.outer(*[prior.scale(DESIGN)] * 2)
     apart = np.array([0, 0, 0, 1, -1])
     assert apart @ covariance @ apart == pytest.approx(covariance[3, 3])
@@ -314,6 +331,10 @@ def test_priors_are_checked(name, value):
     "value", [(1.0, 1.0), [1.0, 1.0, 1.0], (-1.0, 1.0, 1.0), (1.0, math.nan, 1.0), (1.0, 0.0, 1.0), 2.0]
 )
 def test_priors_of_features_are_checked(value):
+    with pytest.raises(dg.errors.InferenceError, match="own scales of features need g_prior=False"):
+        dg.RegressionPrior(own=3.0)
+    with pytest.raises(dg.errors.InferenceError, match="g_prior"):
+        dg.RegressionPrior(g_prior=1)
     with pytest.raises(dg.errors.InferenceError, match="features"):
         dg.RegressionPrior(features=value)
     with pytest.raises(dg.errors.InferenceError, match="typical"):

@@ -34,22 +34,23 @@ OPTIONS = (
     Mutant(
         "a release for one row of a person whatever the command says",
         "cli/networks.py",
-        "budget_of(epsilon, neighbours, rows_per_person, delta)",
-        "budget_of(epsilon, neighbours, 1, delta)",
+        "payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)",
+        "payer.budget(epsilon, neighbours, 1, delta=delta, person=person)",
         _command("release: --mechanism laplace"),
     ),
     Mutant(
         "naive Bayes for one row of a person whatever the command says",
         "cli/fitting.py",
-        "naive_bayes_network(declared, target), budget_of(epsilon, neighbours, rows_per_person)",
-        "naive_bayes_network(declared, target), budget_of(epsilon, neighbours, 1)",
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        "payer.budget(epsilon, neighbours, 1, person=person)",
         _command("fit naive-bayes: --inference plug-in"),
+        within="fit_naive_bayes",
     ),
     Mutant(
         "a regression for one row of a person whatever the command says",
         "cli/fitting.py",
-        "budget = budget_of(epsilon, neighbours, rows_per_person)",
-        "budget = budget_of(epsilon, neighbours, 1)",
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        "payer.budget(epsilon, neighbours, 1, person=person)",
         _command("fit regression: --inference plug-in --on-missing error"),
         within="fit_regression",
     ),
@@ -62,9 +63,9 @@ OPTIONS = (
     ),
     Mutant(
         "a command that forgets the relation",
-        "cli/options.py",
-        "unit=unit_of(neighbours, rows_per_person))",
-        'unit=unit_of("add-remove", rows_per_person))',
+        "cli/paying.py",
+        'unit=unit_of(neighbours or ("add-remove" if several else "replace"), rows))',
+        'unit=unit_of("add-remove", rows))',
         _command("release: --mechanism laplace", REPLACE),
     ),
 )
@@ -297,8 +298,8 @@ ROWS = (
     Mutant(
         "no noise on a table without rows",
         "mechanisms/additive/laplace.py",
-        "    for law in dict.fromkeys(m.law for m in planned):",
-        "    for law in dict.fromkeys(m.law for m in planned if any(t.any() for t in exact_tables.values())):",
+        "    for law, sharing in by_law.items():",
+        "    for law, sharing in by_law.items() if any(t.any() for t in exact_tables.values()) else ():",
         _mechanism(LAPLACE, ADD),
     ),
     Mutant(

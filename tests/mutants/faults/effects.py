@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 EFFECTS, CHOICE = "tests/inference/markov/test_effects.py", "tests/models/test_choice_formula.py"
 PRIORS = f"{EFFECTS}::test_without_an_entry_effects_spreads_and_laws_keep_their_priors"
+SINGLE = "tests/inference/markov/test_single_moves.py::test_a_move_by_itself_leaves_the_joint_law"
 GIVEN = f"{EFFECTS}::test_effects_given_tables_are_those_of_the_quadrature"
 
 MUTANTS = (
@@ -27,6 +28,41 @@ MUTANTS = (
         "(1 - free) * by",
         "by",
         (PRIORS,),
+    ),
+    Mutant(
+        "a spread that counts means of effects that it integrates out",
+        "inference/markov/effects.py",
+        "given.effects.shape[0] * (b - a - 1), 0.0",
+        "given.effects.shape[0] * (b - a), 0.0",
+        (f"{SINGLE}[spread]",),
+    ),
+    Mutant(
+        "effects that stay while their spread moves, with their prior turned round",
+        "inference/markov/effects.py",
+        "gain -= by + 0.5 * given.effects[r, w] ** 2 * (1.0 / new**2 - 1.0 / old**2)",
+        "gain += by + 0.5 * given.effects[r, w] ** 2 * (1.0 / new**2 - 1.0 / old**2)",
+        (f"{SINGLE}[scale]",),
+    ),
+    Mutant(
+        "a trade without the effect's prior",
+        "inference/markov/effects.py",
+        "given.effects[r, w], -by, given.spread[f]",
+        "given.effects[r, w], 0.0 * by, given.spread[f]",
+        (f"{SINGLE}[trade]",),
+    ),
+    Mutant(
+        "exchanged states without the transitions' ratio",
+        "inference/markov/effects.py",
+        "gain += math.log(transition[other[before], other[after]] / transition[before, after])",
+        "gain += 0.0 * (before + after)",
+        (f"{SINGLE}[exchange]",),
+    ),
+    Mutant(
+        "R-hat of effects with what no entry says anything of",
+        "inference/markov/labels.py",
+        "centred = effects - effects.mean(axis=3, keepdims=True)",
+        "centred = effects",
+        ("tests/inference/markov/test_labels.py::test_r_hat_of_effects_ignores_what_entries_do_not_say",),
     ),
     Mutant(
         "the best score whatever the noise",

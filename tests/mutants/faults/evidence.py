@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant(
         "booleans accepted as numbers in files",
         "files/arrays.py",
-        "        if bool in set(map(type, level)):\n",
-        "        if False:\n",
+        "if not set(map(type, level)) <= kinds | {list}:",
+        "if not set(map(type, level)) <= kinds | {list, bool}:",
         (EDITED,),
     ),
     Mutant(

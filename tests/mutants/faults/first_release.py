@@ -395,8 +395,8 @@ MUTANTS = (
     Mutant(
         "spend after drawing",
         "privacy/release.py",
-        "    budget.charge(event)\n    value = mechanism.randomise(statistics, budget.unit, source)\n",
-        "    value = mechanism.randomise(statistics, budget.unit, source)\n    budget.charge(event)\n",
+        "    receipt = budget.charge(event, made)\n    value = mechanism.randomise(statistics, budget.unit, source)\n",
+        "    value = mechanism.randomise(statistics, budget.unit, source)\n    receipt = budget.charge(event, made)\n",
         (f"{RELEASE}::test_a_failing_draw_stays_charged",),
     ),
     Mutant(
@@ -404,14 +404,14 @@ MUTANTS = (
         "privacy/release.py",
         "    value = mechanism.randomise(statistics, budget.unit, source)\n",
         "    try:\n        value = mechanism.randomise(statistics, budget.unit, source)\n"
-        "    except BaseException:\n        budget._events = budget._events[:-1]\n        raise\n",
+        "    except BaseException:\n        budget._account._charges.clear()\n        raise\n",
         (f"{RELEASE}::test_a_failing_draw_stays_charged",),
     ),
     Mutant(
         "float budget",
         "privacy/events.py",
-        "            number = Fraction(text)\n",
-        "            number = Fraction(float(text))\n",
+        "Fraction(0) if vanishes else Fraction(text)",
+        "Fraction(0) if vanishes else Fraction(float(text))",
         (f"{BUDGET}::test_three_tenths_hold_three_spends_of_a_tenth_and_not_four",),
     ),
     Mutant(
@@ -423,7 +423,7 @@ MUTANTS = (
     ),
     Mutant(
         "a forked child spends its copy",
-        "privacy/accounting.py",
+        "privacy/accounts.py",
         "if os.getpid() != self._process:",
         "if False:",
         (f"{BUDGET}::test_a_forked_child_cannot_spend_its_copy",),
@@ -494,20 +494,6 @@ MUTANTS = (
         "return Counter({Shift(law, 1): moved.moved_cells})",
         "return Counter({Shift(law, 1): 1})",
         (f"{COMPOSITION}::test_equal_laplace_tables_by_loss_distributions",),
-    ),
-    Mutant(
-        "one row of a person too many",
-        "statistics/rows/persons.py",
-        "_row_numbers(codes) < rows_per_person",
-        "_row_numbers(codes) <= rows_per_person",
-        (f"{PERSONS}::test_the_first_rows_of_each_person_are_kept_in_order",),
-    ),
-    Mutant(
-        "a cap on the rows of everybody together",
-        "statistics/rows/persons.py",
-        "- np.repeat(starts, lengths)",
-        "- 0 * np.repeat(starts, lengths)",
-        (f"{PERSONS}::test_the_first_rows_of_each_person_are_kept_in_order",),
     ),
     Mutant(
         "the number of rows public though persons hold several",
@@ -963,16 +949,16 @@ MUTANTS = (
     ),
     Mutant(
         "part of a file left behind by an interruption",
-        "files/atomic_write.py",
-        "    except BaseException:\n        os.unlink(name)\n        raise",
-        "    except BaseException:\n        raise",
+        "files/temporary.py",
+        "        yield handle, name\n    finally:\n        remove(name)",
+        "        yield handle, name\n    finally:\n        _MADE.pop(name, None)",
         ("tests/files/test_atomic_write.py::test_a_frame_that_fails_leaves_the_old_file_whole",),
     ),
     Mutant(
         "an old file overwritten before the new one is whole",
         "files/atomic_write.py",
-        "            yield file\n        os.chmod",
-        "            os.replace(name, target)\n            yield file\n        os.chmod",
+        "            yield file\n            file.flush()",
+        "            os.replace(name, path)\n            yield file\n            file.flush()",
         ("tests/files/test_atomic_write.py::test_one_frame_is_the_file_that_pandas_writes",),
     ),
     Mutant(
@@ -1032,6 +1018,34 @@ MUTANTS = (
         ("tests/inference/regression/test_kernels.py::test_a_bounced_coordinate_follows_its_force",),
     ),
     Mutant(
+        "the volume of a regression's factors left out",
+        "inference/regression/_kernels.py",
+        "(r + 1) / 2 * math.log(square / length)",
+        "r / 2 * math.log(square / length)",
+        ("tests/inference/regression/test_kernels.py::test_factors_are_coordinates_with_their_volume",),
+    ),
+    Mutant(
+        "the slope of factors without that of their volume",
+        "inference/regression/_kernels.py",
+        "by_root[r, r] += (d - r) / root[r, r]",
+        "by_root[r, r] += 0.0 * (d - r) / root[r, r]",
+        ("tests/inference/regression/test_kernels.py::test_the_slope_by_factors_is_that_of_their_density",),
+    ),
+    Mutant(
+        "a g-prior without the determinant of the columns' covariance",
+        "inference/regression/density.py",
+        "value += (np.linalg.slogdet(gram)[1] - layout.d * np.log(share)) / 2",
+        "value += 0.0 * np.linalg.slogdet(gram)[1] / 2",
+        ("tests/inference/regression/test_density.py::test_a_g_prior_is_that_of_the_columns",),
+    ),
+    Mutant(
+        "scales of a g-prior drawn as if columns were unrelated",
+        "inference/regression/chain.py",
+        "made = scaled * matrix_vector(covariance, scaled)",
+        "made = scaled**2",
+        ("tests/inference/regression/test_chain.py::test_hyperparameters_leave_the_prior_as_it_is",),
+    ),
+    Mutant(
         "one step size for all chains of a regression",
         "inference/regression/chain.py",
         "step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))",
@@ -1041,8 +1055,8 @@ MUTANTS = (
     Mutant(
         "own scales of features drawn without the common one",
         "inference/regression/chain.py",
-        "each = _precision(degrees, model.alike.sum(axis=0), (common * misfit) @ model.alike, rng)",
-        "each = _precision(degrees, model.alike.sum(axis=0), misfit @ model.alike, rng)",
+        "each = _precision(degrees, model.alike.sum(axis=0), (common * misfit / own) @ model.alike, rng)",
+        "each = _precision(degrees, model.alike.sum(axis=0), (misfit / own) @ model.alike, rng)",
         ("tests/inference/regression/test_chain.py::test_own_scales_leave_the_prior_as_it_is",),
     ),
     Mutant(
@@ -1055,8 +1069,8 @@ MUTANTS = (
     Mutant(
         "a prior in which the first level is special",
         "inference/regression/prior.py",
-        "return np.eye(len(columns)) - alike * shares",
-        "return np.eye(len(columns)) - 0.0 * alike * shares",
+        "made = np.eye(len(columns)) - alike * shares",
+        "made = np.eye(len(columns)) - 0.0 * alike * shares",
         ("tests/inference/regression/test_posterior.py::test_no_level_is_special_in_the_prior",),
     ),
     Mutant(

@@ -21,9 +21,9 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged file that is refused as a release",
-        "files/documents.py",
-        'raise FileError(f"{path}: {error}") from None',
-        'raise type(error)(f"{path}: {error}") from None',
+        "files/networks.py",
+        'raise FileError(f"{source}: {shortened(str(error))}") from None',
+        'raise type(error)(f"{source}: {shortened(str(error))}") from None',
         (f"{FILES}::test_a_release_whose_parts_do_not_fit_is_refused",),
     ),
     Mutant(

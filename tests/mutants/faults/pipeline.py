@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "sums of a group that do not say so",
         "statistics/regression.py",
-        "return Moments(design, np.array(sums, np.int64), many, group)",
-        "return Moments(design, np.array(sums, np.int64), many)",
+        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, None, cap)",
         (f"{SUMS}::test_a_group_is_released_by_its_own_budget_alone",),
     ),
     Mutant(

@@ -8,7 +8,30 @@ RECORDS = "tests/inference/network/test_by_records.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
 AUDIT = "tests/test_audit.py"
 
+CONSISTENCY = "tests/inference/network/test_consistency.py"
+
 MUTANTS = (
+    Mutant(
+        "a block of residuals read in another table's order",
+        "inference/network/consistency.py",
+        "return numbers.transpose([order.index(axis) for axis in range(len(order))])",
+        "return numbers.reshape(sizes)",
+        (f"{CONSISTENCY}::test_stacks_of_tables_give_what_tables_one_by_one_give",),
+    ),
+    Mutant(
+        "a table with a negative cell that is not moved to the simplex",
+        "inference/network/consistency.py",
+        "negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))",
+        "negative = (tables < 0).all(axis=tuple(range(1, tables.ndim)))",
+        (f"{CONSISTENCY}::test_stacks_of_tables_give_what_tables_one_by_one_give",),
+    ),
+    Mutant(
+        "the likelihood of n with a family's own tables in it",
+        "inference/network/by_tables.py",
+        "self._of_all(n) - sum(noise.log(total - n) for total, noise in own)",
+        "self._of_all(n)",
+        ("tests/inference/network/test_by_tables.py::test_every_family_follows_its_enumerated_posterior",),
+    ),
     Mutant(
         "a Laplace likelihood of twice the scale",
         "privacy/measurements.py",
@@ -102,14 +125,14 @@ MUTANTS = (
     ),
     Mutant(
         "a verdict that one of two tests may fail",
-        "audit.py",
+        "audit/calibrating.py",
         "return self.share_beyond <= share and self.worst <= worst",
         "return self.share_beyond <= share or self.worst <= worst",
         (f"{AUDIT}::test_one_bad_parameter_of_many_is_caught_by_the_largest_distance",),
     ),
     Mutant(
         "limits as if parameters were independent",
-        "audit.py",
+        "audit/calibrating.py",
         "chosen = np.stack([mine[rng.integers(len(mine))] for mine in places])",
         "chosen = np.stack([rng.permuted(mine, axis=0)[0] for mine in places])",
         (f"{AUDIT}::test_limits_follow_the_dependence",),

@@ -50,4 +50,18 @@ MUTANTS = (
         (f"{COMPOSITION}::test_the_rho_of_a_laplace_table_holds_for_its_real_pmf",),
         within="DiscreteLaplace.rho",
     ),
+    Mutant(
+        "pairs that are joined already counted among those that are not",
+        "structure/elimination.py",
+        "self.fill[one] += len(first) - len(both)",
+        "self.fill[one] += len(first)",
+        ("tests/structure/test_elimination.py::test_the_order_is_the_greedy_one[fill]",),
+    ),
+    Mutant(
+        "kinds of tables that forget their hubs",
+        "structure/merging.py",
+        "shared = one[2] & two[2]",
+        "shared = frozenset()",
+        ("tests/structure/test_merging_search.py::test_every_step_takes_the_best_pair_there_is",),
+    ),
 )

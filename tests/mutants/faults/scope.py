@@ -14,8 +14,8 @@ ENGINES, LOCK = (
 )
 FORGETFUL = (
     "privacy/accounting.py",
-    "made._group = group_with(self._group, condition)",
-    "made._group = RowGroup((condition,))",
+    "groups = [group_with(self._group, condition) for condition in conditions]",
+    "groups = [group_with(None, condition) for condition in conditions]",
 )
 PER_PERSON = (
     "privacy/events.py",
@@ -94,16 +94,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a charge without its lock",
-        "privacy/accounting.py",
+        "privacy/accounts.py",
         "        with self._lock:\n",
         "        if True:\n",
         (f"{BUDGET}::{LOCK}",),
     ),
     Mutant(
         "a charge that is locked after the price",
-        "privacy/accounting.py",
-        "        with self._lock:\n            spent, price = cost(self._events), cost(event)\n",
-        "        spent, price = cost(self._events), cost(event)\n        with self._lock:\n",
+        "privacy/accounts.py",
+        "        with self._lock:\n            if event in self._planned:\n"
+        "                self._planned.remove(event)\n                return\n"
+        "            chosen = None if self._choices is None else made.choice\n"
+        '            if chosen is not None and self._choices and self._choices["rows"] != chosen:\n'
+        "                raise other_choice()\n"
+        "            after = self._after(event)\n",
+        "        after = self._after(event)\n        with self._lock:\n            chosen = made.choice\n",
         (f"{BUDGET}::{LOCK}",),
     ),
     Mutant(

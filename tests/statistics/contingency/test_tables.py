@@ -4,13 +4,14 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgraph.statistics.contingency import _kernels, bitslice
+from dpgraph.statistics.contingency import _kernels, bitslice, histograms
 from dpgraph.statistics.contingency import tables as contingency
 from dpgraph.statistics.contingency.bitslice import sliced_counts
 from dpgraph.statistics.contingency.histograms import histogram_counts, packs
@@ -105,6 +106,54 @@ def test_packs_hold_every_table_once_and_are_no_larger_than_asked(case, packed):
         assert len(members) == 1 or math.prod(sizes[v] for v in joint) <= packed
 
 
+def packs_by_looking_at_all(tables, sizes, packed):
+    """The greedy rule word by word: each table, largest first, joins the pack whose joint table it enlarges least."""
+    made = []
+    cells = [math.prod(sizes[v] for v in table) for table in tables]
+    for at in sorted(range(len(tables)), key=lambda at: -cells[at]):
+        grown = [math.prod(sizes[v] for v in {*joint, *tables[at]}) for joint, _ in made]
+        best = min(range(len(made)), key=grown.__getitem__, default=-1)
+        if best < 0 or grown[best] > packed:
+            made.append((tables[at], (at,)))
+        else:
+            joint, members = made[best]
+            made[best] = ((*joint, *(v for v in tables[at] if v not in joint)), (*members, at))
+    return tuple(made)
+
+
+@settings(max_examples=200, deadline=None)
+@given(encoded(), st.sampled_from([1, 20, 300, 1 << 16]))
+def test_packs_are_those_of_a_look_at_every_pack(case, packed):
+    """Rejects packs that miss the one which grows least; no variable is in more than HUB packs here."""
+    _, sizes, tables = case
+    assert packs(tables, sizes, packed) == packs_by_looking_at_all(tables, sizes, packed)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_packing_looks_at_few_packs_for_each_table(monkeypatch, shared):
+    """Rejects a look at every pack for every table, which is the number of tables times that of packs."""
+    size, looked = 3000, 0
+    tables = tuple((v, 0) if shared else (v, v - 1) for v in range(1, size))
+    grown = histograms._Packing.grown
+
+    def counted(packing, table):
+        nonlocal looked
+        for found in grown(packing, table):
+            looked += 1
+            yield found
+
+    monkeypatch.setattr(histograms._Packing, "grown", counted)
+    made = packs(tables, (2,) * size, 1 << 12)
+    assert len(made) >= size / 13
+    assert looked <= (histograms.HUB + 2) * size
+
+
+def test_a_hub_s_tables_still_fill_their_packs():
+    """Rejects packs left half empty where a variable is in more packs than are looked at: 11 leaves fill 4096 cells."""
+    made = packs(tuple((v, 0) for v in range(1, 1101)), (2,) * 1101, 1 << 12)
+    assert [len(members) for _, members in made] == [11] * 100
+
+
 @settings(max_examples=25, deadline=None)
 @given(encoded(most_levels=40, most_cells=300, max_rows=150), st.sampled_from([64, 128]))
 def test_plain_bit_slicing_counts_what_a_person_would(case, block):
@@ -189,3 +238,55 @@ def test_a_very_large_table_takes_no_memory_besides_itself():
     cells, counts = np.unique(np.ravel_multi_index(columns, sizes), return_counts=True)
     assert np.array_equal(np.flatnonzero(totals[0]), cells)
     assert np.array_equal(totals[0][cells], counts)
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """A process that has counted nothing yet; the list grows with each call that asks for the compiled loops."""
+    asked = []
+
+    def load():
+        asked.append(None)
+        return compiled_loops()
+
+    compiled_loops = _kernels.compiled
+    load.cache_info = lambda: SimpleNamespace(currsize=len(asked))
+    monkeypatch.setattr(_kernels, "compiled", load)
+    monkeypatch.setattr(contingency, "_PAST", contingency._Past())
+    monkeypatch.setattr(contingency, "LOADING", 300_000)
+    return asked
+
+
+def test_a_process_that_has_counted_much_loads_the_loops(unloaded):
+    """Each call alone is far below what repays loading; three of them have taken as long as loading would."""
+    columns = [np.tile(np.arange(3, dtype=np.uint8), 40_000)]
+    seen = []
+    for _ in range(5):
+        totals = zeros((3,), ((0,),))
+        add_tables(columns, (3,), ((0,),), totals)
+        assert lists(totals) == [[40_000] * 3]
+        seen.append(len(unloaded))
+    assert seen == [0, 0, 0, 1, 2]
+
+
+def test_small_calls_never_load_the_loops(unloaded):
+    """Calls of fewer rows than a block cannot use them, however many there are."""
+    columns = [np.tile(np.arange(3, dtype=np.uint8), 1000)]
+    totals = zeros((3,), ((0,),))
+    for _ in range(200):
+        add_tables(columns, (3,), ((0,),), totals)
+    assert unloaded == []
+    assert contingency._PAST.work == 0
+
+
+def test_where_machine_code_cannot_be_kept_it_is_not_tried_at_every_call(monkeypatch, unloaded):
+    def homeless():
+        unloaded.append(None)
+        raise RuntimeError("cannot cache: no locator available")
+
+    homeless.cache_info = lambda: SimpleNamespace(currsize=0)
+    monkeypatch.setattr(_kernels, "compiled", homeless)
+    columns = [np.tile(np.arange(3, dtype=np.uint8), 40_000)]
+    for _ in range(6):
+        add_tables(columns, (3,), ((0,),), zeros((3,), ((0,),)))
+    assert len(unloaded) == 1

@@ -166,7 +166,7 @@ def test_a_file_that_only_the_driver_sees_is_named(spark, tmp_path):
     with pytest.raises(
         dg.errors.DomainError, match=r"there is no file .*gone\.parquet; every worker must be able to read it"
     ):
-        engine.count_path(spark, pieces, tally())
+        engine.count_path(pieces, tally(), spark)
 
 
 def tally():

@@ -108,3 +108,17 @@ def test_a_damaged_file_is_refused_and_nothing_of_it_is_said(damage, tmp_path):
     with pytest.raises(dg.errors.DomainError, match=r"codes\.arrow") as caught:
         dg.statistics.read_codes(path, DOMAIN)
     assert "4711" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_flipped_bit_is_refused_or_read_as_another_level(tmp_path):
+    """In a column's name it made text that is no UTF-8, of which Arrow's own error was raised."""
+    path = tmp_path / "codes.arrow"
+    dg.statistics.write_codes(codes(), path)
+    data, refused = path.read_bytes(), 0
+    for place in range(0, len(data), 2):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :])
+        try:
+            dg.statistics.read_codes(path, DOMAIN)
+        except dg.errors.DomainError:
+            refused += 1
+    assert refused > 100

@@ -1,6 +1,6 @@
-"""Checks to run on your own network and mechanism: is a posterior calibrated, is a privacy claim true?
+"""Simulation-based calibration: is a posterior on a network right?
 
-Simulation-based calibration: tables are drawn from the prior, rows from the tables, a release from the rows, and a
+Tables are drawn from the prior, rows from the tables, a release from the rows, and a
 posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
 uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
 
@@ -10,12 +10,10 @@ Such worlds keep the dependence between parameters. The share of parameters beyo
 largest distance, are compared with those of the worlds.
 
 Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
-``privacy_loss`` is about privacy: the exact loss of any mechanism between two data sets.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +37,7 @@ from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.exact_loss import PrivacyLoss, privacy_loss
+from dpgraph.privacy.printed import at_terminal
 from dpgraph.privacy.records import InferenceError, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
@@ -51,8 +49,6 @@ from dpgraph.structure.tables import Integers, Probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Calibration", "PrivacyLoss", "calibration", "discrepancy", "privacy_loss"]
 
 #: Methods that can be audited besides those of ``noise_aware_posterior``, for comparison.
 COMPARISONS = ("plug-in", "exact-counts")
@@ -224,7 +220,7 @@ def calibration(
     seeds = np.random.SeedSequence(seed).spawn(trials)
     from tqdm import tqdm
 
-    bar = tqdm(total=trials, desc=f"calibration, {study.name}", disable=not (progress and sys.stderr.isatty()))
+    bar = tqdm(total=trials, desc=f"calibration, {study.name}", disable=not (progress and at_terminal()))
     with ThreadPoolExecutor(workers) as pool, warnings.catch_warnings(), bar:
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
         outcomes = []

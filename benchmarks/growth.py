@@ -1,0 +1,174 @@
+"""How each step grows with the graph: seconds, exponents and peak memory on chains, stars, random graphs and grids.
+
+Every graph runs in a process of its own, under a limit of time and of memory; a step that it did not reach is a dash.
+Seconds are of processor time, so that other work on the machine matters less.
+
+    python benchmarks/growth.py --rows 100000 --timeout 300
+    python benchmarks/growth.py --kinds chain star --sizes 100 1000 --steps order count
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KINDS = ("chain", "star", "random", "grid")
+SIZES = (100, 1000, 10_000)
+#: Graphs that ship with pgmpy, for steps that must not become slower.
+BUNDLED = ("asia", "alarm", "munin")
+#: Above this many bytes of address space a process is refused memory.
+MEMORY = 12 << 30
+
+
+def parents_of(kind: str, size: int) -> dict[str, list[str]]:
+    """The parents of each variable of a graph of a kind."""
+    names = [f"v{i}" for i in range(size)]
+    if kind == "chain":
+        return {names[i]: names[max(0, i - 1) : i] for i in range(size)}
+    if kind == "star":
+        return {names[i]: names[: min(i, 1)] for i in range(size)}
+    if kind == "grid":
+        side = math.isqrt(size)
+        left = {i: [i - 1] if i % side else [] for i in range(side * side)}
+        return {names[i]: [names[j] for j in [*left[i], *([i - side] if i >= side else [])]] for i in left}
+    rng = np.random.default_rng(0)
+    return {names[i]: [names[j] for j in rng.choice(i, min(3, i), replace=False)] for i in range(size)}
+
+
+def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callable[[dict[str, Any]], Any]]]:
+    """The steps in order; each reads what earlier ones made."""
+    import dpgraph as dg
+    from dpgraph.statistics.rows.codes import Codes
+    from dpgraph.structure.frozen import FrozenMap
+
+    parents = None if kind in BUNDLED else parents_of(kind, size)
+    unit = dg.PrivacyUnit("replace")
+    mechanism = dg.LaplaceMechanism(epsilon=1)
+
+    def made(_: dict[str, Any]) -> Any:
+        if parents is None:
+            return dg.read_network(f"example:{kind}")
+        return dg.Network.of({name: [0, 1] for name in parents}, parents)
+
+    def codes(done: dict[str, Any]) -> Any:
+        domain, rng = done["network"].domain, np.random.default_rng(1)
+        columns = ((name, rng.integers(k, size=rows, dtype=np.uint8)) for name, k in domain.sizes.items())
+        return Codes(domain, FrozenMap(columns))
+
+    def draws(number: int) -> Callable[[dict[str, Any]], Any]:
+        return lambda done: dg.noise_aware_posterior(done["release"], method="tables", draws=number, seed=0)
+
+    def saved(name: str, suffix: str) -> Callable[[dict[str, Any]], Any]:
+        return lambda done: dg.save(done[name], folder / f"{name.replace(' ', '_')}{suffix}")
+
+    def loaded(name: str, suffix: str) -> Callable[[dict[str, Any]], Any]:
+        return lambda _: dg.load(folder / f"{name.replace(' ', '_')}{suffix}")
+
+    def budget() -> Any:
+        return dg.Budget(epsilon=1, unit=unit)
+
+    return [
+        ("network", made),
+        ("order", lambda done: done["network"].order),
+        ("event", lambda done: mechanism.event(done["network"], unit)),
+        ("privacy_cost", lambda done: dg.privacy_cost(done["network"], epsilon=1, unit=unit, n=rows)),
+        ("codes", codes),
+        ("count", lambda done: dg.count(done["codes"], done["network"])),
+        ("release", lambda done: dg.release(done["count"], mechanism, budget=budget())),
+        ("reconcile", lambda done: dg.reconcile(done["release"])),
+        ("posterior", lambda done: dg.posterior(done["release"]).mean()),
+        ("draws, 10", draws(10)),
+        ("draws, 100", draws(100)),
+        ("save release", saved("release", ".json")),
+        ("load release", loaded("release", ".json")),
+        ("save draws", saved("draws, 100", ".npz")),
+        ("load draws", loaded("draws, 100", ".npz")),
+        ("rows, 1000", lambda done: dg.sample_rows(done["posterior"], 1000, np.random.default_rng(2))),
+    ]
+
+
+def worker(kind: str, size: int, rows: int, only: list[str], memory: int) -> None:
+    """Runs the steps of one graph, and prints seconds and peak memory of each as it ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    with tempfile.TemporaryDirectory() as folder:
+        done: dict[str, Any] = {}
+        for name, step in way(kind, size, rows, Path(folder)):
+            if only and name not in only and name not in ("network", "codes", "count", "release", "posterior"):
+                continue
+            started, used = time.perf_counter(), time.process_time()
+            try:
+                done[name] = step(done)
+                failed = ""
+            except Exception as error:  # a step that fails is a line of the table, and what needs it fails too
+                failed = f"{type(error).__name__}: {error}"[:200]
+            taken, used = time.perf_counter() - started, time.process_time() - used
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            line = {"step": name, "seconds": taken, "processor": used, "MB": peak, "failed": failed}
+            print(json.dumps(line), flush=True)
+
+
+def run(kind: str, size: int, arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What a process of its own printed before it ended or its time was up."""
+    command = [sys.executable, __file__, "--worker", kind, str(size), "--rows", str(arguments.rows)]
+    command += ["--memory", str(arguments.memory), *(["--steps", *arguments.steps] if arguments.steps else [])]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stdout=out, stderr=err, timeout=arguments.timeout, check=False)
+        out.seek(0)
+        lines = [json.loads(line) for line in out if line.startswith("{")]
+    return {line["step"]: line for line in lines}
+
+
+def shown(found: dict[int, dict[str, dict[str, Any]]], kind: str) -> None:
+    """A table of one kind of graph: seconds at each size, exponents from each size to the next, peak memory so far."""
+    sizes = list(found)
+    print(f"\n{kind}: load {os.getloadavg()[0]:.1f}")
+    print("| step |", " | ".join(f"{size} (s)" for size in sizes), "| exponents | peak MB |")
+    print("|---" * (len(sizes) + 3) + "|")
+    steps = max((list(found[size]) for size in sizes), key=len, default=[])
+    for step in steps:
+        lines = [found[size].get(step) for size in sizes]
+        cells = ["-" if x is None else x["failed"][:20] or f"{x['processor']:.3g}" for x in lines]
+        exponents = [
+            f"{math.log(max(b['processor'], 1e-4) / max(a['processor'], 1e-4)) / math.log(m / n):.2f}"
+            for n, m, a, b in zip(sizes, sizes[1:], lines, lines[1:], strict=False)
+            if a and b and not (a["failed"] or b["failed"])
+        ]
+        peak = [f"{x['MB']:.0f}" for x in lines if x]
+        print(f"| {step} |", " | ".join(cells), "|", ", ".join(exponents), "|", ", ".join(peak), "|", flush=True)
+
+
+def main() -> None:
+    """Runs all that is asked for and prints a table of each kind of graph."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *BUNDLED), default=list(KINDS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one graph")
+    parser.add_argument("--memory", type=int, default=MEMORY, help="bytes for one graph")
+    parser.add_argument("--steps", nargs="*", default=[], help="only these, and what they need")
+    parser.add_argument("--worker", nargs=2, metavar=("KIND", "SIZE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        worker(arguments.worker[0], int(arguments.worker[1]), arguments.rows, arguments.steps, arguments.memory)
+        return
+    for kind in arguments.kinds:
+        sizes = [0] if kind in BUNDLED else arguments.sizes
+        shown({size: run(kind, size, arguments) for size in sizes}, kind)
+
+
+if __name__ == "__main__":
+    main()

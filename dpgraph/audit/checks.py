@@ -1,0 +1,76 @@
+"""What one check of an audit found, and what such a check can and cannot see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dpgraph.structure.frozen import FrozenMap
+
+Verdict = Literal["pass", "fail", "not possible"]
+
+#: The chance that all sampled checks of one audit together fail on right code is at most this.
+FALSE_ALARM = 1e-6
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found.
+
+    Attributes:
+        name: Which check: ``"exact loss"``, ``"noise"``, ``"replay"`` or ``"calibration"``.
+        subject: What was checked: a mechanism, a noise law, a pipeline.
+        verdict: ``"pass"``: no fault was found; ``"fail"``: a fault was found; ``"not possible"``: nothing is known.
+        found: What was found, in words.
+        sees: What the check can see.
+        blind: What it cannot see.
+        numbers: What was measured, by name.
+        seconds: How long it took.
+
+    >>> Check("noise", "a coin", "pass", "fair", "a bias above 1 %", "anything else").verdict
+    'pass'
+    """
+
+    name: str
+    subject: str
+    verdict: Verdict
+    found: str
+    sees: str
+    blind: str
+    numbers: FrozenMap[str, Any] = field(default_factory=lambda: FrozenMap({}))
+    seconds: float = 0.0
+
+
+class Clock:
+    """How much of some seconds is left."""
+
+    def __init__(self, seconds: float) -> None:
+        self.begun, self.seconds = time.perf_counter(), seconds
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; none below 0."""
+        return max(0.0, self.seconds - self.spent)
+
+    def part(self, share: float) -> Clock:
+        """A clock that begins now and has a share of what is left."""
+        return Clock(share * self.left)
+
+
+def plain(value: Any) -> Any:
+    """A number or text for JSON: fractions and numpy's numbers as floats, whole numbers as they are."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    number = float(value)
+    return number if abs(number) != float("inf") else str(number)

@@ -1,0 +1,356 @@
+"""The largest exact loss of a mechanism over neighbouring data sets of a user's own network (proofs.md P93).
+
+Every data set is released with a noise source that records its calls and answers without looking at the values. Two
+data sets that may be neighbours of one another, by way of others, must then make the same calls, claim the same and
+release the same value; the inputs of the calls are all that the rows decide, and the loss is a sum over the calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dpgraph.audit.checks import Check, Clock, Verdict
+from dpgraph.audit.neighbours import Enumeration, Pair, Rows, all_neighbours, changed, statistics_of, telling_neighbours
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import DPGraphError, InferenceError
+from dpgraph.privacy.exact_loss import check_same_call, loss_of_calls, same_value
+from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
+from dpgraph.privacy.records import Event, PrivacyUnit, ReleaseError
+from dpgraph.privacy.release import release
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+
+NAME = "exact loss"
+SEES = (
+    "any loss above the claim between the data sets tried, exactly; noise that is too small, shared by cells or not "
+    "drawn from the source; anything of the rows in the value, the claim, the calls or an exception."
+)
+BLIND = (
+    "data sets that were not tried; whether the source draws the laws it is asked for (see the noise check); time, "
+    "memory, files; a mechanism that behaves otherwise when its noise is recorded."
+)
+
+#: Pairs that are compared at once.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The largest loss so far: epsilon, infinite where Gaussian noise covers a difference, and rho."""
+
+    epsilon: Fraction | float = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def __or__(self, other: Loss) -> Loss:
+        return Loss(max(self.epsilon, other.epsilon), max(self.rho, other.rho))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a mechanism made of one data set: its noise calls, its claim and its value, or its exception."""
+
+    calls: list[NoiseCall]
+    event: Event | None
+    value: Any
+    error: str | None = None
+
+
+@dataclass
+class _Runs:
+    """Runs of one mechanism, each data set once; the first of every number of rows is what the others must repeat."""
+
+    network: Network
+    mechanism: Any
+    unit: PrivacyUnit
+    script: int
+    made: dict[Rows, Run] = field(default_factory=dict)
+    first: dict[int, Run] = field(default_factory=dict)
+
+    def run(self, rows: Rows) -> Run:
+        """The run of some rows, compared with those before."""
+        if rows not in self.made:
+            found = once(self.network, self.mechanism, self.unit, rows, self.script)
+            key = len(rows) if self.unit.n_is_public else 0
+            if key in self.first:
+                check_replay(self.first[key], found)
+            self.first.setdefault(key, found)
+            self.made[rows] = found
+        return self.made[rows]
+
+    def loss(self, pair: Pair) -> Loss:
+        """The loss between two data sets."""
+        one, other = (self.run(rows) for rows in pair)
+        return Loss(*loss_of_calls(one.calls, other.calls))
+
+
+def once(network: Network, mechanism: Any, unit: PrivacyUnit, rows: Rows, script: int) -> Run:
+    """Releases a data set with recorded noise; an exception is kept, as what an attacker would see."""
+    noise, budget = RecordingNoise(script), Budget(10**9, "0.999", unit=unit)
+    try:
+        made = release(statistics_of(network, rows), mechanism, budget=budget, noise=noise)
+    except Exception as error:
+        return Run(noise.calls, None, None, f"{type(error).__name__}: {error}")
+    return Run(noise.calls, made.event, made.value)
+
+
+def check_replay(one: Run, other: Run) -> None:
+    """Refuses two runs of which anything differs but the inputs of noise calls.
+
+    Raises:
+        InferenceError: Naming what differs, never a value.
+    """
+    if one.error != other.error:
+        raise InferenceError("an exception, or its words, depends on the rows")
+    for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
+        try:
+            check_same_call(number, a, b)
+        except ReleaseError as error:
+            raise InferenceError(str(error)) from None
+    if one.event != other.event:
+        raise InferenceError("the claim, its event, depends on the rows")
+    if not same_value(one.value, other.value):
+        raise InferenceError("the same answers of the noise source give two values: the rows show past the noise")
+
+
+def exact_loss_check(
+    network: Network,
+    mechanism: Any,
+    *,
+    unit: PrivacyUnit,
+    clock: Clock,
+    scripts: int = 2,
+    seed: int = 0,
+    beat: Callable[[], None] = lambda: None,
+) -> Check:
+    """The largest loss of a mechanism over neighbours of the network's data sets, against its claim.
+
+    Args:
+        network: What is counted.
+        mechanism: What ``release`` takes.
+        unit: Whom the claim protects.
+        clock: When to stop trying further pairs; the first few are tried in any case.
+        scripts: How many pasts are tried, for mechanisms whose later draws depend on earlier ones.
+        seed: Of the random pairs.
+        beat: Called now and then.
+    """
+    subject = repr(mechanism)
+    blank = Check(NAME, subject, "not possible", "", SEES, BLIND)
+    try:
+        event = mechanism.event(network, unit)
+    except DPGraphError as error:
+        return replace(blank, found=f"it refuses this network: {error}", seconds=clock.spent)
+    found = _Search(network, mechanism, unit, clock, np.random.default_rng(seed), beat)
+    try:
+        found.search(scripts)
+    except InferenceError as error:
+        numbers = FrozenMap({"pairs": found.pairs, "data sets": found.data_sets})
+        return replace(blank, verdict="fail", found=str(error), numbers=numbers, seconds=clock.spent)
+    verdict, words, share = judged(event, found.loss)
+    numbers = {"epsilon": event.epsilon, "delta": event.delta, "loss epsilon": found.loss.epsilon}
+    numbers |= {"rho": event.rho, "loss rho": found.loss.rho, "share": share}
+    numbers |= {"pairs": found.pairs, "data sets": found.data_sets, "all pairs": found.complete}
+    said = f"{words}; {found.words}"
+    return replace(blank, verdict=verdict, found=said, numbers=FrozenMap(numbers), seconds=clock.spent)
+
+
+def judged(event: Event, loss: Loss) -> tuple[Verdict, str, float | None]:
+    """A verdict on a loss against a claim, in words, and the loss over the claim.
+
+    A pure loss within epsilon is within any claim. Else a claim with a delta is compared by rho; where it has no rho of
+    its own, by the epsilon that the rho costs at that delta, which is enough for a pass and proves no fault.
+    """
+    if event.delta == 0 or (math.isfinite(loss.epsilon) and loss.epsilon <= event.epsilon and event.rho is None):
+        share = loss.epsilon / event.epsilon
+        verdict: Verdict = "pass" if share <= 1 else "fail"
+        return verdict, f"loses {_shown(share)} of the epsilon {float(event.epsilon):g} it claims", float(share)
+    needed = epsilon_of_rho(loss.rho, event.delta) if loss.rho else Fraction(0)
+    if event.rho is None:
+        if needed <= event.epsilon:
+            return "pass", f"costs epsilon {float(needed):.4g} of the {float(event.epsilon):g} it claims", None
+        words = f"claims no rho, and its rho of {float(loss.rho):.4g} converts to epsilon {float(needed):.4g}"
+        return "not possible", words, None
+    share = loss.rho / event.rho if loss.rho else Fraction(0)
+    words = f"loses {_shown(share)} of the rho {float(event.rho):.4g} it claims"
+    if needed > event.epsilon:
+        words += f", which costs epsilon {float(needed):.4g}, not {float(event.epsilon):g}"
+    return ("pass" if share <= 1 and needed <= event.epsilon else "fail"), words, float(share)
+
+
+def _shown(share: Fraction | float) -> str:
+    """A share to four digits, above 1 if it is."""
+    text = f"{float(share):.4f}"
+    return "slightly more than all" if share > 1 and float(text) <= 1 else text
+
+
+@dataclass
+class _Search:
+    """The largest loss, and over how much."""
+
+    network: Network
+    mechanism: Any
+    unit: PrivacyUnit
+    clock: Clock
+    rng: np.random.Generator
+    beat: Callable[[], None]
+    loss: Loss = field(default_factory=Loss)
+    pairs: int = 0
+    data_sets: int = 0
+    complete: bool = False
+    words: str = ""
+
+    def search(self, scripts: int) -> None:
+        """Tries all pairs if they fit into the time, else the most telling and what leads uphill from them."""
+        telling = telling_neighbours(self.network, self.unit, self.rng)
+        trial = next(telling)[-1]
+        one = once(self.network, self.mechanism, self.unit, trial, 0)  # the first run also loads and compiles
+        before = self.clock.spent
+        again = once(self.network, self.mechanism, self.unit, trial, 0)
+        each = self.clock.spent - before
+        if one.error is not None:
+            raise InferenceError(f"it passes its own claim and then fails: {one.error}")
+        if self._restless(one, again):
+            raise InferenceError(
+                "two runs on the same rows with the same answers differ: randomness past the noise source"
+            )
+        if not self._depends_on_the_past(again, trial):
+            scripts = 1  # the inputs of the calls are the same under every script
+        every = self._affordable(each * scripts, scripts)
+        if every is not None:
+            pairs = [every.pairs[place] for place in self.rng.permutation(len(every.pairs))]
+            tried = [self._all(pairs, script) for script in range(scripts)]
+            self.complete = all(tried)
+            others = f"beside up to {every.others} rows of others" if every.others else "beside nobody else"
+            kinds = ", the person's rows all alike" if every.alike else ""
+            how_many = f"all {self.pairs:,}" if self.complete else f"{self.pairs:,}, drawn from {len(pairs):,},"
+            self.words = f"{how_many} pairs of neighbours, a person {others}{kinds}"
+        else:
+            self._some(telling, scripts)
+            self.words = (
+                f"{self.pairs:,} pairs of neighbours, not all there are: the corners, random ones beside up to three "
+                "rows of others, and what leads uphill from the worst of them"
+            )
+
+    def _affordable(self, each: float, scripts: int) -> Enumeration | None:
+        """All pairs beside as many rows of others as there is time for."""
+        every, comparing = all_neighbours(self.network, self.unit), None
+        while every is not None:
+            data_sets = len({rows for pair in every.pairs for rows in pair})
+            if each * data_sets > self.clock.left:
+                most = len(every.pairs) // 4
+            else:
+                if comparing is None:
+                    comparing = self._seconds_a_pair(every.pairs) * scripts
+                if each * data_sets + comparing * len(every.pairs) <= self.clock.left:
+                    return every
+                most = min(len(every.pairs) - 1, int(self.clock.left / comparing))
+            every = all_neighbours(self.network, self.unit, most) if most else None
+        return None
+
+    def _seconds_a_pair(self, pairs: Sequence[Pair]) -> float:
+        """What comparing a pair takes where many are compared at once, on a few of them."""
+        few = [pair for pair in pairs if len(pair[-1]) == len(pairs[0][-1])][:256]
+        runs = {rows: once(self.network, self.mechanism, self.unit, rows, 0) for pair in few for rows in pair}
+        if any(one.error is not None or len(one.calls) != len(runs[few[0][0]].calls) for one in runs.values()):
+            return 0.0  # which the replay will say
+        before = self.clock.spent
+        with suppress(ValueError):  # calls of several shapes, which the replay will say
+            _largest(runs, few)
+        return (self.clock.spent - before) / len(few)
+
+    def _restless(self, one: Run, again: Run) -> bool:
+        try:
+            check_replay(one, again)
+        except InferenceError:
+            return True
+        return any(not np.array_equal(a.inputs, b.inputs) for a, b in zip(one.calls, again.calls, strict=True))
+
+    def _depends_on_the_past(self, one: Run, rows: Rows) -> bool:
+        """Whether other answers make other calls."""
+        other = once(self.network, self.mechanism, self.unit, rows, 1)
+        if len(one.calls) != len(other.calls):
+            return True
+        pairs = zip(one.calls, other.calls, strict=True)
+        return any(a.public != b.public or not np.array_equal(a.inputs, b.inputs) for a, b in pairs)
+
+    def _all(self, pairs: Sequence[Pair], script: int) -> bool:
+        """These pairs, many at once, while there is time; whether all were tried."""
+        runs = _Runs(self.network, self.mechanism, self.unit, script)
+        begin, size = 0, 256
+        while begin < len(pairs):
+            block, begin, size = pairs[begin : begin + size], begin + size, BLOCK
+            for rows in sorted({rows for pair in block for rows in pair}):
+                runs.run(rows)
+                self.beat()
+            groups: dict[int, list[Pair]] = {}
+            for pair in block:
+                groups.setdefault(len(pair[0]) if self.unit.n_is_public else 0, []).append(pair)
+            for group in groups.values():
+                self.loss |= _largest(runs.made, group)
+            self.pairs += len(block)
+            if self.clock.left == 0 and begin < len(pairs):
+                break
+        self.data_sets += len(runs.made)
+        return begin >= len(pairs)
+
+    def _some(self, telling: Iterable[Pair], scripts: int) -> None:
+        """Pairs until the time is over: half of it for drawn pairs, half for those that lead uphill from the worst."""
+        runs = [_Runs(self.network, self.mechanism, self.unit, script) for script in range(scripts)]
+        best, worst, half = Loss(), None, self.clock.left / 2
+        for pair in telling:
+            loss = self._tried(runs, pair)
+            if worst is None or (loss.rho, loss.epsilon) > (best.rho, best.epsilon):
+                best, worst = loss, pair
+            if self.clock.left < half:
+                break
+        while worst is not None and self.clock.left > 0:
+            pair = changed(worst, self.network, self.unit, self.rng)
+            loss = self._tried(runs, pair)
+            if (loss.rho, loss.epsilon) >= (best.rho, best.epsilon):
+                best, worst = loss, pair
+
+    def _tried(self, runs: Sequence[_Runs], pair: Pair) -> Loss:
+        found = Loss()
+        for one in runs:
+            found |= one.loss(pair)
+            self.data_sets += len(one.made)
+            for rows in pair:  # a climb comes back to few of them, and large tables fill the memory
+                one.made.pop(rows, None)
+        self.loss |= found
+        self.pairs += 1
+        self.beat()
+        return found
+
+
+def _largest(runs: dict[Rows, Run], pairs: Sequence[Pair]) -> Loss:
+    """The largest epsilon and rho over pairs whose runs made the same calls."""
+    rows = sorted({one for pair in pairs for one in pair})
+    place = {one: number for number, one in enumerate(rows)}
+    left, right = np.array([(place[one], place[other]) for one, other in pairs]).T
+    ends: dict[Fraction, Any] = {}
+    squares: dict[Fraction, Any] = {}
+    covered = True
+    for calls in zip(*(runs[one].calls for one in rows), strict=True):
+        call, inputs = calls[0], np.stack([call.inputs for call in calls])
+        differences = inputs[left] - inputs[right]
+        ends[call.scale] = ends.get(call.scale, 0) + call.moved(differences)
+        squares[call.scale] = squares.get(call.scale, 0) + call.moved_squared(differences)
+        covered = covered and (call.pure or not differences.any())
+    epsilon = _largest_sum(ends, Fraction) if covered else math.inf
+    return Loss(epsilon, _largest_sum(squares, lambda scale: 8 * scale**2))
+
+
+def _largest_sum(parts: dict[Fraction, Any], unit_of: Callable[[Fraction], Fraction]) -> Fraction:
+    """The largest over pairs of the sum of whole numbers over their units; equal pairs are added up once."""
+    units = [unit_of(scale) for scale in parts]
+    rows = set(zip(*(np.asarray(column).tolist() for column in parts.values()), strict=True))
+    sums = (sum((Fraction(n) / unit for n, unit in zip(row, units, strict=True)), Fraction(0)) for row in rows)
+    return max(sums, default=Fraction(0))

@@ -1,0 +1,175 @@
+"""Small data sets of a network that differ in one person: all of them where they are few, else the most telling."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.statistics.counts import Counts, count
+from dpgraph.statistics.rows.codes import Codes
+from dpgraph.statistics.rows.levels import code_dtype
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+
+Row = tuple[int, ...]
+Rows = tuple[Row, ...]
+Pair = tuple[Rows, Rows]
+
+#: The most pairs that are enumerated, and the most rows of others beside the person's.
+MOST_PAIRS, MOST_OTHERS = 40_000, 2
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """All pairs of small data sets that differ in one person.
+
+    Attributes:
+        pairs: Unordered pairs.
+        others: How many rows of others are in them, at most.
+        alike: Whether the rows of the person are all alike, where a person has several.
+    """
+
+    pairs: tuple[Pair, ...]
+    others: int
+    alike: bool
+
+
+def statistics_of(network: Network, rows: Rows) -> Counts:
+    """The exact counts of rows that are given as codes in the network's order.
+
+    >>> coin = Network.of({"side": ["head", "tail"]}, {})
+    >>> statistics_of(coin, ((0,), (1,), (1,))).sensitive_margin(("side",)).tolist()
+    [1, 2]
+    """
+    table = np.array(rows, np.int64).reshape(len(rows), len(network.domain.names))
+    columns = {
+        name: table[:, place].astype(code_dtype(network.domain.sizes[name]))
+        for place, name in enumerate(network.domain.names)
+    }
+    return count(Codes(network.domain, FrozenMap(columns)), network)
+
+
+def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) -> Enumeration | None:
+    """All pairs, beside as many rows of others as are possible with so many pairs at most; None where there are more.
+
+    >>> coin = Network.of({"side": ["head", "tail"]}, {})
+    >>> [len(all_neighbours(coin, PrivacyUnit(relation)).pairs) for relation in ("replace", "add-remove")]
+    [6, 12]
+    """
+    kinds, rows = math.prod(network.domain.sizes.values()), unit.rows_per_person
+    if kinds > most:
+        return None
+    every = list(itertools.product(*(range(size) for size in network.domain.sizes.values())))
+    for others in range(MOST_OTHERS, -1, -1):
+        if sum(_many(kinds, n) for n in range(others + 1)) * _persons(kinds, unit) <= most:
+            kept = itertools.chain.from_iterable(_multisets(every, n) for n in range(others + 1))
+            pairs = {_ordered(pair) for rest in kept for pair in _around(rest, every, unit)}
+            return Enumeration(tuple(sorted(pairs)), others, alike=False)
+    alike = [(row,) * rows for row in every]
+    if unit.n_is_public and math.comb(kinds, 2) <= most:
+        return Enumeration(tuple(itertools.combinations(alike, 2)), 0, rows > 1)
+    if not unit.n_is_public:
+        return Enumeration(tuple(((), one) for one in alike), 0, rows > 1)
+    return None
+
+
+def telling_neighbours(network: Network, unit: PrivacyUnit, rng: np.random.Generator) -> Iterator[Pair]:
+    """Endless pairs: first the corners, which attain the movement of every table, then random ones.
+
+    The rows of a person are all alike. Random ones differ in every variable, in one, or in a random set of them, beside
+    up to three random rows of others.
+    """
+    sizes = np.array(list(network.domain.sizes.values()))
+    first, last, r = np.zeros(len(sizes), int), sizes - 1, unit.rows_per_person
+    yield _pair((), first, last, r, unit)
+    yield _pair((), last, first, r, unit)
+    for turn in itertools.count():
+        one = rng.integers(sizes)
+        shift = 1 + rng.integers(np.maximum(sizes - 1, 1))
+        chosen = (
+            np.ones(len(sizes), bool),
+            np.arange(len(sizes)) == turn // 3 % len(sizes),
+            rng.random(len(sizes)) < rng.random(),
+        )[turn % 3]
+        other = np.where(chosen, (one + shift) % sizes, one)
+        rest = tuple(tuple(map(int, rng.integers(sizes))) for _ in range(rng.integers(4)))
+        if unit.neighbours == "add-remove" or (one != other).any():
+            yield _pair(rest, one, other, r, unit)
+
+
+def changed(pair: Pair, network: Network, unit: PrivacyUnit, rng: np.random.Generator) -> Pair:
+    """A pair like another, but for one variable of one of the person's rows, which is at another level.
+
+    Where a person has several rows, all of them change alike.
+    """
+    small, large = sorted(pair, key=len)
+    rest = list((Counter(small) & Counter(large)).elements())
+    mine = [_single(rows, tuple(rest)) for rows in (small, large)]
+    place = int(rng.integers(2)) if unit.n_is_public else 1
+    sizes = list(network.domain.sizes.values())
+    movable = [at for at, size in enumerate(sizes) if size > 1]
+    row = list(mine[place] or mine[1] or mine[0] or (0,) * len(sizes))
+    if movable:
+        at = movable[int(rng.integers(len(movable)))]
+        row[at] = (row[at] + 1 + int(rng.integers(sizes[at] - 1))) % sizes[at]
+    both: list[Row | None] = [*mine]
+    both[place] = tuple(row)
+    r = unit.rows_per_person
+    first, second = (tuple(sorted([*rest, *((one,) * r if one else ())])) for one in both)
+    return first, second
+
+
+def _single(rows: Rows, rest: Rows) -> Row | None:
+    """The first of some rows that is not among others."""
+    left = list(rest)
+    for row in rows:
+        if row in left:
+            left.remove(row)
+        else:
+            return row
+    return None
+
+
+def _pair(rest: Rows, one: np.ndarray, other: np.ndarray, times: int, unit: PrivacyUnit) -> Pair:
+    """The rows of others with one person's, and without them or with other ones."""
+    a, b = ((tuple(map(int, row)),) * times for row in (one, other))
+    with_one = tuple(sorted((*rest, *a)))
+    return (with_one, tuple(sorted((*rest, *b)))) if unit.n_is_public else (tuple(sorted(rest)), with_one)
+
+
+def _many(kinds: int, n: int) -> int:
+    """How many multisets of n rows there are."""
+    return math.comb(kinds + n - 1, n)
+
+
+def _persons(kinds: int, unit: PrivacyUnit) -> int:
+    """How many pairs of a person's rows there are beside one set of others."""
+    r = unit.rows_per_person
+    return math.comb(_many(kinds, r), 2) if unit.n_is_public else sum(_many(kinds, n) for n in range(1, r + 1))
+
+
+def _multisets(every: list[Row], n: int) -> Iterator[Rows]:
+    return itertools.combinations_with_replacement(every, n)
+
+
+def _around(rest: Rows, every: list[Row], unit: PrivacyUnit) -> Iterator[Pair]:
+    """The pairs beside one set of others."""
+    r = unit.rows_per_person
+    if unit.n_is_public:
+        persons = [tuple(sorted((*rest, *mine))) for mine in _multisets(every, r)]
+        yield from itertools.combinations(persons, 2)
+        return
+    for size in range(1, r + 1):
+        for mine in _multisets(every, size):
+            yield tuple(sorted(rest)), tuple(sorted((*rest, *mine)))
+
+
+def _ordered(pair: Pair) -> Pair:
+    """One of the two orders of a pair."""
+    return pair if (len(pair[0]), pair[0]) <= (len(pair[1]), pair[1]) else (pair[1], pair[0])

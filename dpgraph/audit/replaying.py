@@ -1,0 +1,311 @@
+"""Replay of a user's pipeline: run on two neighbouring data sets that release the same integers, does anything move?
+
+The secure source is replaced, for the thread that runs the pipeline alone, by one that records what it is asked and
+answers without looking at the values. What the two runs leave must then be the same (promise.md S7): the value, the
+warnings, the exception, what is printed and logged, the calls of the noise source and what the budget was charged.
+Releases made meanwhile say that they are not private.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import itertools
+import logging
+import math
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+
+from dpgraph.audit.checks import Check, Clock
+from dpgraph.audit.differences import difference
+from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.exact_loss import check_same_call, loss_of_calls
+from dpgraph.privacy.noise import SecureNoise
+from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
+from dpgraph.privacy.records import Event, PrivacyUnit, ReleaseError
+from dpgraph.privacy.release import release
+from dpgraph.structure.domain import Bins
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "replay"
+SEES_ROWS = (
+    "whatever of the rows gets past the noise between the data sets tried: in the value, a warning, an exception, what "
+    "is printed or logged, which noise is asked for, what is charged; and a loss above the charge."
+)
+SEES_RELEASE = (
+    "a pipeline that depends on more than the release: on the clock, on randomness without a seed, on earlier runs."
+)
+BLIND_ROWS = (
+    "data sets that were not tried; files, networks, time and memory; what other threads and processes do; a pipeline "
+    "that brings its own randomness, or behaves otherwise when its noise is recorded."
+)
+BLIND_RELEASE = (
+    "anything that reads the rows by another way: it is handed the release alone. Give pipeline(rows, budget) for that."
+)
+
+#: Rows of others beside the person's, in the pairs that are tried.
+OTHERS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What one run of a pipeline left."""
+
+    value: Any
+    error: str | None
+    warned: tuple[str, ...]
+    printed: str
+    logged: tuple[str, ...]
+    calls: tuple[NoiseCall, ...]
+    events: tuple[Event, ...]
+    spent: Fraction
+
+
+def replay_check(
+    network: Network,
+    pipeline: Callable[..., Any],
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
+    unit: PrivacyUnit,
+    mechanism: Any,
+    clock: Clock,
+    pairs: int = 6,
+    seed: int = 0,
+    beat: Callable[[], None] = lambda: None,
+) -> Check:
+    """Runs a pipeline on neighbouring data sets and compares all that leaves it.
+
+    Args:
+        network: Its domain is that of the rows.
+        pipeline: ``pipeline(rows, budget)``, rows being a pandas frame with a column for each variable; or
+            ``pipeline(release)``.
+        epsilon: The budget's.
+        delta: The budget's.
+        unit: Whom the budget protects.
+        mechanism: What makes the release, for ``pipeline(release)``.
+        clock: When to stop trying further pairs; one is tried in any case.
+        pairs: How many.
+        seed: Of the rows.
+        beat: Called now and then.
+
+    Raises:
+        InferenceError: If the pipeline takes neither.
+    """
+    takes_rows = takes_two(pipeline)
+    name = getattr(pipeline, "__qualname__", type(pipeline).__name__)
+    sees, blind = (SEES_ROWS, BLIND_ROWS) if takes_rows else (SEES_RELEASE, BLIND_RELEASE)
+    blank = Check(NAME, f"{name}({'rows, budget' if takes_rows else 'release'})", "pass", "", sees, blind)
+
+    def run(rows: Rows) -> Trace:
+        beat()
+        budget = Budget(epsilon, delta, unit=unit)
+        if takes_rows:
+            return traced(lambda: pipeline(frame_of(network, rows), budget), budget)
+        made = release(statistics_of(network, rows), mechanism, budget=budget, noise=RecordingNoise())
+        return traced(lambda: pipeline(made), budget)
+
+    tried, worst, largest, charged = 0, Fraction(0), Fraction(0), Fraction(0)
+
+    def ended(verdict: Any, found: str) -> Check:
+        numbers = {"pairs": tried, "loss epsilon": worst, "charged": charged, "share": largest}
+        return replace(blank, verdict=verdict, found=found, numbers=FrozenMap(numbers), seconds=clock.spent)
+
+    first_of: dict[int, tuple[Rows, Trace]] = {}
+    failing: str | None = None
+    for pair in pipeline_pairs(network, unit, np.random.default_rng(seed), pairs):
+        if tried and clock.left == 0:
+            break
+        first, second = map(run, pair)
+        for rows, trace in zip(pair, (first, second), strict=True):
+            there, known = first_of.setdefault(len(rows) if unit.n_is_public else 0, (rows, trace))
+            if (problem := _moved(known, trace)) is not None:
+                if (again := _moved(known, run(there))) is not None:
+                    words = f"two runs on the same rows differ in {again}: give it a seed after its releases"
+                    return ended("not possible", words)
+                return ended("fail", f"{problem} depends on the rows, past the noise")
+        tried += 1
+        loss, charged = loss_of_calls(first.calls, second.calls), first.spent
+        share = _share(loss, first)
+        worst = max(worst, loss[0])
+        largest = max(largest, share)
+        if share > 1:
+            return ended("fail", f"it loses {float(share):.4g} of what its budget was charged")
+        failing = first.error if len(pair[0]) >= OTHERS else failing
+    if failing is not None:
+        words = f"it ends with an exception, of a type and words that do not depend on the rows: {failing:.200}"
+        return ended("not possible", words)
+    if takes_rows and not charged:
+        return ended("pass", f"{tried} pairs of neighbours: nothing moved, and nothing was charged to the budget")
+    words = f"{tried} pairs of neighbours: nothing but the release moves"
+    return ended("pass", words + (f", which loses {float(largest):.4f} of its charge" if takes_rows else ""))
+
+
+def takes_two(pipeline: Any) -> bool:
+    """Whether a pipeline takes rows and a budget, rather than a release.
+
+    Raises:
+        InferenceError: If it takes neither one nor two arguments by position.
+
+    >>> takes_two(lambda rows, budget: None), takes_two(lambda release: None)
+    (True, False)
+    """
+    words = "a pipeline is pipeline(rows, budget) or pipeline(release)"
+    if not callable(pipeline):
+        raise InferenceError(f"{words}; got {type(pipeline).__name__}")
+    try:
+        parameters = inspect.signature(pipeline).parameters.values()
+    except (TypeError, ValueError):
+        raise InferenceError(f"{words}; this one's arguments cannot be read") from None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in parameters if one.kind in kinds and one.default is inspect.Parameter.empty]
+    if len(needed) not in (1, 2):
+        raise InferenceError(f"{words}; this one takes {len(needed)} arguments")
+    return len(needed) == 2
+
+
+def pipeline_pairs(network: Network, unit: PrivacyUnit, rng: np.random.Generator, pairs: int) -> Iterator[Pair]:
+    """Pairs of lists of rows: corners and random persons among twenty random rows of others; last the corners alone.
+
+    The person's rows are at a random place, the same in both.
+    """
+    sizes = np.array(list(network.domain.sizes.values()))
+    alone = next(telling_neighbours(network, unit, rng))
+    for one, other in itertools.islice(telling_neighbours(network, unit, rng), pairs):
+        both = Counter(one) & Counter(other)
+        rest = [tuple(map(int, row)) for row in rng.integers(sizes, size=(OTHERS, len(sizes)))]
+        place = int(rng.integers(len(rest) + 1))
+        mine = [tuple((Counter(rows) - both).elements()) for rows in (one, other)]
+        yield tuple((*rest[:place], *person, *rest[place:]) for person in mine)  # type: ignore[misc]
+    yield alone
+
+
+def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
+    """Rows as a frame of the domain's levels; of a bin its middle, of a missing value NaN."""
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {}
+    for place, name in enumerate(network.domain.names):
+        variable = network.domain[name]
+        levels: list[Any] = list(variable.levels)
+        if isinstance(variable, Bins):
+            edges = variable.edges
+            levels = [(low + high) / 2 for low, high in itertools.pairwise(edges)] + [math.nan]
+        columns[name] = [levels[row[place]] for row in rows]
+    return pd.DataFrame(columns, columns=list(network.domain.names))
+
+
+def traced(call: Callable[[], Any], budget: Budget) -> Trace:
+    """Calls something with recorded noise; all that it leaves."""
+    noise, out, log = RecordingNoise(), io.StringIO(), _Log()
+    value: Any = None
+    error: str | None = None
+    root = logging.getLogger()
+    level = root.level
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(recorded(noise))
+        said = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(out))
+        root.addHandler(log)
+        stack.callback(root.removeHandler, log)
+        root.setLevel(logging.DEBUG)
+        stack.callback(root.setLevel, level)
+        try:
+            value = call()
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+    warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
+    return Trace(
+        value, error, warned, out.getvalue(), tuple(log.lines), tuple(noise.calls), budget.events, _spent(budget)
+    )
+
+
+#: The modules that make a secure source where none is named (``tests/test_audit_report.py`` holds the list).
+MAKERS = ("dpgraph.privacy.release", "dpgraph.estimators.private_fits")
+
+
+@contextlib.contextmanager
+def recorded(noise: RecordingNoise) -> Iterator[None]:
+    """Lets releases of this thread that name no source take this one; those of other threads, and later, are secure."""
+    here: list[int] = [threading.get_ident()]
+
+    class Recorded(SecureNoise):
+        def __new__(cls) -> Any:
+            return noise if threading.get_ident() in here else super().__new__(cls)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(here.clear)
+        for module in MAKERS:
+            stack.enter_context(mock.patch(f"{module}.SecureNoise", Recorded))
+        yield
+
+
+class _Log(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps a line, without its time."""
+        self.lines.append(f"{record.levelname} {record.name}: {record.getMessage()}")
+
+
+def _spent(budget: Budget) -> Fraction:
+    return Fraction(budget.spent)
+
+
+def _moved(one: Trace, other: Trace) -> str | None:
+    """What differs between two runs, or None."""
+    named = {
+        "a warning, or its words,": (one.warned, other.warned),
+        "what is printed": (one.printed, other.printed),
+        "what is logged": (one.logged, other.logged),
+        "an exception, or its words,": (one.error, other.error),
+        "what is charged": (one.events, other.events),
+    }
+    for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
+        try:
+            check_same_call(number, a, b)
+        except ReleaseError:
+            return f"noise call {number}: its law, its shape, or whether it is made,"
+    for name, (a, b) in named.items():
+        if a != b:
+            return name
+    try:
+        return difference(one.value, other.value)
+    except InferenceError as error:
+        return f"({error})"
+    except Exception as error:  # of somebody's own comparison
+        return f"(comparing values of type {type(one.value).__name__} fails with {type(error).__name__})"
+
+
+def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | float:
+    """The loss over the charge: of epsilon where that is finite, else of rho where every charge has one."""
+    epsilon, rho = loss
+    if not epsilon and not rho:
+        return Fraction(0)
+    if not run.spent:
+        return math.inf
+    if math.isfinite(epsilon) and (epsilon <= run.spent or not any(event.delta for event in run.events)):
+        return epsilon / run.spent
+    return rho / sum(event.epsilon**2 / 2 if event.rho is None else event.rho for event in run.events)

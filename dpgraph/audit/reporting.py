@@ -1,0 +1,336 @@
+"""One report on a network, its mechanisms and a pipeline: what each check found, can see and cannot see."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.audit.checks import FALSE_ALARM, Check, Clock, Verdict, plain
+from dpgraph.audit.losses import exact_loss_check, once
+from dpgraph.audit.neighbours import telling_neighbours
+from dpgraph.audit.noise_laws import noise_check, primitives_of
+from dpgraph.audit.ranks import calibration_check
+from dpgraph.audit.replaying import replay_check, takes_two
+from dpgraph.mechanisms.additive.fourier import FourierMechanism
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.map_estimate import MapEstimate
+from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.errors import DPGraphError, InferenceError
+from dpgraph.privacy.noise import Noise, SecureNoise
+from dpgraph.privacy.printed import at_terminal
+from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Pure mechanisms by name; ``"gaussian"`` needs a delta.
+PURE: dict[str, Any] = {
+    "laplace": LaplaceMechanism,
+    "fourier": FourierMechanism,
+    "posterior-sample": PosteriorSample,
+    "map": MapEstimate,
+}
+
+#: Shares of the time: exact losses, noise, the pipeline; calibration has the rest.
+SHARES = {"exact loss": 0.4, "noise": 0.35, "replay": 0.3}
+
+
+@dataclass(frozen=True, eq=False)
+class AuditReport:
+    """What an audit found.
+
+    Attributes:
+        network: What was audited.
+        unit: Whom the claims protect.
+        epsilon: The budget that was asked about.
+        delta: The same.
+        checks: What each check found, in order.
+        seconds: How long all took.
+    """
+
+    network: Network
+    unit: PrivacyUnit
+    epsilon: Fraction
+    delta: Fraction
+    checks: tuple[Check, ...]
+    seconds: float
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that found a fault."""
+        return tuple(check for check in self.checks if check.verdict == "fail")
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check found a fault, and one at least was possible."""
+        return not self.failed and any(check.verdict == "pass" for check in self.checks)
+
+    @property
+    def verdict(self) -> Verdict:
+        """``"fail"`` if a check found a fault, ``"pass"`` if one was possible and none did."""
+        return "fail" if self.failed else "pass" if self.passed else "not possible"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each check: check, subject, verdict, found, sees, cannot see, seconds."""
+        import pandas as pd
+
+        names = ["check", "subject", "verdict", "found", "sees", "cannot see", "seconds"]
+        rows = [(c.name, c.subject, c.verdict, c.found, c.sees, c.blind, c.seconds) for c in self.checks]
+        return pd.DataFrame(rows, columns=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with what each check measured."""
+        head: dict[str, Any] = {"verdict": self.verdict, "epsilon": plain(self.epsilon), "delta": plain(self.delta)}
+        head |= {"neighbours": self.unit.neighbours, "rows_per_person": self.unit.rows_per_person}
+        head |= {"variables": len(self.network.families), "cells": self.network.cell_count, "seconds": self.seconds}
+        checks = [
+            {"check": c.name, "subject": c.subject, "verdict": c.verdict, "found": c.found}
+            | {"sees": c.sees, "cannot_see": c.blind, "numbers": plain(c.numbers), "seconds": c.seconds}
+            for c in self.checks
+        ]
+        return head | {"checks": checks}
+
+    def to_json(self) -> str:
+        """``to_dict`` as text."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def to_html(self) -> str:
+        """A page of its own, without scripts and without anything from elsewhere."""
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(self._title)}</title>'
+            f"<style>{_STYLE}</style><body><h1>{escape(self._title)}</h1>{self._repr_html_()}</body></html>\n"
+        )
+
+    @property
+    def _title(self) -> str:
+        return f"dpgraph audit: {self.verdict}"
+
+    @property
+    def _head(self) -> str:
+        slack = f", delta {float(self.delta):g}" if self.delta else ""
+        return (
+            f"{len(self.network.families)} variables, {self.network.cell_count} cells; epsilon {float(self.epsilon):g}"
+            f"{slack}, protecting {self.unit}; {self.seconds:.0f} s"
+        )
+
+    def _groups(self) -> Iterator[tuple[str, list[Check]]]:
+        for name in dict.fromkeys(check.name for check in self.checks):
+            yield name, [check for check in self.checks if check.name == name]
+
+    def __repr__(self) -> str:
+        lines = [f"audit: {self.verdict}; {self._head}"]
+        for name, checks in self._groups():
+            lines += ["", name]
+            alike = len({check.sees for check in checks}) == 1
+            for check in checks:
+                lines.append(f"  {check.verdict.upper()}: {check.subject}: {check.found}")
+                lines += [] if alike else [f"    sees: {check.sees}"]
+            lines += [f"  sees: {checks[0].sees}"] if alike else []
+            lines.append(f"  cannot see: {checks[0].blind}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(self._head)}</p>"]
+        for name, checks in self._groups():
+            rows = "".join(
+                f'<tr class="{check.verdict.replace(" ", "-")}"><td>{check.verdict}</td>'
+                f"<td>{escape(check.subject)}</td><td>{escape(check.found)}</td><td>{escape(check.sees)}</td></tr>"
+                for check in checks
+            )
+            header = "<tr><th>verdict</th><th>of</th><th>found</th><th>what it sees</th></tr>"
+            parts.append(f"<h2>{escape(name)}</h2><table>{header}{rows}</table>")
+            parts.append(f"<p>What it cannot see: {escape(checks[0].blind)}</p>")
+        return "".join(parts)
+
+
+_STYLE = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #ddd;padding:.4em;text-align:left;"
+    "vertical-align:top}tr.fail td:first-child{color:#a00;font-weight:bold}tr.pass td:first-child{color:#060}"
+    "tr.not-possible td:first-child{color:#666}"
+)
+
+
+def report(
+    network: Network | Probabilities,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    mechanisms: Sequence[Any] | None = None,
+    unit: PrivacyUnit | None = None,
+    pipeline: Callable[..., Any] | None = None,
+    n: int = 100,
+    worlds: int = 100,
+    seconds: float = 45,
+    seed: int = 0,
+    noise: Noise | None = None,
+    progress: bool = False,
+) -> AuditReport:
+    """Audits mechanisms, the noise source, a pipeline and a posterior on a network; reads no rows, makes up its own.
+
+    1. **exact loss**: each mechanism is released on small data sets of this network with a noise source that records
+       what it is asked; its exact loss between neighbours is compared with its claim. All pairs where they are few,
+       else telling ones; the report says how many.
+    2. **noise**: the source draws each law that the mechanisms asked for, at its smallest scale; a lower bound on
+       epsilon with Clopper-Pearson confidence, and a test of the law. All of them together fail on a right source with
+       a chance of at most 5e-7; what violation is seen is said.
+    3. **replay** of a pipeline: run on neighbours that release the same integers, does anything else move?
+    4. **calibration** of the posterior of the first mechanism that has one. A right one fails with a chance of at most
+       5e-7, but for the correlation of its chain's draws.
+
+    No check proves privacy: one that fails proves a fault, one that passes has seen none.
+
+    Args:
+        network: The DAG over its domain, or a public model with one.
+        epsilon: The budget asked about. A mechanism value that claims more fails.
+        delta: The same.
+        mechanisms: Names (``"laplace"``, ``"fourier"``, ``"posterior-sample"``, ``"map"``, ``"gaussian"``, which needs
+            a delta) or values, also of your own (``dg.extension``); all by default.
+        unit: Whom to protect; one replaced row by default.
+        pipeline: ``pipeline(rows, budget)`` on a pandas frame of the domain's levels, or ``pipeline(release)``.
+        n: Rows of each data set that calibration simulates.
+        worlds: How many it simulates, at most; 0 for none.
+        seconds: About how long all may take. Large networks try fewer pairs and worlds, and say so; a single release
+            or comparison is not interrupted.
+        seed: Of the rows that are made up, and of calibration. The noise under audit has none.
+        noise: The source that check 2 draws from; the secure one by default.
+        progress: A bar on a terminal.
+
+    Raises:
+        InferenceError: If a setting is out of range, a mechanism is not known, or the pipeline takes other arguments.
+        ReleaseError: If epsilon or delta is out of range.
+
+    >>> coin = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> found = report(coin, epsilon=1, mechanisms=["laplace"], worlds=0, seconds=5)
+    >>> found.verdict, [check.name for check in found.checks]
+    ('pass', ['exact loss', 'noise'])
+    """
+    graph = network.network if isinstance(network, Probabilities) else network
+    if not isinstance(graph, Network):
+        raise InferenceError(f"an audit is of a network; got {type(network).__name__}")
+    budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
+    if not isinstance(protected, PrivacyUnit):
+        raise InferenceError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")
+    for name, value, least in (("n", n, 0), ("worlds", worlds, 0), ("seed", seed, 0)):
+        check_whole(name, value, least, error=InferenceError)
+    if not is_number(seconds) or not 0 < seconds < math.inf:
+        raise InferenceError(f"seconds must be a finite number above 0; got {seconds!r}")
+    chosen = mechanisms_of(mechanisms, budget, slack)
+    if pipeline is not None:
+        takes_two(pipeline)
+    clock = Clock(float(seconds))
+    found: list[Check] = []
+    from tqdm import tqdm
+
+    with tqdm(desc="audit", unit=" runs", disable=not (progress and at_terminal())) as bar:
+
+        def beat() -> None:
+            bar.update()
+
+        for check in _checks(graph, chosen, protected, budget, slack, pipeline, n, worlds, seed, noise, clock, beat):
+            found.append(check)
+            bar.set_description(f"audit, {check.name}")
+    return AuditReport(graph, protected, budget, slack, tuple(found), clock.spent)
+
+
+def mechanisms_of(asked: Sequence[Any] | None, epsilon: Fraction, delta: Fraction) -> list[Any]:
+    """Mechanism values of names and values; all there are by default.
+
+    Raises:
+        InferenceError: If one is no name and no mechanism, or Gaussian without a delta.
+    """
+    if asked is None:
+        asked = [*PURE, "gaussian"] if delta else [*PURE]
+    if isinstance(asked, str) or not isinstance(asked, Sequence) or not asked:
+        raise InferenceError("mechanisms is a list of names or mechanism values, at least one")
+    found = []
+    for one in asked:
+        if one == "gaussian" and isinstance(one, str):
+            if not delta:
+                raise InferenceError("mechanism 'gaussian' needs a delta above 0")
+            found.append(GaussianMechanism(epsilon, delta))
+        elif isinstance(one, str):
+            if one not in PURE:
+                raise InferenceError(f"mechanism must be one of {', '.join([*PURE, 'gaussian'])}; got {one!r}")
+            found.append(PURE[one](epsilon))
+        elif isinstance(one, type) or not (callable(getattr(one, "event", None)) and hasattr(one, "randomise")):
+            raise InferenceError(f"a mechanism has event and randomise; got {type(one).__name__}")
+        else:
+            found.append(one)
+    return found
+
+
+def _checks(
+    graph: Network,
+    chosen: Sequence[Any],
+    unit: PrivacyUnit,
+    epsilon: Fraction,
+    delta: Fraction,
+    pipeline: Callable[..., Any] | None,
+    n: int,
+    worlds: int,
+    seed: int,
+    noise: Noise | None,
+    clock: Clock,
+    beat: Callable[[], None],
+) -> Iterator[Check]:
+    """All checks, one after the other."""
+    part = clock.part(SHARES["exact loss"])
+    for number, mechanism in enumerate(chosen):
+        mine = part.part(1 / (len(chosen) - number))
+        check = exact_loss_check(graph, mechanism, unit=unit, clock=mine, seed=seed, beat=beat)
+        yield _within(check, epsilon, delta)
+    rows = next(telling_neighbours(graph, unit, np.random.default_rng(seed)))[-1]
+    calls = [call for mechanism in chosen for call in once(graph, mechanism, unit, rows, 0).calls]
+    primitives, part = primitives_of(calls), clock.part(SHARES["noise"])
+    source = SecureNoise() if noise is None else noise
+    for number, primitive in enumerate(primitives):
+        share = FALSE_ALARM / 2 / len(primitives)
+        yield noise_check(primitive, source, share=share, clock=part.part(1 / (len(primitives) - number)))
+        beat()
+    if pipeline is not None:
+        settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "mechanism": chosen[0]}
+        mine = clock.part(SHARES["replay"])
+        yield replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat)
+    if worlds:
+        yield _calibrated(graph, chosen, unit, n, worlds, clock, seed)
+
+
+def _within(check: Check, epsilon: Fraction, delta: Fraction) -> Check:
+    """The check, failed if the claim is above what was asked about."""
+    numbers = check.numbers
+    if "epsilon" not in numbers or (numbers["epsilon"] <= epsilon and numbers["delta"] <= delta):
+        return check
+    asked = f"epsilon {float(epsilon):g}" + (f", delta {float(delta):g}" if delta else "")
+    claimed = f"epsilon {float(numbers['epsilon']):g}"
+    claimed += f", delta {float(numbers['delta']):g}" if numbers["delta"] else ""
+    return replace(check, verdict="fail", found=f"it claims {claimed}, and {asked} was asked about; {check.found}")
+
+
+def _calibrated(
+    graph: Network, chosen: Sequence[Any], unit: PrivacyUnit, n: int, worlds: int, clock: Clock, seed: int
+) -> Check:
+    """Calibration of the first mechanism whose releases have a posterior; else what the first one said."""
+    first: Check | None = None
+    for mechanism in chosen:
+        mine = clock.part(1.0)
+        try:
+            mechanism.event(graph, unit)
+        except DPGraphError:
+            continue
+        check = calibration_check(graph, mechanism, unit=unit, n=n, worlds=worlds, clock=mine, seed=seed)
+        if check.verdict != "not possible":
+            return check
+        first = first or check
+    return first or Check("calibration", "none", "not possible", "no mechanism takes this network", "-", "-")

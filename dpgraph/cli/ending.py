@@ -1,0 +1,269 @@
+"""How a command ends: its exit code, its last words, and that it ends soon and cleanly when it is told to stop.
+
+| code | what it says |
+|---|---|
+| 0 | done: what was asked for is written or printed; words on stderr may be lost |
+| 1 | refused: nothing was written |
+| 2 | wrong usage: nothing was read |
+| 3 | done, and charged where it costs, but not delivered whole: stdout closed or full, no room for ``--out`` |
+| 4 | ``audit`` alone: a check failed, and the report is written |
+| 129, 130, 143 | stopped by SIGHUP, SIGINT or SIGTERM: ``--out`` is as it was, or whole |
+
+Signals are handled here alone: a program that imports dpgraph keeps its own handlers.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import click
+
+from dpgraph.cli.output import Undelivered, say
+from dpgraph.privacy.printed import escaped
+
+#: How long a command that is told to stop may take to end by itself, in seconds.
+GRACE = 5.0
+
+#: How often an interruption that was held is tried again, in seconds.
+AGAIN = 0.05
+
+_COMPILERS = re.compile(r"[/\\](numba|llvmlite)[/\\]")
+
+STOPPING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))
+
+
+class Stopped(BaseException):
+    """A signal asked the command to stop; no ``except Exception`` holds it up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Hearing:
+    """Which signals have come, and whether the next one may still interrupt.
+
+    Attributes:
+        open: Whether the command still runs.
+        told: The signals that have come.
+        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
+        again: Whether the next call is such an interruption, and no second signal.
+    """
+
+    def __init__(self) -> None:
+        self.open = True
+        self.told: list[int] = []
+        self.held = threading.Event()
+        self.again = False
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Interrupts the command, unless a loop is being compiled; a second signal does not wait for it."""
+        if not self.open:
+            return
+        if self.told and not self.again:
+            _end_now(number)
+        self.again = False
+        self.told.append(number)
+        if _compiling(frame):
+            self.held.set()
+            return
+        raise Stopped(number)
+
+    @contextmanager
+    def dropped(self) -> Iterator[None]:
+        """Hears of interruptions that Python drops, since they came in a finaliser."""
+        before = sys.unraisablehook
+
+        def hook(told: Any) -> None:
+            if isinstance(told.exc_value, Stopped):
+                self.held.set()
+            else:
+                before(told)
+
+        sys.unraisablehook = hook
+        try:
+            yield
+        finally:
+            sys.unraisablehook = before
+
+
+def _compiling(frame: FrameType | None) -> bool:
+    """Whether a compiler is at work: an exception inside its callbacks is lost, and its library may crash of it."""
+    while frame is not None:
+        if _COMPILERS.search(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def ended(command: Callable[[], Any]) -> int:
+    """Runs a command and returns its exit code; what it raises is told in a line."""
+    _fill_closed_streams()
+    with _plain_warnings(), _stoppable() as hearing:
+        code = _code(command, hearing)
+    for stream in (sys.stdout, sys.stderr):
+        if not _settled(stream) and stream is sys.stdout and code == 0:
+            code = Undelivered.exit_code
+    return code
+
+
+def _code(command: Callable[[], Any], hearing: Hearing) -> int:
+    try:
+        try:
+            found = command()
+        finally:
+            hearing.open = False
+    except Stopped as stopped:
+        say(f"stopped by {signal.Signals(stopped.number).name}")
+        return 128 + stopped.number
+    except (click.Abort, KeyboardInterrupt):
+        say("Aborted!")
+        return 128 + signal.SIGINT
+    except click.ClickException as error:
+        _tell(error)
+        return error.exit_code
+    except OSError as error:
+        if error.errno is None:
+            raise
+        say(f"Error: {os.strerror(error.errno)} [OSError]")
+        return Undelivered.exit_code
+    return found if isinstance(found, int) else 0
+
+
+def _tell(error: click.ClickException) -> None:
+    """The words of a refusal; of wrong usage with its usage lines."""
+    if isinstance(error, click.UsageError):
+        words = io.StringIO()
+        error.show(words)
+        for line in words.getvalue().removesuffix("\n").split("\n"):
+            say(line)
+    elif not (isinstance(error, Undelivered) and error.silent):
+        say(f"Error: {error.format_message()}")
+
+
+def _fill_closed_streams() -> None:
+    """Takes the numbers of closed standard streams, so that no file that is written gets what is meant for them.
+
+    They are open for reading, so that whoever writes to them is told that it cannot.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def _settled(stream: Any) -> bool:
+    """Whether a stream takes what it still holds; if not it is led to nowhere, so that Python's end is quiet."""
+    if stream is None:
+        return True
+    try:
+        stream.flush()
+    except ValueError:
+        return True
+    except OSError:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+        return False
+    return True
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as a line each, escaped as all words are, without the place in the code."""
+    before = warnings.formatwarning
+
+    def line(message: Any, *_: Any, **__: Any) -> str:
+        return f"warning: {escaped(message)}\n"
+
+    warnings.formatwarning = line  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+@contextmanager
+def _stoppable() -> Iterator[Hearing]:
+    """While it lasts a signal to stop raises ``Stopped``; a second one, or ``GRACE`` seconds, end the process.
+
+    A signal that was ignored when the process began, as by ``nohup``, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield Hearing()
+        return
+    hearing = Hearing()
+    heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    with _watched(heard, hearing), hearing.dropped():
+        before = {number: signal.signal(number, hearing.stop) for number in heard}
+        try:
+            yield hearing
+        finally:
+            _remove_temporary_files()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _watched(heard: list[int], hearing: Hearing) -> Iterator[None]:
+    """A thread that sends a held signal again, and ends the process if the main thread does not hear it in time."""
+    main = threading.get_ident()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    over = threading.Event()
+
+    def watch() -> None:
+        while (number := os.read(reader, 1)[0]) not in heard:
+            if over.is_set():
+                return
+        latest = time.monotonic() + GRACE
+        while time.monotonic() < latest:
+            if over.wait(AGAIN):
+                return
+            if hearing.held.is_set():
+                hearing.held.clear()
+                hearing.again = True
+                signal.pthread_kill(main, number)
+        _end_now(number)
+
+    watcher = threading.Thread(target=watch, name="dpgraph signals", daemon=True)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.write(writer, b"\0")
+        watcher.join()
+        os.close(reader)
+        os.close(writer)
+
+
+def _end_now(number: int) -> None:
+    """Ends the process at once, without a temporary file."""
+    _remove_temporary_files()
+    os._exit(128 + number)
+
+
+def _remove_temporary_files() -> None:
+    """Removes what an interruption in the middle of clean-up may have left."""
+    if (files := sys.modules.get("dpgraph.files.temporary")) is not None:
+        files.remove_all()

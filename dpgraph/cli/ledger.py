@@ -1,0 +1,270 @@
+"""Commands about a ledger: make a budget in it, lay down allowances, show, list, verify and export its rows.
+
+A ledger is opened when its command runs and closed before it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
+from dpgraph.cli.output import say
+from dpgraph.cli.paying import unit_of
+
+if TYPE_CHECKING:
+    from dpgraph.privacy.accounting import Budget
+    from dpgraph.privacy.ledger.row import LedgerRow
+
+PLACE = click.argument("place", metavar="LEDGER")
+DATASET = click.option("--dataset", metavar="NAME", help="The data set; all of them, or the only one, if left out.")
+NAMED = click.option("--dataset", metavar="NAME", required=True, help="The data set.")
+
+
+@click.group()
+def ledger() -> None:
+    """Keep budgets in LEDGER: a SQLite file, or postgresql://user@host/database.
+
+    What is spent is written before anything is drawn, and rows are never changed.
+    """
+
+
+@ledger.command()
+@PLACE
+@NAMED
+@EPSILON
+@DELTA
+@NEIGHBOURS
+@ROWS_PER_PERSON
+@click.option("--accounting", default="basic", show_default=True, help="How charges add.")
+@click.option("--source", metavar="TEXT", help="What the rows are, by a name; one source has one budget.")
+@click.option("--who", metavar="NAME", default="", help="Who makes it.")
+def create(
+    place: str,
+    dataset: str,
+    epsilon: str,
+    delta: str,
+    neighbours: str,
+    rows_per_person: int,
+    accounting: Any,
+    source: str | None,
+    who: str,
+) -> None:
+    """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
+    unit = unit_of(neighbours, rows_per_person)
+    settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "accounting": accounting}
+    with _opened(place, dataset, **settings, source=source, who=who) as budget:
+        say(f"{budget}")
+        click.echo(budget.head)
+
+
+@ledger.command()
+@PLACE
+@NAMED
+@click.option("--who", metavar="NAME", required=True, help="Whose charges it limits.")
+@EPSILON
+@DELTA
+@click.option("--expires", metavar="DATE", help="The last day, in UTC.")
+@click.option("--by", metavar="NAME", default="", help="Who lays it down.")
+def allow(place: str, dataset: str, who: str, epsilon: str, delta: str, expires: str | None, by: str) -> None:
+    """Lay down what one of those who share a budget may spend of it; a later one replaces it."""
+    with _opened(place, dataset) as budget:
+        budget.ledger.allow(who, epsilon=epsilon, delta=delta, expires=expires, by=by)
+        click.echo(budget.head)
+
+
+@ledger.command()
+@PLACE
+@DATASET
+@JSON
+def show(place: str, dataset: str | None, as_json: bool) -> None:
+    """Show the budgets: what is spent and left, and the allowances."""
+    shown = []
+    for name in _names(place, dataset):
+        with _opened(place, name) as budget:
+            shown.append(_summary(budget))
+    if as_json:
+        click.echo(json.dumps(shown, indent=1))
+        return
+    for one in shown:
+        click.echo(
+            f"{_clean(one['dataset'])}: {one['spent']} of epsilon {one['epsilon']} and delta {one['delta']} spent, "
+            f"{one['remaining']} left, {one['accounting']}\n"
+            f"  protects {one['neighbours']}, {one['rows_per_person']} rows a person; {one['rows']} rows"
+            + (f"; source {_clean(one['source'])}" if one["source"] else "")
+            + f"\n  head {one['head']}"
+        )
+        for who, allowed in one["allowances"].items():
+            until = f", until {allowed['expires']}" if allowed["expires"] else ""
+            click.echo(f"  {_clean(who)}: {allowed['spent']} of epsilon {allowed['epsilon']}{until}")
+
+
+@ledger.command()
+@PLACE
+@DATASET
+@JSON
+def history(place: str, dataset: str | None, as_json: bool) -> None:
+    """List the rows of a data set, oldest first."""
+    rows = _rows(place, dataset)
+    if as_json:
+        click.echo(json.dumps([row.plain for row in rows], indent=1))
+        return
+    heads = ("row", "time (UTC)", "kind", "who", "account", "mechanism", "epsilon", "spent", "purpose")
+    click.echo(_table(heads, [_line(row) for row in rows], (5, 16, 6, 10, 7, 18, 8, 8, 99)))
+
+
+@ledger.command()
+@PLACE
+@DATASET
+@click.option("--head", metavar="DIGEST", help="A digest that was kept elsewhere: a row must have it.")
+@click.option("--release", "source", metavar="RELEASE", help="A release file: its record must be its rows'.")
+@JSON
+def verify(place: str, dataset: str | None, head: str | None, source: str | None, as_json: bool) -> None:
+    """Check every digest, and compute every total again from the events.
+
+    With --json what is found is printed either way; the exit code is 1 where something is wrong.
+    """
+    from dpgraph.files.documents import load
+    from dpgraph.privacy.ledger.opening import verify_at
+
+    if (head or source) and dataset is None:
+        dataset = _only(place, None)
+    released = None if source is None else load(source)
+    found = [verify_at(place, one, expected_head=head, release=released) for one in _names(place, dataset)]
+    if as_json:
+        plain = [
+            {"dataset": one.dataset, "rows": one.rows, "head": one.head, "spent": str(one.spent.epsilon)}
+            | {"problems": list(one.problems)}
+            for one in found
+        ]
+        click.echo(json.dumps(plain, indent=1))
+    words = "\n".join(_clean(str(one)) for one in found)
+    if all(one.ok for one in found):
+        say(words)
+        return
+    if as_json:
+        raise click.exceptions.Exit(1)
+    raise click.ClickException(words)
+
+
+@ledger.command()
+@PLACE
+@DATASET
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write; stdout if left out.")
+def export(place: str, dataset: str | None, out: Path | None) -> None:
+    """Write the rows of a data set as JSON, one row a line, as their digests are computed from them."""
+    from dataclasses import asdict
+
+    from dpgraph.files.atomic_write import write_text
+    from dpgraph.privacy.ledger.row import canonical
+
+    text = "".join(f"{canonical(asdict(row))}\n" for row in _rows(place, dataset))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(out, text)
+        say(f"wrote {out}")
+
+
+@contextmanager
+def _opened(place: str, dataset: str, **settings: Any) -> Iterator[Budget]:
+    """A budget, whose connection is given back."""
+    from dpgraph.privacy.accounting import Budget
+
+    budget = Budget.open(place, dataset=dataset, **settings)
+    try:
+        yield budget
+    finally:
+        budget.ledger.close()
+
+
+def _names(place: str, dataset: str | None) -> list[str]:
+    """The data sets that are meant."""
+    from dpgraph.privacy.ledger.opening import datasets
+
+    known = datasets(place)
+    if dataset is not None and dataset not in known:
+        raise click.BadParameter(f"the ledger has no data set {dataset!r}", param_hint="--dataset")
+    return known if dataset is None else [dataset]
+
+
+def _only(place: str, dataset: str | None) -> str:
+    """The data set that is meant, where it must be one."""
+    names = _names(place, dataset)
+    if len(names) != 1:
+        raise click.UsageError(f"the ledger has {len(names)} data sets; say which with --dataset")
+    return names[0]
+
+
+def _rows(place: str, dataset: str | None) -> tuple[LedgerRow, ...]:
+    """All rows of one data set."""
+    with _opened(place, _only(place, dataset)) as budget:
+        return budget.ledger.rows()
+
+
+def _summary(budget: Budget) -> dict[str, Any]:
+    """A budget for people and programs; exact numbers as text."""
+    from dpgraph.privacy.records import decimal
+
+    book, spent = budget.ledger, budget.cost()
+    allowances = {
+        who: {
+            "epsilon": decimal(laid.limit.epsilon),
+            "delta": decimal(laid.limit.delta),
+            "spent": decimal(used.epsilon),
+            "expires": None if laid.expires is None else laid.expires.isoformat(),
+        }
+        for who, (laid, used) in book.allowances().items()
+    }
+    return {
+        "dataset": book.dataset,
+        "epsilon": decimal(budget.epsilon),
+        "delta": decimal(budget.delta),
+        "accounting": budget.accounting,
+        "spent": decimal(spent.epsilon),
+        "spent_delta": decimal(spent.delta),
+        "remaining": decimal(budget.remaining),
+        "neighbours": budget.unit.neighbours,
+        "rows_per_person": budget.unit.rows_per_person,
+        "source": book.source,
+        "rows": len(book.rows()),
+        "head": book.head,
+        "allowances": allowances,
+    }
+
+
+def _line(row: LedgerRow) -> tuple[str, ...]:
+    """A row of the history in print."""
+    from dpgraph.privacy.records import decimal, exact
+
+    def printed(part: str, there: str) -> str:
+        return decimal(exact(plain[part]["epsilon"], zero=True)) if there else ""
+
+    plain = row.plain
+    price = printed("event", row.event) or (printed("terms", row.terms) if "epsilon" in (plain["terms"] or ()) else "")
+    what = row.mechanism or row.allowance
+    spent = printed("spent", row.spent)
+    return (str(row.number), row.time[:16], row.kind, row.who, row.account, what, price, spent, row.purpose)
+
+
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
+    """A plain table of at most a hundred columns; what is longer is cut."""
+    cells = [[_cut(cell, width) for cell, width in zip(line, widest, strict=True)] for line in (heads, *lines)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
+    shown = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+    return "\n".join(_cut(line.rstrip(), 100) for line in shown)
+
+
+def _cut(text: str, width: int) -> str:
+    text = _clean(text)
+    return text if len(text) <= width else f"{text[: width - 1]}~"
+
+
+def _clean(text: str) -> str:
+    """Without what a terminal would obey; lines stay."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

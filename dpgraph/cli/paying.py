@@ -1,0 +1,254 @@
+"""Which budget a command spends from: one of its own, or a data set's in a ledger.
+
+``--ledger`` and ``--dataset`` say which, the environment in their place, and a file of defaults in its place. The
+budget is there already: a command that spends makes none in a ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from dpgraph.cli.output import Undelivered, say, show
+
+if TYPE_CHECKING:
+    from dpgraph.privacy.accounting import Budget
+    from dpgraph.privacy.ledger.book import Ledger
+    from dpgraph.privacy.records import PrivacyUnit
+
+#: The file of defaults that is read where there is one in the working directory.
+CONFIG = "dpgraph.toml"
+#: The commands that spend, by what is typed first.
+SPENDING = ("release", "fit", "evaluate")
+
+_OPTIONS = {
+    "ledger": click.option(
+        "--ledger",
+        metavar="LEDGER",
+        envvar="DPGRAPH_LEDGER",
+        show_envvar=True,
+        help='Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',
+    ),
+    "dataset": click.option(
+        "--dataset", metavar="NAME", envvar="DPGRAPH_DATASET", show_envvar=True, help="Whose budget in the ledger."
+    ),
+    "who": click.option(
+        "--who", metavar="NAME", envvar="DPGRAPH_WHO", show_envvar=True, help="Who spends, for the ledger's row."
+    ),
+    "purpose": click.option(
+        "--purpose", metavar="TEXT", envvar="DPGRAPH_PURPOSE", show_envvar=True, help="What for, for the ledger's row."
+    ),
+}
+
+
+def spends(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options that say which budget it spends from, as one argument, ``payer``."""
+
+    @wraps(command)
+    def paid(*args: Any, **settings: Any) -> Any:
+        payer = Payer(**{name: settings.pop(name) for name in _OPTIONS})
+        return command(*args, payer=payer, **settings)
+
+    for option in reversed(_OPTIONS.values()):
+        paid = option(paid)
+    return paid
+
+
+@dataclass(frozen=True)
+class Payer:
+    """What was said about the budget; None where nothing was."""
+
+    ledger: str | None
+    dataset: str | None
+    who: str | None
+    purpose: str | None
+
+    def budget(
+        self,
+        epsilon: str,
+        neighbours: str | None,
+        rows_per_person: int | None,
+        *,
+        delta: str = "0",
+        person: str | None = None,
+    ) -> Budget:
+        """The budget that a command spends from: a ledger's, or one of what the command may spend.
+
+        Args:
+            epsilon: What the command spends; the whole of a budget of its own.
+            neighbours: As it was typed; by default the ledger's.
+            rows_per_person: Likewise.
+            delta: What the command spends of delta.
+            person: The column of persons, on which the relation depends where nobody says it.
+
+        Raises:
+            LedgerError: If the ledger cannot be read, has no such budget, or protects another unit.
+            click.UsageError: If the options do not say which budget.
+        """
+        from dpgraph.privacy.accounting import Budget
+
+        self._check()
+        if not self.ledger:
+            rows = 1 if rows_per_person is None else rows_per_person
+            several = person is not None and rows > 1  # persons with several rows have unknown numbers of them
+            return Budget(epsilon, delta, unit=unit_of(neighbours or ("add-remove" if several else "replace"), rows))
+        assert self.dataset is not None
+        budget = Budget.open(self.ledger, dataset=self.dataset, who=self.who or "", purpose=self.purpose or "")
+        click.get_current_context().call_on_close(budget.ledger.close)
+        _check_unit(budget.unit, neighbours, rows_per_person)
+        return budget
+
+    def _check(self) -> None:
+        """Whether a ledger and a data set in it are said both or neither.
+
+        Raises:
+            click.UsageError: If not, or a label is typed for which there is no row.
+        """
+        if self.ledger and not self.dataset:
+            raise click.UsageError("--ledger needs --dataset, or DPGRAPH_DATASET: whose budget in it")
+        if self.dataset and self.ledger is None:
+            raise click.UsageError("a data set is named and no ledger: give --ledger, or DPGRAPH_LEDGER")
+        source_of = click.get_current_context().get_parameter_source
+        for name in ("dataset", "who", "purpose"):
+            if getattr(self, name) and not self.ledger and source_of(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name} is of a ledger's row; give --ledger")
+
+
+def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
+    """Whom to protect."""
+    from dpgraph.privacy.records import PrivacyUnit
+
+    return PrivacyUnit(neighbours, rows_per_person)
+
+
+def _check_unit(unit: PrivacyUnit, neighbours: str | None, rows_per_person: int | None) -> None:
+    """Holds what was typed to whom a ledger's budget protects.
+
+    Raises:
+        LedgerError: If they differ.
+    """
+    from dpgraph.privacy.errors import LedgerError
+
+    asked = unit_of(neighbours or unit.neighbours, unit.rows_per_person if rows_per_person is None else rows_per_person)
+    if asked != unit:
+        raise LedgerError(
+            f"this data set's ledger protects {unit}, and {asked} was asked for; leave --neighbours and "
+            "--rows-per-person out to use it as it is"
+        )
+
+
+def only_priced(dry_run: bool, mechanism: Any, description: Any, budget: Budget) -> bool:
+    """Checks the plan, and that the budget holds it, before any row is read; for a dry run prints what it would spend.
+
+    A fit may shape its noise by the number of rows where that is public. Its epsilon is the same, its rho is not, so a
+    budget of rhos decides when the rows are counted, and what a dry run says is left of it is about right.
+
+    Raises:
+        BudgetExceededError: If the budget does not hold it.
+        ReleaseError: If the mechanism does not fit.
+    """
+    from dpgraph.privacy.records import Provenance
+
+    event = mechanism.event(description, budget.unit)
+    left = budget.left_after(event) if dry_run or budget.accounting == "basic" else None
+    book = ledger_of(budget)
+    if dry_run and left is not None:
+        tables = len(event.measurements)
+        show(f"would spend {Provenance(event, budget.unit)}; {tables} tables; nothing was read")
+        if book is not None:
+            now = _amount(budget, budget.remaining, budget.remaining_delta)
+            about = "" if budget.accounting == "basic" else "about "
+            show(f"would leave {about}{_amount(budget, left.epsilon, left.delta)} of {now} in {_place(book)}")
+    return dry_run
+
+
+def _amount(budget: Budget, epsilon: Any, delta: Any) -> str:
+    """What is left of a budget in print, with delta where it has one that charges use up."""
+    from dpgraph.privacy.records import decimal
+
+    shown = f"epsilon {decimal(epsilon)}" if budget.accounting == "basic" else f"epsilon {float(epsilon):.6g}"
+    return shown + (f" and delta {decimal(delta)}" if budget.delta else "")
+
+
+def _place(book: Ledger) -> str:
+    return f"{book.dataset!r} at {book.address}"
+
+
+def ledger_of(budget: Budget) -> Ledger | None:
+    """The ledger behind a budget; None for one in memory."""
+    from dpgraph.privacy.errors import ReleaseError
+
+    try:
+        return budget.ledger
+    except ReleaseError:
+        return None
+
+
+@contextmanager
+def charging(budget: Budget) -> Iterator[None]:
+    """For what charges a ledger: a failure after the charge has an exit code of its own; at the end, what is left.
+
+    Raises:
+        Undelivered: In place of the package's errors, where the charge stands or may stand.
+    """
+    from dpgraph.privacy.errors import DPGraphError, LedgerError
+
+    book = ledger_of(budget)
+    if book is None:
+        yield
+        return
+    before = book.seen
+    try:
+        yield
+    except Undelivered:
+        raise
+    except DPGraphError as error:
+        may_stand = isinstance(error, LedgerError) and error.charge_may_stand
+        if not may_stand and book.seen == before:
+            raise
+        words = f"{error}; the charge {'may stand' if may_stand else 'stands'}, and what it paid for is lost"
+        raise Undelivered(f"{words} [{type(error).__name__}]") from None
+    except BaseException:
+        if book.seen > before:
+            say(f"row {book.seen} of {_place(book)} was charged, and stands")
+        raise
+    with suppress(LedgerError):  # all is done, and this line alone would be missing
+        left = _amount(budget, budget.remaining, budget.remaining_delta)
+        say(f"paid by row {book.seen} of {_place(book)}, which has {left} left")
+
+
+def read_defaults(config: Path | None) -> dict[str, Any] | None:
+    """The defaults of the commands that spend, from a file, as click takes them; None where there is no file.
+
+    Args:
+        config: The file; ``dpgraph.toml`` in the working directory if None, where there is one. A relative path of a
+            ledger in it starts at its folder.
+
+    Raises:
+        FileError: If it cannot be read, or holds anything but these options as text.
+    """
+    path = Path(CONFIG) if config is None else config
+    if config is None and not path.is_file():
+        return None
+    from dpgraph.files.limits import excerpt
+    from dpgraph.files.networks import read_document
+    from dpgraph.privacy.errors import FileError
+
+    if path.suffix.lower() != ".toml":
+        raise FileError(f"{path}: the name of a file of defaults must end in .toml")
+    found = read_document(path)
+    if unknown := sorted(set(found) - set(_OPTIONS)):
+        raise FileError(f"{path} sets {excerpt(unknown[0])}; a file of defaults may set {', '.join(_OPTIONS)}")
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise FileError(f"{path}: {name} must be text")
+    if (place := found.get("ledger")) and "://" not in place:
+        found["ledger"] = str(path.parent / place)
+    return found

@@ -1,0 +1,69 @@
+"""How much of a file is read, and how much of it a message repeats.
+
+A limit is checked before memory is taken: a file's size before it is read, what a header claims before its table is
+made. A message shows a few words of a file at most: names in it may be as long as the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dpgraph.privacy.errors import FileError
+
+#: The largest TOML file, in bytes: a domain of tens of thousands of levels.
+MAX_TOML_BYTES = 2**20
+#: The largest BIF or XMLBIF file, in bytes; the largest of the networks that pgmpy bundles has 5.5 million.
+MAX_NETWORK_BYTES = 6 * 2**20
+#: The largest JSON document, in bytes, unless ``load`` is told another.
+MAX_DOCUMENT_BYTES = 2**29
+
+#: The longest words of a file in a message, and the longest message about a file, in characters.
+MAX_EXCERPT = 40
+MAX_MESSAGE = 600
+
+
+def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
+    """A file's text, without the mark of its byte order.
+
+    Args:
+        path: The file.
+        most: The largest size in bytes; no more than that is read, whatever the file is.
+
+    Raises:
+        FileError: If there is no such file, it is larger, or it is not UTF-8 text.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path} cannot be read ({type(error).__name__})") from None
+
+
+def excerpt(text: str) -> str:
+    """A few words of a file, as a message shows them.
+
+    >>> excerpt("rain")
+    "'rain'"
+    >>> len(excerpt("x" * 1000))
+    46
+    """
+    return repr(text) if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]!r} ..."
+
+
+def shortened(message: str) -> str:
+    """A message about a file, without its middle where it is long.
+
+    >>> shortened("no variable 'a'")
+    "no variable 'a'"
+    >>> len(shortened("x" * 10**6)) == MAX_MESSAGE
+    True
+    """
+    if len(message) <= MAX_MESSAGE:
+        return message
+    half = (MAX_MESSAGE - 5) // 2
+    return f"{message[: MAX_MESSAGE - 5 - half]} ... {message[-half:]}"

@@ -1,0 +1,198 @@
+"""Documents whose large arrays are binary: a ``.npz`` archive of NumPy, which ``numpy.load`` opens too.
+
+The member ``document.json`` is the document that a ``.json`` file would be, with the name, type, shape and SHA-256
+digest of a member in place of each large array; its own digest covers them. A reader that needs few arrays reads few.
+Nothing is unpickled, and no array is made larger than its member is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from dpgraph.files.digest import sealed, unsealed
+from dpgraph.files.networks import parse_json
+from dpgraph.privacy.errors import DPGraphError, FileError
+
+#: The member that holds everything but arrays.
+DOCUMENT = "document.json"
+#: The key that stands for an array in it.
+ARRAY = "array"
+#: The largest document, and the most bytes of all arrays together.
+MOST_TEXT, MOST_BYTES = 1 << 28, 1 << 31
+_TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1")
+_BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError)
+_REFERENCE = {ARRAY, "dtype", "shape", "sha256"}
+#: What an archive's modification times are: the same content is the same file.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def nested(plain: Any) -> Any:
+    """A document with its arrays as nested lists, as JSON has them.
+
+    >>> nested({"tables": {"a": np.array([0.5, 0.5])}})
+    {'tables': {'a': [0.5, 0.5]}}
+    """
+    if isinstance(plain, np.ndarray):
+        return plain.tolist()
+    if isinstance(plain, dict):
+        return {key: nested(value) for key, value in plain.items()}
+    return [nested(value) for value in plain] if isinstance(plain, list) else plain
+
+
+def write_packed(file: IO[bytes], plain: dict[str, Any]) -> None:
+    """Writes a document with arrays to an open file, one array at a time, compressed.
+
+    Raises:
+        FileError: If its arrays are larger than a reader takes, or of a type that has no place.
+    """
+    if (size := _bytes_of(plain)) > MOST_BYTES:
+        raise FileError(f"the arrays take {size} bytes, and a file at most {MOST_BYTES}; keep fewer draws")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        numbers = iter(range(1 << 62))
+
+        def stored(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return _stored(archive, f"{ARRAY}{next(numbers)}", value)
+            if isinstance(value, dict):
+                return {key: stored(part) for key, part in value.items()}
+            return [stored(part) for part in value] if isinstance(value, list) else value
+
+        text = json.dumps(sealed(stored(plain)), indent=1, allow_nan=False)
+        archive.writestr(zipfile.ZipInfo(DOCUMENT, _NO_TIME), text, zipfile.ZIP_DEFLATED)
+
+
+def _bytes_of(plain: Any) -> int:
+    if isinstance(plain, np.ndarray):
+        return plain.nbytes
+    parts = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
+    return sum(map(_bytes_of, parts))
+
+
+def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
+    """Writes one array, and what stands for it in the document."""
+    content = np.ascontiguousarray(array)
+    content = content.astype(content.dtype.newbyteorder("<"), copy=False).reshape(array.shape)
+    if content.dtype.str not in _TYPES:
+        raise FileError(f"an array of {content.dtype} is not saved")
+    member = zipfile.ZipInfo(f"{name}.npy", _NO_TIME)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    with archive.open(member, "w", force_zip64=True) as stream:
+        np.lib.format.write_array(stream, content, allow_pickle=False)
+    return {ARRAY: name, "dtype": content.dtype.str, "shape": list(content.shape), "sha256": _digest(content)}
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"").hexdigest()
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One array of an archive that has not been read."""
+
+    path: Path
+    reference: Mapping[str, Any]
+
+    def read(self) -> np.ndarray:
+        """The array, checked against its digest.
+
+        Raises:
+            FileError: If it is not the one that was saved.
+        """
+        with _named(self.path), zipfile.ZipFile(self.path) as archive:
+            return _array_of(archive, self.reference)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of reading an array that say which file it is in."""
+    try:
+        yield
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+    except _BROKEN as error:
+        raise FileError(f"{path}: an array cannot be read ({type(error).__name__})") from None
+
+
+def read_packed(path: Path) -> Any:
+    """A document of an archive, its digest checked, with a ``Packed`` in place of each array.
+
+    Raises:
+        FileError: If there is no such file, it is no such archive, or it was changed since it was written.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            sizes = {member.filename: member.file_size for member in members}
+            if len(sizes) < len(members) or sizes.get(DOCUMENT, MOST_TEXT + 1) > MOST_TEXT:
+                raise FileError(f"it has no {DOCUMENT} of at most {MOST_TEXT} bytes, or a member twice")
+            if sum(sizes.values()) > MOST_BYTES:
+                raise FileError(f"it holds more than {MOST_BYTES} bytes")
+            text = archive.read(DOCUMENT).decode()
+        return _with_references(unsealed(parse_json(text)), path)
+    except DPGraphError as error:
+        raise FileError(f"{path}: {error}") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read ({type(error).__name__})") from None
+    except _BROKEN as error:
+        raise FileError(f"{path} is not a whole dpgraph archive ({type(error).__name__})") from None
+
+
+def unpacked(plain: Any) -> Any:
+    """A document with every array read; an archive is opened once, as each opening reads the list of its members.
+
+    Raises:
+        FileError: If one is not the one that was saved.
+    """
+    opened: dict[Path, zipfile.ZipFile] = {}
+    with ExitStack() as stack:
+
+        def read(value: Any) -> Any:
+            if isinstance(value, Packed):
+                with _named(value.path):
+                    if value.path not in opened:
+                        opened[value.path] = stack.enter_context(zipfile.ZipFile(value.path))
+                    return _array_of(opened[value.path], value.reference)
+            if isinstance(value, dict):
+                return {key: read(part) for key, part in value.items()}
+            return [read(part) for part in value] if isinstance(value, list) else value
+
+        return read(plain)
+
+
+def _with_references(plain: Any, path: Path) -> Any:
+    if isinstance(plain, dict):
+        if set(plain) == _REFERENCE:
+            return Packed(path, plain)
+        return {key: _with_references(value, path) for key, value in plain.items()}
+    return [_with_references(value, path) for value in plain] if isinstance(plain, list) else plain
+
+
+def _array_of(archive: zipfile.ZipFile, reference: Mapping[str, Any]) -> np.ndarray:
+    """Reads one array, whose size the archive, its own header and the document must agree on before it is made."""
+    name, shape, dtype = reference[ARRAY], reference["shape"], reference["dtype"]
+    sizes = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    if not isinstance(name, str) or dtype not in _TYPES or not sizes:
+        raise FileError("an array is not described as one")
+    bytes_ = math.prod(shape) * np.dtype(dtype).itemsize
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise FileError("an array is of another version")
+        found = np.lib.format.read_array_header_1_0(stream)
+        if found != (tuple(shape), False, np.dtype(dtype)) or bytes_ != member.file_size - stream.tell():
+            raise FileError("an array has another size than it is said to have")
+        content = stream.read(bytes_)
+    if len(content) != bytes_ or hashlib.sha256(content).hexdigest() != reference["sha256"]:
+        raise FileError("an array does not have the digest it was saved with: the file was changed or is damaged")
+    return np.frombuffer(content, dtype).reshape(shape)

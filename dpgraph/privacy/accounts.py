@@ -1,0 +1,232 @@
+"""Where a budget keeps what was spent: in the memory of one process, or in a durable ledger (``privacy.ledger``)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
+from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.filters import Filter, Plan, Spent, filter_of, too_dear
+from dpgraph.privacy.rows import Fixed
+
+
+@dataclass(frozen=True)
+class Split:
+    """What the groups of ``Budget.parallel`` get: how each accounts, its limit, and its condition in print."""
+
+    accounting: str
+    share: PrivacyCost
+    groups: tuple[Fixed, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a charge is for, beside its event; public.
+
+    Attributes:
+        description: What is measured, such as a network.
+        mechanism: The mechanism value.
+        split: The groups that the charge pays for.
+        choice: The random name of a choice of some rows of each person; None where none was made.
+    """
+
+    description: Any = None
+    mechanism: Any = None
+    split: Split | None = None
+    choice: str | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The ledger's row of a charge: its number and its digest."""
+
+    number: int
+    digest: str
+
+
+class Account(Protocol):
+    """What was spent of a limit; ``charge`` checks and records in one step that nothing comes between."""
+
+    @property
+    def limit(self) -> PrivacyCost:
+        """The most that may be spent."""
+        ...
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom it protects."""
+        ...
+
+    @property
+    def rule(self) -> Filter:
+        """How charges add."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A random name of the rows' budget, shared by its groups."""
+        ...
+
+    def spent(self) -> Spent:
+        """The totals so far."""
+        ...
+
+    def remaining(self) -> PrivacyCost:
+        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim."""
+        ...
+
+    def left_after(self, event: Event) -> PrivacyCost:
+        """What ``remaining`` would be after an event; nothing is charged.
+
+        Raises:
+            BudgetExceededError: If it does not fit.
+        """
+        ...
+
+    def events(self) -> tuple[Event, ...]:
+        """What was charged, in order."""
+        ...
+
+    def planned(self) -> tuple[Event, ...]:
+        """What was planned and is not drawn yet, in order."""
+        ...
+
+    def charge(self, event: Event, made: Made) -> Receipt | None:
+        """Records an event, or refuses it whole.
+
+        The groups of one split, and the groups in these, are charged for one choice of rows, the first.
+
+        Raises:
+            BudgetExceededError: If it does not fit; nothing is charged.
+            ReleaseError: If this process cannot charge, or a group was charged for another choice of rows.
+        """
+        ...
+
+    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+        """The accounts of the groups that a charge paid for, in their order."""
+        ...
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """How another process opens the same account.
+
+        Raises:
+            ReleaseError: If it cannot.
+        """
+        ...
+
+
+class InMemory:
+    """An account of one process: it dies with it, and forked children are refused."""
+
+    #: The choice of rows that the groups of one split share, by the name ``"rows"``; None for all rows.
+    _choices: dict[str, str] | None = None
+
+    def __init__(self, limit: PrivacyCost, unit: PrivacyUnit, accounting: str, identity: str | None = None) -> None:
+        self.limit, self.unit = limit, unit
+        self.rule = filter_of(accounting, limit)
+        self.identity = secrets.token_hex(8) if identity is None else identity
+        self._charges: list[tuple[Event, Spent]] = []  # each with the totals after it, so that no interrupt parts them
+        self._planned: list[Event] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def spent(self) -> Spent:
+        """The totals so far."""
+        return self._charges[-1][1] if self._charges else self.rule.start
+
+    def remaining(self) -> PrivacyCost:
+        """What is left."""
+        return self.rule.remaining(self.spent())
+
+    def left_after(self, event: Event) -> PrivacyCost:
+        """What would be left after an event.
+
+        Raises:
+            BudgetExceededError: If it does not fit.
+        """
+        return self.rule.remaining(self.spent() if event in self._planned else self._after(event))
+
+    def _after(self, event: Event) -> Spent:
+        """The totals after an event that fits.
+
+        Raises:
+            BudgetExceededError: If it does not.
+        """
+        spent = self.spent()
+        after = self.rule.after(spent, event)
+        if not self.rule.fits(after):
+            raise BudgetExceededError(too_dear(self.rule, spent, after, event))
+        return after
+
+    def events(self) -> tuple[Event, ...]:
+        """What was charged, in order."""
+        return tuple(event for event, _ in self._charges)
+
+    def planned(self) -> tuple[Event, ...]:
+        """What was planned and is not drawn yet, in order."""
+        return tuple(self._planned)
+
+    def charge(self, event: Event, made: Made) -> None:
+        """Records an event, or refuses it whole.
+
+        Raises:
+            BudgetExceededError: If it does not fit; nothing is charged.
+            ReleaseError: In a forked copy of the process that made the account, or for another choice of rows.
+        """
+        if os.getpid() != self._process:
+            raise ReleaseError("this budget belongs to another process; make the release in the process that owns it")
+        with self._lock:
+            if event in self._planned:
+                self._planned.remove(event)
+                return
+            chosen = None if self._choices is None else made.choice
+            if chosen is not None and self._choices and self._choices["rows"] != chosen:
+                raise other_choice()
+            after = self._after(event)
+            if chosen is not None and self._choices is not None:
+                self._choices["rows"] = chosen
+            self._charges.append((event, after))
+            self._planned += event.planned if isinstance(event, Plan) else ()
+
+    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+        """The accounts of groups; they, and groups within them, share one lock and one choice of rows."""
+        made = [InMemory(split.share, self.unit.within_groups(), split.accounting, self.identity) for _ in split.groups]
+        choices = dict[str, str]() if self._choices is None else self._choices
+        for one in made:
+            one._lock, one._choices = self._lock, choices
+        return list[Account](made)
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Refused.
+
+        Raises:
+            ReleaseError: Always: two copies could spend the same epsilon.
+        """
+        raise ReleaseError(
+            "a Budget in memory is not pickled: a copy in another process could spend the same epsilon twice; "
+            "Budget.open keeps one in a ledger, which processes share"
+        )
+
+
+def other_choice() -> ReleaseError:
+    """The error of a group that is charged for another choice of rows than the groups beside it."""
+    return ReleaseError(
+        "the rows of this group and of another were capped in two calls, and a person may have rows_per_person rows "
+        "in each; nothing was charged. Cap all rows once (dg.statistics.cap_rows) and count every group from these"
+    )
+
+
+def checked_unit(unit: Any) -> PrivacyUnit:
+    """The unit that was given; one replaced row where none was.
+
+    Raises:
+        ReleaseError: If it is none.
+    """
+    if unit is not None and not isinstance(unit, PrivacyUnit):
+        raise ReleaseError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")
+    return unit or PrivacyUnit()

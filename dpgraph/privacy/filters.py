@@ -1,0 +1,370 @@
+"""Filters: what a budget compares with its limit before each release, valid where earlier releases decide the next.
+
+A filter keeps running totals, so a charge costs the same after ten releases and after ten thousand.
+
+* ``"basic"``: epsilons and deltas add.
+* ``"zcdp"``: the limit (epsilon, delta) becomes a rho once, and rhos add (Whitehouse, Ramdas, Rogers and Wu 2023,
+  Theorem 1; proofs.md P89).
+* ``"pld"``: lists of events that were fixed beforehand are priced as one by privacy loss distributions; between lists
+  epsilons and deltas add (proofs.md P92).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Protocol, get_args
+
+from dpgraph.privacy.composition import parallel_share, parallel_steps, rho_of
+from dpgraph.privacy.concentration import pure_rho
+from dpgraph.privacy.loss_distributions import numerical
+from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
+from dpgraph.privacy.records import (
+    Event,
+    PrivacyCost,
+    PrivacyUnit,
+    ReleaseError,
+    combined_label,
+    decimal,
+    exact,
+    rounded,
+)
+
+Accounting = Literal["basic", "zcdp", "pld"]
+
+#: How much less than the largest possible a group's epsilon is, so that its rho is within its share.
+LESS = 1 - Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was charged so far, in exact sums; rho is 0 but under ``"zcdp"``."""
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def more(self, event: Event, rho: Fraction = Fraction(0)) -> Spent:
+        """With an event's claims, and a rho, added."""
+        return Spent(self.epsilon + event.epsilon, self.delta + event.delta, self.rho + rho)
+
+
+class Filter(Protocol):
+    """A rule that says before each release whether it fits, whatever earlier releases led to it."""
+
+    name: ClassVar[Accounting]
+
+    @property
+    def start(self) -> Spent:
+        """The totals of no event."""
+        ...
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with one more event.
+
+        Raises:
+            ReleaseError: If the filter has no price for the event.
+        """
+        ...
+
+    def fits(self, spent: Spent) -> bool:
+        """Whether the totals are within the limit."""
+        ...
+
+    def left(self, spent: Spent) -> str:
+        """What is left, for messages."""
+        ...
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """What was charged, as an epsilon and a delta."""
+        ...
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim."""
+        ...
+
+
+@dataclass(frozen=True)
+class Basic:
+    """Basic composition: sums of epsilons and of deltas are within the limit.
+
+    >>> rule = Basic(PrivacyCost(Fraction(1)))
+    >>> spent = rule.after(rule.start, Event("a", Fraction(3, 4)))
+    >>> rule.fits(spent), rule.fits(rule.after(spent, Event("b", Fraction(1, 2)))), rule.left(spent)
+    (True, False, 'epsilon 0.25 (pure) left of 1')
+    """
+
+    limit: PrivacyCost
+    start: Spent = field(default=Spent(), init=False)
+    name: ClassVar[Accounting] = "basic"
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with one more event; any event has a price."""
+        return spent.more(event)
+
+    def fits(self, spent: Spent) -> bool:
+        """Whether both sums are within the limit."""
+        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
+
+    def left(self, spent: Spent) -> str:
+        """The differences."""
+        return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """The sums."""
+        return PrivacyCost(spent.epsilon, spent.delta)
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """The differences."""
+        return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
+
+
+@dataclass(frozen=True)
+class Concentrated:
+    """Zero-concentrated composition: the sum of rhos is within the rho that the limit gives.
+
+    ``rho`` is the largest, to ten digits, that OpenDP converts to no more than the limit.
+
+    >>> rule = Concentrated(PrivacyCost(Fraction(1), Fraction(1, 10**6)))
+    >>> round(float(rule.rho), 4)
+    0.0244
+    >>> spent = rule.start
+    >>> while rule.fits(rule.after(spent, Event("count", Fraction(1, 100)))):
+    ...     spent = rule.after(spent, Event("count", Fraction(1, 100)))
+    >>> float(spent.epsilon)  # of pure releases, where basic composition stops at 1
+    4.87
+    """
+
+    limit: PrivacyCost
+    rho: Fraction = field(init=False)
+    start: Spent = field(default=Spent(), init=False)
+    name: ClassVar[Accounting] = "zcdp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", rho_within(self.limit))
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with an event's rho (``composition.rho_of``).
+
+        Raises:
+            ReleaseError: If the event has a delta and claims no rho.
+        """
+        rho = rho_of(event)
+        if rho is None:
+            raise ReleaseError(
+                f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
+                'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
+            )
+        return spent.more(event, rho)
+
+    def fits(self, spent: Spent) -> bool:
+        """Whether the sum of rhos is within the limit's."""
+        return spent.rho <= self.rho
+
+    def left(self, spent: Spent) -> str:
+        """The rho that is left, and what a pure release may still cost."""
+        return (
+            f"rho {float(self.rho - spent.rho):.6g} left of {float(self.rho):.6g}, enough for a pure release of "
+            f"epsilon {float(self.remaining(spent).epsilon):.6g}"
+        )
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """The epsilon, at the limit's delta, that the sum of rhos converts to."""
+        if not spent.rho:
+            return PrivacyCost(Fraction(0))
+        return PrivacyCost(rounded(epsilon_of_rho(spent.rho, self.limit.delta), up=True), self.limit.delta)
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """What a pure release may still claim; and the limit's delta, since rhos add and deltas do not."""
+        return PrivacyCost(_pure_within(self.rho - spent.rho), self.limit.delta)
+
+
+@dataclass(frozen=True)
+class Plan(Event):
+    """The event of releases that were fixed beforehand and are priced together; ``plan_of`` makes it.
+
+    ``planned`` are the events of the releases, in order. The claim is the price of all of them at delta.
+    """
+
+    planned: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Lists of events, each fixed before its first release; between lists, basic composition."""
+
+    limit: PrivacyCost
+    start: Spent = field(default=Spent(), init=False)
+    name: ClassVar[Accounting] = "pld"
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with one more plan.
+
+        Raises:
+            ReleaseError: If the event is no plan, or claims less than its list costs.
+        """
+        if not isinstance(event, Plan):
+            raise ReleaseError(
+                f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
+                "not cover releases that are chosen later: plan the list first with budget.plan([...]), or use "
+                'accounting="zcdp", which covers adaptive choice'
+            )
+        if event.epsilon < _listed(event.planned, event.delta).epsilon:
+            raise ReleaseError(f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, less than its list costs")
+        return spent.more(event)
+
+    def fits(self, spent: Spent) -> bool:
+        """Whether both sums are within the limit."""
+        return Basic(self.limit).fits(spent)
+
+    def left(self, spent: Spent) -> str:
+        """The differences."""
+        return Basic(self.limit).left(spent)
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """The sums."""
+        return Basic(self.limit).price(spent)
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """The differences, for further plans."""
+        return Basic(self.limit).remaining(spent)
+
+
+def filter_of(accounting: str, limit: PrivacyCost) -> Filter:
+    """The filter of a name.
+
+    Args:
+        accounting: ``"basic"``, ``"zcdp"`` or ``"pld"``.
+        limit: What it may promise in all.
+
+    Raises:
+        ReleaseError: If the name is none of these, or the limit has no delta where the filter needs one.
+
+    >>> filter_of("zcdp", PrivacyCost(Fraction(1)))
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: accounting='zcdp' needs a delta above 0, such as 1e-6
+    """
+    if not isinstance(accounting, str) or accounting not in get_args(Accounting):
+        raise ReleaseError(
+            f"accounting must be one of {', '.join(map(repr, get_args(Accounting)))}; got {accounting!r}"
+        )
+    if accounting == "basic":
+        return Basic(limit)
+    if limit.delta == 0:
+        raise ReleaseError(f"accounting={accounting!r} needs a delta above 0, such as 1e-6")
+    return Concentrated(limit) if accounting == "zcdp" else Planned(limit)
+
+
+def rho_within(limit: PrivacyCost) -> Fraction:
+    """The largest rho, to ten digits, that is (epsilon, delta)-DP by OpenDP's conversion; never more.
+
+    Raises:
+        ReleaseError: If epsilon is so large that the conversion overflows.
+
+    >>> found = rho_within(PrivacyCost(Fraction(3), Fraction(1, 10**6)))
+    >>> float(found), epsilon_of_rho(found, Fraction(1, 10**6)) <= 3
+    (0.185069840652, True)
+    """
+    rho = rho_of_epsilon(limit.epsilon, limit.delta)
+    while epsilon_of_rho(rho, limit.delta) > limit.epsilon:
+        rho = rounded(rho * LESS, up=False)
+    return rho
+
+
+def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
+    """The plan of a list of events, or of mechanisms with what they are to release, priced together at a delta.
+
+    Raises:
+        ReleaseError: If the list is empty or holds something else, a mechanism does not fit, delta is 0, or
+            dp-accounting is not installed.
+    """
+    if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
+        raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
+    events = tuple(_planned_event(item, unit) for item in items)
+    if not events:
+        raise ReleaseError("a plan has at least one event")
+    if delta <= 0:
+        raise ReleaseError("a plan needs a delta above 0: earlier plans took all of the budget's, or delta=0 was given")
+    price = _listed(events, delta)
+    return Plan(f"plan of {combined_label(events)}", price.epsilon, price.delta, planned=events)
+
+
+def split(
+    accounting: str, whole: PrivacyCost, groups: int, unit: PrivacyUnit, label: str
+) -> tuple[Event, Accounting, PrivacyCost]:
+    """What releases on disjoint groups of rows are charged as one; how each group accounts, and its limit.
+
+    Where rhos add and delta is above 0, the groups share the rho of (epsilon, delta) (proofs.md P91). Otherwise they
+    share epsilon and delta (``composition.parallel_share``).
+
+    Raises:
+        ReleaseError: If a group's share of rho is too small to have an epsilon above 0 at delta.
+    """
+    if accounting != "zcdp" or whole.delta == 0:
+        return Event(label, whole.epsilon, whole.delta), "basic", parallel_share(whole, groups, unit)
+    rho = rho_within(whole)
+    share = rho / parallel_steps(groups, unit)
+    epsilon = rounded(epsilon_of_rho(share, whole.delta), up=False)
+    while epsilon > 0 and rho_within(PrivacyCost(epsilon, whole.delta)) > share:
+        epsilon = rounded(epsilon * LESS, up=False)
+    if epsilon <= 0:
+        raise ReleaseError(f"a group's share, rho {float(share):.3g}, is within delta alone; use a larger epsilon")
+    return Event(label, whole.epsilon, whole.delta, rho=rho), "zcdp", PrivacyCost(epsilon, whole.delta)
+
+
+def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
+    """The message of a refused charge."""
+    rho = after.rho - spent.rho
+    price = f"rho {float(rho):.6g}" if rho else PrivacyCost(event.epsilon, event.delta)
+    return f"{event.mechanism} costs {price} but the budget has {rule.left(spent)}; nothing was charged"
+
+
+def _planned_event(item: Any, unit: PrivacyUnit) -> Event:
+    """The event of one item of a plan, whose claims are exact."""
+    pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
+    if pair and callable(getattr(item[0], "event", None)):
+        item = item[0].event(item[1], unit)
+    if not isinstance(item, Event) or isinstance(item, Plan):
+        raise ReleaseError(f"a plan is of events or of pairs (mechanism, description); got {type(item).__name__}")
+    return checked(item)
+
+
+def checked(event: Any) -> Event:
+    """An event whose claims are exact fractions.
+
+    Raises:
+        ReleaseError: If it is no Event, or claims something else.
+    """
+    if not isinstance(event, Event):
+        raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
+    claims = [event.epsilon, event.delta, Fraction(0) if event.rho is None else event.rho]
+    known = [exact(event.epsilon), exact(event.delta, "delta", zero=True), exact(claims[2], "rho", zero=True)]
+    if claims != known or not all(isinstance(claim, int | Fraction) for claim in claims):
+        raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
+    return event
+
+
+@lru_cache(maxsize=64)
+def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
+    """The price of a list of events together."""
+    return numerical([part for event in events for part in event.events], delta)
+
+
+def _pure_within(rho: Fraction) -> Fraction:
+    """The largest epsilon, to twelve digits, of a pure release that costs at most rho."""
+    if rho <= 0:
+        return Fraction(0)
+    low = high = Fraction(1)
+    while pure_rho(low) > rho:
+        low, high = low / 2, low
+    while pure_rho(high) <= rho:
+        low, high = high, 2 * high
+    while high - low > low / 10**13:
+        middle = rounded((low + high) / 2, up=False)
+        if middle <= low:
+            break
+        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle)
+    return low

@@ -1,0 +1,280 @@
+"""What a budget charges: an account in a ledger, of the whole budget or of one group of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from dpgraph.privacy.accounts import Account, Made, Receipt, Split, other_choice
+from dpgraph.privacy.errors import BudgetExceededError
+from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.filters import Filter, Spent, filter_of, too_dear
+from dpgraph.privacy.ledger.book import Ledger
+from dpgraph.privacy.ledger.chain import Chain, now
+from dpgraph.privacy.ledger.fingerprint import fingerprint
+from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
+from dpgraph.privacy.ledger.store import Rows
+from dpgraph.privacy.ledger.terms import (
+    Allowance,
+    Choice,
+    allowance_of,
+    checked_label,
+    choice_of,
+    plain_spent,
+    plain_split,
+    plain_unit,
+    spent_of,
+    split_of,
+)
+from dpgraph.privacy.plain_events import event_text
+from dpgraph.privacy.rows import Fixed
+
+
+@dataclass(frozen=True)
+class DurableAccount:
+    """An account in a ledger.
+
+    Attributes:
+        chain: The rows of the data set.
+        key: ``""`` for the whole budget, else the group's account.
+        limit: The most that it may spend.
+        unit: Whom it protects.
+        accounting: How charges add.
+        who: The label of those who charge.
+        purpose: What for.
+    """
+
+    chain: Chain
+    key: str
+    limit: PrivacyCost
+    unit: PrivacyUnit
+    accounting: str
+    who: str = ""
+    purpose: str = ""
+
+    @property
+    def rule(self) -> Filter:
+        """How charges add."""
+        return filter_of(self.accounting, self.limit)
+
+    @property
+    def identity(self) -> str:
+        """The data set's random name."""
+        return self.chain.terms.identity
+
+    def labelled(self, who: str, purpose: str) -> DurableAccount:
+        """The same account under another label."""
+        return replace(
+            self, who=checked_label("who", who), purpose=checked_label("purpose", purpose, most=1000, compared=False)
+        )
+
+    def book(self) -> Ledger:
+        """The ledger, for people."""
+        return Ledger(self.chain)
+
+    def spent(self) -> Spent:
+        """The totals so far."""
+        with self.chain.store.reading() as rows:
+            self.chain.newest(rows)
+            return self._spent(rows)
+
+    def remaining(self) -> PrivacyCost:
+        """What is left, also of the allowance."""
+        with self.chain.store.reading() as rows:
+            self.chain.newest(rows)
+            allowance = self._allowance(rows)
+            allowed = None if allowance is None else self._allowed(rows, allowance.who)
+            return self._left(self._spent(rows), allowance, allowed)
+
+    def left_after(self, event: Event) -> PrivacyCost:
+        """What would be left after an event, also of the allowance.
+
+        Raises:
+            BudgetExceededError: If it does not fit one of them.
+            LedgerError: If the ledger cannot be read, or was edited.
+            ReleaseError: If the event could not be read back, or has no price.
+        """
+        text = event_text(event)
+        with self.chain.store.reading() as rows:
+            row = self._next(rows, event, text, Made())
+            return self._left(
+                spent_of(row.spent), self._allowance(rows), spent_of(row.allowed) if row.allowed else None
+            )
+
+    def _left(self, spent: Spent, allowance: Allowance | None, allowed: Spent | None) -> PrivacyCost:
+        """What is left of the account and of the allowance."""
+        left = self.rule.remaining(spent)
+        if allowance is None or allowed is None:
+            return left
+        if _ended(allowance):
+            return PrivacyCost(left.epsilon * 0, left.delta * 0)
+        own = filter_of(self.accounting, allowance.limit).remaining(allowed)
+        return PrivacyCost(
+            min(left.epsilon, max(own.epsilon, 0 * own.epsilon)), min(left.delta, max(own.delta, 0 * own.delta))
+        )
+
+    def events(self) -> tuple[Event, ...]:
+        """What was charged, in order."""
+        with self.chain.store.reading() as rows:
+            mine = [row for row in rows.rows(self.chain.dataset) if row.account == self.key]
+        return tuple(event for row in mine if (event := row.decoded) is not None)
+
+    def planned(self) -> tuple[Event, ...]:
+        """Nothing: a ledger takes no lists that are drawn from later."""
+        return ()
+
+    def charge(self, event: Event, made: Made) -> Receipt:
+        """Checks an event against the account, and the allowance, and writes its row, in one transaction.
+
+        Raises:
+            BudgetExceededError: If it does not fit one of them; nothing is charged.
+            LedgerError: If the ledger cannot be read or written, or was edited.
+            ReleaseError: If the event could not be read back, or has no price, or a group beside this one was charged
+                for another choice of rows.
+        """
+        text = event_text(event)
+        with self.chain.store.writing() as rows:
+            row = self._next(rows, event, text, made)
+            rows.append(row)
+        self.chain.saw(row)
+        return Receipt(row.number, row.digest)
+
+    def _next(self, rows: Rows, event: Event, text: str, made: Made) -> LedgerRow:
+        """The row of a charge, which fits."""
+        head = self.chain.newest(rows)
+        spent = self._spent(rows)
+        after = self.rule.after(spent, event)
+        if not self.rule.fits(after):
+            raise BudgetExceededError(too_dear(self.rule, spent, after, event))
+        allowance = self._allowance(rows)
+        allowed = "" if allowance is None else self._within(rows, allowance, event)
+        return sealed(
+            LedgerRow(
+                dataset=self.chain.dataset,
+                number=head.number + 1,
+                kind="charge" if made.split is None else "split",
+                time=now(),
+                who=self.who,
+                purpose=self.purpose,
+                account=self.key,
+                allowance="" if allowance is None else allowance.who,
+                mechanism=event.mechanism,
+                event=text,
+                unit=canonical(plain_unit(self.unit)),
+                description=fingerprint(made.description),
+                settings=fingerprint(made.mechanism),
+                terms=self._terms(rows, made),
+                spent=canonical(plain_spent(after)),
+                allowed=allowed,
+            ),
+            head.digest,
+        )
+
+    def _terms(self, rows: Rows, made: Made) -> str:
+        """What the row lays down: groups, or the choice of rows that it is charged for.
+
+        Raises:
+            ReleaseError: If a group of the same split of the whole was charged for another choice.
+        """
+        if made.split is not None:
+            return canonical(plain_split(made.split))
+        if made.choice is None:
+            return ""
+        among = self._among(rows)
+        first = None if among is None else self.chain.own(rows.chosen(self.chain.dataset, among))
+        if first is not None and choice_of(first.terms).name != made.choice:
+            raise other_choice()
+        return canonical(Choice(among, made.choice).plain)
+
+    def _among(self, rows: Rows) -> int | None:
+        """The number of the row that split the whole into the groups of which this is one, or is part of one."""
+        key, number = self.key, None
+        while key:
+            row = self.chain.own(rows.row(self.chain.dataset, int(key.partition(".")[0])))
+            if row is None or row.kind != "split" or (number is not None and row.number >= number):
+                raise self.chain.fault(f"no row paid for the groups of {self.key}")
+            key, number = row.account, row.number
+        return number
+
+    def _spent(self, rows: Rows) -> Spent:
+        """The totals in the account's newest row."""
+        newest = self.chain.own(rows.newest(self.chain.dataset, account=self.key))
+        return self.rule.start if newest is None else spent_of(newest.spent)
+
+    def _allowance(self, rows: Rows) -> Allowance | None:
+        """What limits whoever charges; inside a group nothing does, since the group was charged whole."""
+        if self.key or not self.who:
+            return None
+        laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
+        return None if laid is None else allowance_of(laid.terms, self.who)
+
+    def _within(self, rows: Rows, allowance: Allowance, event: Event) -> str:
+        """The allowance's totals with an event that fits.
+
+        Raises:
+            BudgetExceededError: If it does not fit, or the allowance has ended.
+        """
+        if _ended(allowance):
+            assert allowance.expires is not None
+            raise BudgetExceededError(
+                f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; "
+                "nothing was charged"
+            )
+        rule, spent = filter_of(self.accounting, allowance.limit), self._allowed(rows, allowance.who)
+        after = rule.after(spent, event)
+        if not rule.fits(after):
+            refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
+            raise BudgetExceededError(refused)
+        return canonical(plain_spent(after))
+
+    def _allowed(self, rows: Rows, who: str) -> Spent:
+        """The totals in the allowance's newest row."""
+        return self.chain.allowed(rows, who) or Spent(*[0 * self.limit.epsilon] * 3)
+
+    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+        """The accounts of groups."""
+        assert receipt is not None
+        unit, labels = self.unit.within_groups(), (self.who, self.purpose)
+        return [
+            DurableAccount(self.chain, f"{receipt.number}.{at}", split.share, unit, split.accounting, *labels)
+            for at in range(len(split.groups))
+        ]
+
+    def split_of(self, groups: tuple[Fixed, ...], number: int | None) -> tuple[Receipt, Split]:
+        """The row that paid for groups of this account's rows, and what they got.
+
+        Raises:
+            LedgerError: If there is none.
+        """
+        with self.chain.store.reading() as rows:
+            self.chain.newest(rows)
+            found = [
+                row
+                for row in rows.rows(self.chain.dataset)
+                if row.kind == "split" and row.account == self.key and number in (None, row.number)
+            ]
+        for row in reversed(found):
+            laid = split_of(row.terms)
+            if self.chain.own(row) and laid.groups == groups:
+                return Receipt(row.number, row.digest), laid
+        names = sorted({one.name for one in groups})
+        raise self.chain.fault(f"no row{'' if number is None else f' {number}'} paid for these groups by {names}")
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """How another process opens the same account: by its address, without a password."""
+        from dpgraph.privacy.ledger.opening import reopened
+
+        chain = self.chain
+        kept = (self.key, self.limit, self.unit, self.accounting, self.who, self.purpose)
+        return reopened, (chain.store.shown, chain.dataset, chain.first.digest, tuple(chain.seen), kept)
+
+    def __str__(self) -> str:
+        label = f" as {self.who!r}" if self.who else ""
+        return f"{self.chain.dataset!r} at {self.chain.store.shown}{label}"
+
+
+def _ended(allowance: Allowance) -> bool:
+    """Whether nothing more may be charged to it, by this machine's clock."""
+    return allowance.expires is not None and datetime.now(UTC) >= allowance.expires

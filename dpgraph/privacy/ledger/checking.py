@@ -1,0 +1,231 @@
+"""Verification of a data set's rows: digests, order, and every total computed again from the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpgraph.privacy.accounts import Split
+from dpgraph.privacy.errors import LedgerError, ReleaseError
+from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.filters import Filter, Spent, filter_of
+from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
+from dpgraph.privacy.ledger.store import Head
+from dpgraph.privacy.ledger.terms import (
+    Allowance,
+    Choice,
+    Terms,
+    allowance_of,
+    choice_of,
+    plain_spent,
+    plain_unit,
+    split_of,
+    terms_of,
+)
+from dpgraph.privacy.records import Provenance
+
+#: How many problems are listed.
+LISTED = 20
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of a ledger found.
+
+    Attributes:
+        dataset: The data set.
+        rows: How many rows there are.
+        head: The digest of the newest.
+        spent: The whole budget's cost, computed again from the events.
+        problems: What is wrong, the first twenty; empty where nothing is.
+    """
+
+    dataset: str
+    rows: int
+    head: str
+    spent: PrivacyCost
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        told = "; ".join(self.problems) or "every digest and every total is as it must be"
+        return f"{self.dataset}: {self.rows} rows, {self.spent} spent, head {self.head[:16]}...: {told}"
+
+
+@dataclass
+class _Totals:
+    """The totals so far, computed again."""
+
+    terms: Terms
+    accounts: dict[str, tuple[Filter, PrivacyUnit, Spent]] = field(default_factory=dict)
+    allowances: dict[str, tuple[Allowance, Spent]] = field(default_factory=dict)
+    events: dict[str, Event | None] = field(default_factory=dict)
+    splits: dict[str, int] = field(default_factory=dict)
+    choices: dict[int, str] = field(default_factory=dict)
+
+    def event_of(self, row: LedgerRow) -> Event | None:
+        """A row's event; one that many rows have is read once."""
+        if row.event not in self.events:
+            self.events[row.event] = row.decoded
+        return self.events[row.event]
+
+
+def verified(
+    dataset: str,
+    rows: Iterable[LedgerRow],
+    head: Head | None,
+    expected_head: str | None = None,
+    release: Any = None,
+) -> Verification:
+    """Checks rows, all of one data set and in order.
+
+    Args:
+        dataset: The data set.
+        rows: The rows as they are in the store.
+        head: The head as it is there.
+        expected_head: A digest that was kept elsewhere: one of the rows must have it.
+        release: A release that must be one that rows paid for.
+    """
+    problems: list[str] = []
+    digests: dict[str, LedgerRow] = {}
+    before: LedgerRow | None = None
+    totals: _Totals | None = None
+    for row in rows:
+        why = link_problem(row, before)
+        problems += [] if why is None else [why]
+        try:
+            if totals is None:
+                totals = _Totals(terms_of(row.terms, row.unit))
+            problems += [f"row {row.number} {what}" for what in _problems(row, totals)]
+        except ReleaseError as error:
+            problems.append(f"row {row.number}: {error}")
+        before, digests[row.digest] = row, row
+    if before is None or head is None or (head.number, head.digest) != (before.number, before.digest):
+        problems.append("the newest row is not the one that the head names: rows were removed")
+    if expected_head is not None and expected_head not in digests:
+        problems.append("no row has the digest that was kept elsewhere: rows were removed or written anew")
+    if release is not None:
+        problems += release_problems(release, digests.get)
+    whole = totals.accounts.get("") if totals else None
+    spent = PrivacyCost(Fraction(0)) if whole is None else whole[0].price(whole[2])
+    return Verification(dataset, len(digests), "" if before is None else before.digest, spent, tuple(problems[:LISTED]))
+
+
+def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
+    """What is wrong with a row's totals, which are carried on."""
+    if row.kind == "open":
+        rule = filter_of(totals.terms.accounting, totals.terms.limit)
+        totals.accounts[""] = rule, totals.terms.unit, rule.start
+        return [] if row.number == 0 and row.spent == _text(rule.start) else ["makes the budget anew"]
+    if row.kind == "allow":
+        return _allow_problems(row, totals)
+    return _charge_problems(row, totals)
+
+
+def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
+    """Of a charge: the account's totals and the allowance's, computed again from the event."""
+    event = totals.event_of(row)
+    if event is None or row.account not in totals.accounts:
+        return ["charges nothing, or an account that no row made"]
+    rule, unit, spent = totals.accounts[row.account]
+    after = rule.after(spent, event)
+    totals.accounts[row.account] = rule, unit, after
+    found = [] if row.spent == _text(after) else ["has totals that are not those of the events up to it"]
+    found += [] if rule.fits(after) else ["spends more than there was"]
+    found += [] if row.unit == canonical(plain_unit(unit)) else ["has another unit than its account"]
+    found += [] if row.mechanism == event.mechanism else ["names another mechanism than its event"]
+    limited = totals.allowances.get(row.who) if not row.account else None
+    if (row.allowance != "") != (limited is not None) or (limited and row.allowance != row.who):
+        found.append("is not charged to the allowance of whoever made it")
+    if limited is not None:
+        allowance, before = limited
+        own = filter_of(totals.terms.accounting, allowance.limit)
+        now = own.after(before, event)
+        totals.allowances[row.who] = allowance, now
+        found += [] if row.allowed == _text(now) else ["has totals of the allowance that are not those of its events"]
+        found += [] if own.fits(now) else ["spends more than the allowance"]
+    if row.kind == "split":
+        _add_groups(row, split_of(row.terms), unit, totals)
+    elif row.terms:
+        found += _choice_problems(row, choice_of(row.terms), totals)
+    return found
+
+
+def _choice_problems(row: LedgerRow, choice: Choice, totals: _Totals) -> list[str]:
+    """Of a charge for some rows of each person: all groups of one split are of one choice."""
+    among = totals.splits.get(row.account)
+    if choice.among != among:
+        return ["names another split than the one that its group is of"]
+    if among is None or totals.choices.setdefault(among, choice.name) == choice.name:
+        return []
+    return ["is of another choice of rows than a group beside it"]
+
+
+def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals) -> None:
+    """The accounts of the groups that a row paid for."""
+    rule = filter_of(split.accounting, split.share)
+    for at in range(len(split.groups)):
+        account = f"{row.number}.{at}"
+        totals.accounts[account] = rule, unit.within_groups(), rule.start
+        totals.splits[account] = totals.splits.get(row.account, row.number)
+
+
+def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
+    """Of an allowance: it keeps what was spent of it before, and the whole's totals."""
+    if "" not in totals.accounts:
+        return ["comes before the row that makes the budget"]
+    spent = totals.accounts[""][2]
+    allowance = allowance_of(row.terms, row.allowance)
+    start = filter_of(totals.terms.accounting, allowance.limit).start
+    before = totals.allowances.get(row.allowance, (allowance, start))[1]
+    totals.allowances[row.allowance] = allowance, before
+    same = (row.spent, row.allowed, row.account) == (_text(spent), _text(before), "")
+    return [] if same else ["changes totals though it charges nothing"]
+
+
+def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) -> list[str]:
+    """Why a release, or what was learned from one, is not what the rows it names paid for."""
+    try:
+        rows = rows_behind(release, row_with)
+        record = release.provenance
+        paid = [part for row in rows if (event := row.decoded) is not None for part in event.events]
+    except ReleaseError as error:
+        return [str(error)]
+    found = [] if tuple(paid) == record.event.events else ["the release's event is not that of the rows it names"]
+    unit = canonical(plain_unit(record.unit))
+    found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
+    if not hasattr(release, "scope"):
+        return found
+    choice = "" if release.scope is None else release.scope.choice
+    told = [row for row in rows if row.kind == "charge" and row.terms]
+    return found + [
+        f"row {row.number} is of another choice of rows than the release"
+        for row in told
+        if choice_of(row.terms).name != choice
+    ]
+
+
+def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:
+    """The rows that a release, or what was learned from one, names.
+
+    Raises:
+        LedgerError: If it names none, or one that is not there.
+    """
+    record = getattr(release, "provenance", None)
+    receipts = record.receipts if isinstance(record, Provenance) else ()
+    if not receipts:
+        raise LedgerError("the release names no row of a ledger; a budget in memory paid for it")
+    rows = [row_with(digest) for digest in receipts]
+    if any(row is None for row in rows):
+        raise LedgerError("the release names a row that this data set's ledger does not have")
+    return tuple(row for row in rows if row is not None)
+
+
+def _text(spent: Spent) -> str:
+    return canonical(plain_spent(spent))

@@ -1,0 +1,137 @@
+"""Rows to predict: the declared columns of a table, an array or a file; what else a table holds is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import Domain, DomainError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What is said of an array that is none.
+PROBLEM = "X must be a table or a two-dimensional array of the declared features"
+
+#: What is said of a table whose library fails.
+UNREADABLE = "the columns of X cannot be read"
+
+
+def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.NDArray[Any]]:
+    """Reads the features of rows to predict.
+
+    Args:
+        X: A pandas, polars or Arrow table, or the path of a CSV or Parquet file, whose other columns are not read; or
+            an array, shape (rows, features), its columns in the order of the declaration.
+        declared: The features' levels, or a design, whose target need not be there.
+
+    Returns:
+        For each feature an array, one value a row: codes of levels, or of a bounded feature numbers.
+
+    Raises:
+        DomainError: If the rows do not fit the declaration.
+
+    >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
+    [1, 0]
+    """
+    from dpgraph.statistics.regression import regression_features
+    from dpgraph.statistics.rows.codes import Codes, encode
+
+    names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
+    if not (isinstance(X, Codes | str) or is_table(X) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__fspath__")):
+        X = _named_array(X, names, declared.strict)
+    return encode(X, declared).columns if isinstance(declared, Domain) else regression_features(X, declared)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a pandas, polars or Arrow table."""
+    return hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__")
+
+
+def table_frame(X: Any) -> pd.DataFrame:
+    """A table as a DataFrame.
+
+    Raises:
+        DomainError: If its library cannot hand out the columns.
+    """
+    return converted(lambda: _pandas(X), UNREADABLE)
+
+
+def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
+    """The declared columns of a table, in the table's order; None for all.
+
+    Raises:
+        DomainError: If one of them is there more than once.
+    """
+    names: list[str] = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
+    wanted = [declared is None or name in declared for name in names]
+    kept = [name for name, want in zip(names, wanted, strict=True) if want]
+    for name in declared or ():
+        if kept.count(name) > 1:
+            raise DomainError(f"column {name!r} is there more than once in X; keep one of them")
+    if len(set(kept)) < len(kept):
+        raise DomainError("a column is there more than once in X; keep one of them")
+    return frame if all(wanted) else converted(lambda: frame.loc[:, wanted], UNREADABLE)
+
+
+def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
+    """The columns of an array by name."""
+    columns = {name: array[:, i] for i, name in enumerate(names)}
+    return converted(lambda: _typed(columns, strict), PROBLEM)
+
+
+def refuse_list(X: Any, strict: bool) -> None:
+    """Refuses a list of rows, whatever it holds, where no row may refuse the table.
+
+    Raises:
+        DomainError: If X is one.
+    """
+    if strict and isinstance(X, list | tuple):
+        raise DomainError("a strict declaration takes X as a table or an array: a list of rows may be no rectangle")
+
+
+def refuse_sparse(X: Any) -> None:
+    """Refuses a sparse matrix, saying how to make it an array.
+
+    Raises:
+        DomainError: If X is one.
+    """
+    if type(X).__module__.partition(".")[0] == "scipy" and hasattr(X, "toarray"):
+        raise DomainError(f"{PROBLEM}; of a sparse matrix give X.toarray(), whose zeros are values like others")
+
+
+def _named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
+    """The columns of an array by name, as many as are declared."""
+    refuse_sparse(X)
+    refuse_list(X, strict)
+    listed = isinstance(X, list | tuple)  # of text beside numbers, which keep their kinds
+    array = converted(lambda: np.array(X, dtype=object), PROBLEM) if listed else array_of(X, PROBLEM)
+    if array.ndim != 2:
+        raise DomainError(PROBLEM)
+    if array.shape[1] != len(names):
+        raise DomainError(f"X has {array.shape[1]} columns, and the model has {len(names)} features")
+    return array_frame(array, names, strict=strict)
+
+
+def _pandas(X: Any) -> pd.DataFrame:
+    """A table as a DataFrame."""
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X
+    columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
+    return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
+
+
+def _typed(columns: dict[str, Any], strict: bool) -> pd.DataFrame:
+    """Columns of objects by what they hold; as they are where that may not refuse a table."""
+    import pandas as pd
+
+    if strict:
+        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
+    return pd.DataFrame(columns).infer_objects()

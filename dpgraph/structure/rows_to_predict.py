@@ -1,0 +1,26 @@
+"""Rows that a fitted model predicts, as one column for each variable.
+
+A model works on codes and numbers and knows no rows. What turns tables, arrays and files into these lies behind the
+privacy wall, where private rows are read as well; the package's root says which function it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpgraph.lazy import provided
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import Domain
+
+
+def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
+    """Columns of codes and numbers: a mapping as it is, anything else read by what is declared.
+
+    Raises:
+        DomainError: If the rows do not fit the declaration.
+
+    >>> columns_to_predict([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
+    [1, 0]
+    """
+    return rows if isinstance(rows, Mapping) else provided("read_features")(rows, declared)

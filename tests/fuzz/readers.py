@@ -1,0 +1,208 @@
+"""The readers of files, what each is fed with, and what it may raise."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import dpgraph as dg
+from dpgraph.files.digest import sealed
+from dpgraph.files.documents import document, value_of
+from dpgraph.files.networks import network_of, parse_json, plain_network
+from dpgraph.files.pgmpy import write_bif
+from dpgraph.files.queried import queried, read_questions
+from tests.fuzz.mutations import mutated, mutated_document
+
+FIRST = Path(__file__).parents[1] / "files" / "version_1"
+
+Mutation = Callable[[bytes, Sequence[bytes], random.Random], bytes]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of files.
+
+    Args:
+        suffix: How the names of its files end.
+        seeds: Files that it reads.
+        read: Reads a file; what it returns it has checked.
+        refusal: The class of errors by which it refuses.
+        mutation: What is done to the seeds.
+    """
+
+    suffix: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[Path], Any]
+    refusal: type[Exception] = dg.errors.FileError
+    mutation: Mutation = mutated
+
+
+def _there_and_back(value: Any) -> None:
+    """What was read can be written, and reads back the same."""
+    text = json.dumps(document(value), allow_nan=False)
+    assert json.dumps(document(value_of(parse_json(text))), allow_nan=False) == text
+
+
+def _model(path: Path) -> None:
+    _there_and_back(dg.load(path))
+
+
+def _network(path: Path) -> None:
+    network = dg.read_network(path)
+    assert network_of(parse_json(json.dumps(plain_network(network)))) == network
+
+
+def _domain(path: Path) -> None:
+    """A TOML file as each of the things that it may be."""
+    for read in (_network, dg.read_domain, lambda path: dg.read_design(path, "age"), read_questions):
+        try:
+            read(path)
+        except dg.errors.FileError as error:
+            refused = error
+        else:
+            return
+    raise refused
+
+
+def _document(path: Path) -> None:
+    for read in (_model, lambda path: queried(str(path))):
+        try:
+            read(path)
+        except dg.errors.FileError as error:
+            refused = error
+        except dg.errors.InferenceError:
+            return
+        else:
+            return
+    raise refused
+
+
+CODES = dg.Domain.of({"sex": ["F", "M"], "age": dg.Bins([0, 10, 20, 30]), "town": [str(i) for i in range(300)]})
+
+
+def _codes(path: Path) -> None:
+    dg.count(dg.statistics.read_codes(path, CODES), dg.Network.of(CODES, {"age": ["sex"]}))
+
+
+def _code_seeds() -> list[bytes]:
+    rng, made = np.random.default_rng(0), []
+    for rows in (0, 1, 50):
+        towns = rng.integers(0, 300, rows).astype(str)
+        frame = pd.DataFrame({"sex": rng.choice(["F", "M"], rows), "age": rng.uniform(0, 30, rows), "town": towns})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "codes.arrow"
+            dg.statistics.write_codes(dg.statistics.encode(frame.astype({"sex": str}), CODES), path)
+            made.append(path.read_bytes())
+    return made
+
+
+def bundled(name: str) -> str:
+    """One of pgmpy's networks as BIF text."""
+    folder = Path(str(importlib.util.find_spec("pgmpy").origin)).parent / "utils" / "example_models"  # type: ignore[union-attr]
+    return gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode()
+
+
+RICH_BIF = """// a comment
+network "of many words" { property "author = nobody {}" ; }
+variable "Dog Problem" { type discrete [ 2 ] { "true", "not, true" }; property position = (73, 165) ; }
+variable b { /* here too */ type discrete[3] { low mid high }; }
+variable c { type discrete [ 2 ] { yes, no }; }
+probability ( "Dog Problem" ) { table 1e-5 0.99999; }
+probability ( b | "Dog Problem", c ) {
+  property why = { because } ;
+  default 0.2, 0.3, 0.5;
+  (true, yes) 0.25, 0.25, 0.5;
+}
+probability ( c "Dog Problem" ) { table .1, .2, .9, .8; }
+"""
+
+
+def _bif_seeds() -> list[bytes]:
+    written = write_bif(dg.load("example:cancer"))
+    return [text.encode() for text in (RICH_BIF, written, *map(bundled, ("asia", "sachs", "child")))]
+
+
+XMLBIF = """<?xml version="1.0" encoding="US-ASCII"?>
+<!DOCTYPE BIF [ <!ELEMENT BIF ( NETWORK )*> <!ATTLIST BIF VERSION CDATA #REQUIRED> ]>
+<BIF VERSION="0.3"><NETWORK><NAME>small</NAME>
+<VARIABLE TYPE="nature"><NAME>a</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME><PROPERTY>x = 1</PROPERTY></VARIABLE>
+<VARIABLE TYPE="nature"><NAME>b</NAME><OUTCOME>0</OUTCOME><OUTCOME>1</OUTCOME><OUTCOME>2</OUTCOME></VARIABLE>
+<DEFINITION><FOR>a</FOR><TABLE>0.2 0.8</TABLE></DEFINITION>
+<DEFINITION><FOR>b</FOR><GIVEN>a</GIVEN><TABLE>0.1 0.2 0.7 <!-- no --> 1e-1 3e-1 6e-1</TABLE></DEFINITION>
+</NETWORK></BIF>"""
+
+TOML = """strict = false
+[variables]
+sex = ["Female", "Male"]
+age = { bins = [17, 25, 35.5, 90], missing = true }
+work = { levels = ["Private", "Public", "Other"], other = "Other", missing = "Other" }
+rate = [0, 0.5, 1]
+"full time" = [true, false]
+[parents]
+sex = []
+age = ["sex"]
+work = ["sex", "age"]
+"full time" = ["work"]
+"""
+DESIGN = """[variables]
+sex = ["F", "M"]
+age = { bounds = [18, 90] }
+wage = { bounds = [0.0, 10.5], missing = 0 }
+"""
+QUESTIONS = """[[question]]
+target = "a"
+given = { b = ["x", "y"], "c.d" = 1 }
+interval = 0.9
+[[question]]
+target = ["a", "b"]
+do = { e = \"\"\"x\"\"\" }
+samples = 0x10
+"""
+
+
+def _toml_seeds() -> list[bytes]:
+    return [text.encode() for text in (TOML, DESIGN, QUESTIONS)]
+
+
+def _json_seeds() -> list[bytes]:
+    plain = [plain_network(dg.read_network(f"example:{name}")) for name in ("cancer", "asia")]
+    return [json.dumps(one).encode() for one in plain]
+
+
+def _document_seeds() -> list[bytes]:
+    """Files of the first version, and the same in this one."""
+    first = [path.read_bytes() for path in sorted(FIRST.glob("*.json"))]
+    small = [data for data in first if len(data) < 20_000]
+    values = [value_of(json.loads(data)) for data in small]
+    return small + [json.dumps(sealed(document(value))).encode() for value in values]
+
+
+def _archive_seeds() -> list[bytes]:
+    """Values of the first version's files as archives."""
+    made = []
+    for name in ("posterior-draws", "laplace-replace", "posterior"):
+        with tempfile.TemporaryDirectory() as folder:
+            dg.save(dg.load(FIRST / f"{name}.json"), Path(folder) / "value.npz")
+            made.append((Path(folder) / "value.npz").read_bytes())
+    return made
+
+
+READERS = {
+    "bif": Reader(".bif", _bif_seeds, _model),
+    "xmlbif": Reader(".xmlbif", lambda: [XMLBIF.encode()], _model),
+    "toml": Reader(".toml", _toml_seeds, _domain),
+    "json": Reader(".json", _json_seeds, _network, mutation=mutated_document),
+    "documents": Reader(".json", _document_seeds, _document, mutation=mutated_document),
+    "archives": Reader(".npz", _archive_seeds, _document),
+    "codes": Reader(".arrow", _code_seeds, _codes, dg.errors.DomainError),
+}

@@ -1,0 +1,53 @@
+"""Compiled loops run where no signal is heard, and stop where one was."""
+
+import signal
+import threading
+import time
+import warnings
+
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+from dpgraph.inference.interruption import interruptible
+
+
+def test_an_interruption_stops_the_work_and_is_raised_here():
+    main, stopped = threading.get_ident(), []
+
+    def work(stop):
+        signal.pthread_kill(main, signal.SIGINT)
+        stopped.append(stop.wait(30))
+        time.sleep(0.2)
+        stopped.append("ended")
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work)
+    assert stopped == [True, "ended"]
+
+
+def test_an_error_of_the_work_is_raised_here():
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda stop: 1 / 0)
+
+
+def test_the_loops_of_a_log_run_in_another_thread(monkeypatch):
+    """numba unpacks a generator with bytecode of Python's, and crashes where a signal makes that raise."""
+    from dpgraph.inference.markov import sampler
+
+    seen = set()
+    real = sampler._Run.sweep
+
+    def told(*given):
+        seen.add(threading.get_ident())
+        return real(*given)
+
+    monkeypatch.setattr(sampler._Run, "sweep", told)
+    log = pd.DataFrame({"region": ["N", "S"] * 30, "month": [1, 2, 3] * 20, "kind": ["a", "b"] * 30})
+    domain = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
+    noise = dg.testing.SeededNoise(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dg.PrivateHMM(1, domain, epsilon=5, iterations=10, burn_in=5, noise=noise).fit(log)
+    assert seen
+    assert threading.get_ident() not in seen

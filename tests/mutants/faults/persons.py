@@ -1,0 +1,193 @@
+"""Faults in whose rows count: the choice of some rows of each person, on every engine, and what is known of it."""
+
+from tests.mutants.planting import Mutant
+
+KEPT, PERSONS = "tests/statistics/rows/test_kept.py", "tests/statistics/rows/test_persons.py"
+CAPPED, FITS = "tests/statistics/engines/test_capped.py", "tests/estimators/test_persons.py"
+CODE = "statistics/rows/kept.py"
+OTHERS = f"{KEPT}::test_every_other_person_keeps_the_same_rows_whoever_is_there"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "one row of a person too many",
+        CODE,
+        "_places(~_equal(whose[order][lowest])) < cap",
+        "_places(~_equal(whose[order][lowest])) <= cap",
+        (f"{PERSONS}::test_so_many_rows_of_each_person_are_kept_in_the_order_of_the_table",),
+    ),
+    Mutant(
+        "a cap on the rows of everybody together",
+        CODE,
+        "_places(~_equal(whose[order][lowest])) < cap",
+        "np.arange(len(lowest)) < cap",
+        (f"{PERSONS}::test_so_many_rows_of_each_person_are_kept_in_the_order_of_the_table",),
+    ),
+    Mutant(
+        "rows chosen by their position in the whole table",
+        CODE,
+        "_number(digest[order], before, key)",
+        "_number(digest[order] ^ _STEP * order.astype(np.uint64), before, key)",
+        (OTHERS,),
+    ),
+    Mutant(
+        "a key made of everybody's rows",
+        CODE,
+        "_person_words(names, np.flatnonzero(many > cap), key)[whose]",
+        "_person_words(names, np.flatnonzero(many > cap), hashlib.blake2b(persons.tobytes()).digest())[whose]",
+        (OTHERS,),
+    ),
+    Mutant(
+        "persons known by their number in the table",
+        CODE,
+        '_word(names[position].encode("utf-8", "surrogatepass"), key, b"person")',
+        '_word(str(position).encode(), key, b"person")',
+        (OTHERS,),
+    ),
+    Mutant(
+        "one choice for all persons",
+        CODE,
+        "_person_words(names, np.flatnonzero(many > cap), key)[whose]",
+        "np.zeros(len(whose), np.uint64)",
+        (f"{KEPT}::test_persons_with_the_same_rows_choose_apart",),
+    ),
+    Mutant(
+        "rows that hold the same take one number",
+        CODE,
+        "_mixed(digest + _STEP * (before + np.uint64(1)))",
+        "_mixed(digest + _STEP)",
+        (f"{KEPT}::test_each_row_of_a_person_is_kept_as_often_as_any_other",),
+    ),
+    Mutant(
+        "two contents of one digest are taken for one",
+        CODE,
+        "if any((again & ~_equal(array[order])).any() for array in held):",
+        "if False:",
+        (f"{KEPT}::test_the_order_of_rows_does_not_matter_where_numbers_collide",),
+    ),
+    Mutant(
+        "one key for every choice",
+        "statistics/rows/persons.py",
+        "return secrets.token_bytes(KEY_BYTES)",
+        "return bytes(KEY_BYTES)",
+        (f"{PERSONS}::test_every_choice_has_a_key_of_its_own",),
+    ),
+    Mutant(
+        "a key that is shown",
+        "statistics/rows/persons.py",
+        "key: bytes = field(default_factory=fresh_key, repr=False)",
+        "key: bytes = field(default_factory=fresh_key)",
+        (f"{PERSONS}::test_neither_a_key_nor_what_was_dropped_is_shown",),
+    ),
+    Mutant(
+        "rows of nobody counted as one person's",
+        "statistics/rows/persons.py",
+        "if not strict and names.null_count:",
+        "if False:",
+        (f"{PERSONS}::test_rows_that_name_nobody_refuse_a_table_and_are_dropped_in_a_strict_domain",),
+    ),
+    Mutant(
+        "groups capped one by one",
+        "statistics/counts.py",
+        "refuse_group(where, persons, ",
+        "None if where else refuse_group(where, persons, ",
+        (f"{PERSONS}::test_settings_that_are_none_are_refused",),
+    ),
+    Mutant(
+        "groups of one split from two choices of rows",
+        "privacy/release.py",
+        "choice=_choice_of(statistics)",
+        "choice=None",
+        (f"{PERSONS}::test_the_groups_of_one_split_are_of_one_choice_of_rows",),
+    ),
+    Mutant(
+        "a group within a group forgets the choice of rows",
+        "privacy/accounts.py",
+        "dict[str, str]() if self._choices is None else self._choices",
+        "dict[str, str]()",
+        (f"{PERSONS}::test_a_group_within_a_group_keeps_the_choice",),
+    ),
+    Mutant(
+        "a person by two numbers of decimal places",
+        "statistics/rows/persons.py",
+        '_shortest(f"{value:f}")',
+        'f"{value:f}"',
+        (f"{PERSONS}::test_a_person_is_the_same_in_columns_of_two_types",),
+    ),
+    Mutant(
+        "rows whose person is blank counted as one person's",
+        "statistics/rows/persons.py",
+        "if word is None or not word.strip():",
+        "if word is None:",
+        (f"{PERSONS}::test_a_blank_names_nobody",),
+    ),
+    Mutant(
+        "persons by bytes that are taken for one",
+        "statistics/rows/persons.py",
+        'return f"\\0{word.hex()}"',
+        'return word.decode("utf-8", "replace")',
+        (f"{PERSONS}::test_persons_by_bytes_that_are_no_text_are_told_apart",),
+    ),
+    Mutant(
+        "two choices of rows taken for the same rows",
+        "privacy/rows.py",
+        "one.group == other.group and one.choice == other.choice",
+        "one.group == other.group",
+        (f"{PERSONS}::test_only_releases_of_one_choice_are_of_the_same_rows",),
+    ),
+    Mutant(
+        "sums of a regression that forget their cap",
+        "statistics/regression.py",
+        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, group)",
+        (f"{PERSONS}::test_the_door_takes_sums_whose_cap_the_unit_covers",),
+    ),
+    Mutant(
+        "rows a design drops take their person's places",
+        "statistics/engines/persons.py",
+        "whole if summed.all() else whole.filter(pa.array(summed))",
+        "whole",
+        (f"{PERSONS}::test_a_row_that_a_design_drops_takes_nobodys_place",),
+    ),
+    Mutant(
+        "two zeros",
+        "statistics/regression.py",
+        "(values + 0.0).view(np.int64)",
+        "values.view(np.int64)",
+        (f"{PERSONS}::test_zero_is_zero_whatever_its_sign",),
+    ),
+    Mutant(
+        "Dask caps each part by itself",
+        "statistics/engines/persons.py",
+        "numbers = np.array(chosen, np.int64)[words.indices.to_numpy()]",
+        "numbers = np.arange(part.num_rows) % many + 0 * len(chosen)",
+        (f"{CAPPED}::test_dask_reads_any_column_of_persons",),
+    ),
+    Mutant(
+        "Spark caps each part by itself",
+        "statistics/engines/spark.py",
+        "read.repartition(PERSON)",
+        "read",
+        (f"{CAPPED}::test_spark_reads_any_column_of_persons",),
+    ),
+    Mutant(
+        "a classifier that counts all rows of a person",
+        "estimators/naive_bayes.py",
+        "return count_capped(rows, network, cap, progress=self.progress)",
+        "return count(rows.drop(columns=person), network, progress=bool(cap) and self.progress)",
+        (f"{FITS}::test_so_many_rows_of_a_person_are_counted_as_the_unit_protects",),
+    ),
+    Mutant(
+        "a regression that sums all rows of a person",
+        "estimators/regression.py",
+        "return capped_moments(rows, design, cap, progress=self.progress)",
+        "return regression_moments(rows, design, progress=bool(cap) and self.progress)",
+        (f"{FITS}::test_a_regression_sums_so_many_rows_of_a_person",),
+    ),
+    Mutant(
+        "a fit that caps at one row more than the unit protects",
+        "estimators/persons.py",
+        'rows = getattr(whom, "rows_per_person", 1)',
+        'rows = getattr(whom, "rows_per_person", 1) + 1',
+        (f"{FITS}::test_so_many_rows_of_a_person_are_counted_as_the_unit_protects",),
+    ),
+)

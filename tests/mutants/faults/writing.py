@@ -1,0 +1,116 @@
+"""Faults of files and of ends: a live temporary file removed, an orphan kept, a link replaced, a name obeyed."""
+
+from tests.mutants.planting import Mutant
+
+INTERRUPTED = "tests/files/test_interrupted_writes.py"
+WRITTEN = "tests/files/test_atomic_write.py"
+ENDING = "tests/cli/test_ending.py"
+PRINTED = "tests/cli/test_printed.py"
+
+MUTANTS = (
+    Mutant(
+        "a live temporary file taken for an orphan",
+        "files/temporary.py",
+        "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "",
+        (f"{INTERRUPTED}::test_a_live_temporary_file_is_not_taken_for_an_orphan",),
+    ),
+    Mutant(
+        "what a killed writer left stays",
+        "files/temporary.py",
+        "    _remove_orphans(folder, prefix)\n    handle",
+        "    handle",
+        (f"{INTERRUPTED}::test_an_orphan_goes_with_the_next_write_to_its_target_alone",),
+    ),
+    Mutant(
+        "a temporary file without a name used all the same",
+        "files/temporary.py",
+        "os.fstat(handle).st_nlink > 0",
+        "True",
+        (f"{INTERRUPTED}::test_a_name_that_was_taken_away_before_its_lock_is_made_again",),
+    ),
+    Mutant(
+        "a file named before it is on the disk",
+        "files/atomic_write.py",
+        "            os.fsync(handle)\n            # Moved",
+        "            # Moved",
+        (f"{INTERRUPTED}::test_a_file_is_on_the_disk_before_its_name_is",),
+    ),
+    Mutant(
+        "a private file made readable by all",
+        "files/atomic_write.py",
+        "                _keep_access(handle, old)",
+        "                os.chmod(handle, 0o644)",
+        (f"{WRITTEN}::test_an_old_file_keeps_its_permissions",),
+    ),
+    Mutant(
+        "a link replaced by a file",
+        "files/atomic_write.py",
+        "path = Path(os.path.realpath(target))",
+        "path = Path(os.path.abspath(target))",
+        (f"{WRITTEN}::test_a_link_stays_and_its_target_is_written",),
+    ),
+    Mutant(
+        "a result that is lost told as a refusal",
+        "cli/output.py",
+        "    exit_code = 3",
+        "    exit_code = 1",
+        (f"{ENDING}::test_a_fit_is_written_before_it_is_printed",),
+    ),
+    Mutant(
+        "a charge that bought nothing told as a refusal",
+        "cli/output.py",
+        "if charged or is_stream(out):",
+        "if is_stream(out):",
+        (f"{ENDING}::test_a_charge_whose_result_finds_no_room_is_3_and_the_old_file_stays",),
+    ),
+    Mutant(
+        "a place to write to that is tried after the charge",
+        "cli/options.py",
+        "    check_writable(out)\n",
+        "",
+        (f"{ENDING}::test_a_place_that_takes_no_file_is_found_out_before_the_rows_are_read",),
+    ),
+    Mutant(
+        "a name that a terminal obeys",
+        "privacy/printed.py",
+        "one if one.isprintable() or one in keep else",
+        "one if one >= ' ' or one in keep else",
+        (f"{PRINTED}::test_tables_show_escapes",),
+    ),
+    Mutant(
+        "a formula written for a spreadsheet to run",
+        "cli/models.py",
+        "        frames = map(harmless_frame, frames)",
+        "        frames = iter(frames)",
+        (f"{PRINTED}::test_synthetic_rows_hold_no_formula",),
+    ),
+    Mutant(
+        "a carriage return that begins a line",
+        "files/spreadsheet.py",
+        "csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL",
+        "csv.QUOTE_MINIMAL",
+        ("tests/files/test_spreadsheet.py::test_a_carriage_return_begins_no_line",),
+    ),
+    Mutant(
+        "a compiled loop that a signal may break into",
+        "inference/markov/sampler.py",
+        "    interruptible(swept)\n",
+        "    swept(threading.Event())\n",
+        ("tests/inference/test_interruption.py::test_the_loops_of_a_log_run_in_another_thread",),
+    ),
+    Mutant(
+        "a loop that nobody waits for",
+        "inference/interruption.py",
+        "            wait([outcome])\n",
+        "            pass\n",
+        ("tests/inference/test_interruption.py::test_an_interruption_stops_the_work_and_is_raised_here",),
+    ),
+    Mutant(
+        "an interruption inside a compiler",
+        "cli/ending.py",
+        "if _compiling(frame):",
+        "if False:",
+        (f"{ENDING}::test_no_interruption_inside_a_compiler",),
+    ),
+)
