@@ -7,10 +7,6 @@ import pytest
 import dpgraph as dg
 from dpgraph import plot
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2]}, {"b": ["a"]})
 
 

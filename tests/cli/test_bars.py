@@ -2,10 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few draws are for speed
-
 HMM = ["fit", "hmm", "log.csv", "--domain", "log.toml", "--sequence", "region", "--time", "month", "--states", "2"]
 COMMANDS = {
     "noise-aware hmm": ([*HMM, "--iterations", "5", "--burn-in", "4"], "sweeps of each chain: 100%"),

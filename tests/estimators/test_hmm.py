@@ -15,10 +15,6 @@ import dpgraph as dg
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))
 import event_log
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 DOMAIN = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
 QUICK = {"iterations": 60, "burn_in": 60}
 

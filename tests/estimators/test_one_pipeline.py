@@ -8,7 +8,6 @@ import pytest
 import dpgraph as dg
 
 #: A few draws are enough to be compared.
-pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 
 DESIGN = dg.LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "pay", (0, 100))
 DOMAIN = dg.Domain.of({"age": dg.Bins([18, 40, 90]), "sex": ["F", "M"], "spam": [0, 1]})

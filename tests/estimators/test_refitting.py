@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import dpgraph as dg
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-
 ROWS = pd.DataFrame({"f": ["x", "y"] * 20, "t": ["no", "yes"] * 20, "v": np.linspace(0, 1, 40), "month": [1, 2] * 20})
 DOMAIN = dg.Domain.of({"f": ["x", "y"], "t": ["no", "yes"]})
 LOG = dg.Domain.of({"f": ["x", "y"], "month": [1, 2], "t": ["no", "yes"]})

@@ -19,8 +19,6 @@ from tests.estimators.sklearn_checks import checks_of
 from tests.files.edits import edited
 from tests.privacy import test_replay
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
-
 BOUNDS = {"age": (20, 60), "sex": ["F", "M"]}
 
 

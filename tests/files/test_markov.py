@@ -13,10 +13,6 @@ from dpgraph.cli import main
 from dpgraph.files.documents import document
 from tests.files.edits import edited
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 DOMAIN = {"region": ["N", "S"], "month": ["1", "2", "3"], "kind": ["a", "b", "c"], "grave": ["no", "yes"]}
 TOML = "[variables]\n" + "\n".join(f"{name} = {json.dumps(levels)}" for name, levels in DOMAIN.items())
 

@@ -47,7 +47,6 @@ def values(point):
     return [entry for name in COIN.domain.names for entry in point.table(name).ravel()]
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @EVERY
 @BOTH
 def test_all_draws_answer_alike(family, independent):
@@ -66,7 +65,6 @@ def test_all_draws_answer_alike(family, independent):
     np.testing.assert_allclose(values(drawn.mean()), frame["mean"], atol=0.02)
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @EVERY
 @BOTH
 def test_all_diagnostics_have_the_same_entries(family, independent):

@@ -55,7 +55,6 @@ def cases():
     ]
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["auto", "tables", "records", "normal"])
 @pytest.mark.parametrize(("kind", "neighbours"), cases())
 def test_every_release_has_a_posterior(kind, neighbours, method):
@@ -98,7 +97,6 @@ def test_methods_agree_where_noise_is_small(kind):
             np.testing.assert_allclose(other.flat(name).std(axis=0), sd, rtol=0.25)
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "neighbours"), cases())
 def test_auto_draws_records_where_that_is_quick(kind, neighbours):
     """The reason names the estimated number of rows, so a number on the wrong scale would show."""
@@ -152,7 +150,6 @@ def test_an_unknown_method_is_refused(method):
         dg.noise_aware_posterior(released(), method=method)
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tables", "records", "normal"])
 def test_a_name_is_the_value_with_its_defaults(method):
     value = {"tables": dg.methods.Tables(), "records": dg.methods.Records(), "normal": dg.methods.Normal()}[method]
@@ -168,7 +165,6 @@ def test_settings_of_chains_are_checked(setting, value):
         dg.methods.Records(**{setting: value})
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_settings_of_chains_reach_them():
     made = dg.noise_aware_posterior(released(n=30), method=dg.methods.Records(chains=3, burn_in=30), draws=200, seed=0)
     assert made.shape == (3, 200)
@@ -189,7 +185,6 @@ def test_a_bare_value_has_no_provenance():
     assert dg.noise_aware_posterior(released().value, method="tables", draws=5).provenance is None
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tables", "records", "normal"])
 def test_a_seed_repeats_the_draws(method):
     def drawn(seed):

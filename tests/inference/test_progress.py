@@ -10,11 +10,6 @@ import pytest
 import dpgraph as dg
 from dpgraph.inference.progress import progress_bar
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few draws are for speed
-
-
 FAMILY = dg.expfam.Exponential()
 
 

@@ -13,10 +13,6 @@ DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0,
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")
 COPIES, DRAWS, SIZE = 2, 3, 2
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 
 def model(effects):
     """Six draws with nothing in common."""

@@ -9,10 +9,6 @@ import pytest
 
 import dpgraph as dg
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0, 1], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")
 

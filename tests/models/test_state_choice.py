@@ -18,10 +18,6 @@ from tests.files.edits import edited
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))
 import event_log
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpgraph.inference.draws.ConvergenceWarning"
-)  # a few sweeps are for speed
-
 DOMAIN = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
 TINY = dg.Domain.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]})
 

@@ -16,7 +16,6 @@ from tests.privacy import test_replay
 
 pytestmark = [
     pytest.mark.usefixtures("budgets_of_one_name"),
-    pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning"),  # a few sweeps are for speed
 ]
 
 DOMAIN = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b", "c"], "night": [0, 1]})

@@ -319,7 +319,6 @@ def test_a_persons_type_is_schema():
         cap_rows(pa.table({"who": [{"k": 1}], "text": ["a"]}), ONE, "who", 1)
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_the_log_of_persons_needs_a_private_number_of_rows():
     domain = STRICT.restrict(["text", "number", "flag"])
     settings = {"sequence": "text", "time": "number", "person": "who"}

@@ -140,7 +140,6 @@ def released(neighbours, n=80):
     return dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=budget, noise=dg.testing.SeededNoise(1))
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_latent_rows_and_tables_are_one_possible_data_set(neighbours):
     """Whole, non-negative, with margins that agree, and n rows where n is public; the rows give the same tables."""

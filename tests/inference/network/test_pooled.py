@@ -226,7 +226,6 @@ def coin_mean(months):
     return weight @ ((s + 1) / (n + 2))
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_auto_takes_pooled_tables_as_normal_only_where_they_are_settled(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 

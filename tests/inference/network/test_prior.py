@@ -60,7 +60,6 @@ def test_methods_that_cannot_learn_it_refuse_it(prior, method):
         dg.noise_aware_posterior(noisy, prior=prior, method=method)
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 
@@ -120,7 +119,6 @@ def distances(ranks):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("neighbours", "mechanism"),
     [("add-remove", dg.LaplaceMechanism(1)), ("replace", dg.LaplaceMechanism(1)), ("replace", dg.FourierMechanism(1))],
@@ -137,7 +135,6 @@ def test_the_posterior_under_the_learned_prior_is_calibrated(neighbours, mechani
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_a_wrong_prior_is_seen():
     ranks = calibration_ranks(300, "add-remove", dg.LaplaceMechanism(1), believed=1.0)
     assert distances(ranks).max() > stats.kstwo.isf(1e-6 / ranks.shape[1], len(ranks))

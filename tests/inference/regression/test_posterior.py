@@ -19,7 +19,6 @@ from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression.problems import moments
 
 #: A few draws of each chain are enough for what is tested here, and too few for R-hat.
-pytestmark = pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 
 DESIGN = LinearDesign({"age": (20, 60), "sex": ["F", "M"], "job": ["a", "b", "c"]}, "pay", (0, 100))
 

@@ -44,7 +44,6 @@ FITS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_is_a_row_and_one_too_many_is_refused(name, url):
     budget = open_(url, "0.1", who="ann", purpose=name)
