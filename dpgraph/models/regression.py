@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Draws whose mixture an interval is of, rows taken at once, and halvings of the bracket of an end.
 MIXED, BLOCK, HALVINGS = 400, 2048, 30
+#: Coefficients that a model shows of itself.
+SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,13 @@ class LinearRegressionModel:
         parts = [np.stack([self._quantile(part, end) for end in ends], axis=1) for part in _blocks(columns)]
         return self._in_units(np.concatenate(parts) if parts else np.empty((0, 2)))
 
+    def __repr__(self) -> str:
+        draws = self.draws
+        kind = f"{len(self.features)} features, {len(draws)} draws, method={draws.method!r}"
+        table = draws.coefficients()[["mean", "lower", "upper"]]
+        more = f"\n... ({len(table)} coefficients)" if len(table) > SHOWN else ""
+        return f"LinearRegressionModel({self.target!r}, {kind})\n{table.head(SHOWN).map(_short).to_string()}{more}"
+
     def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
         """For each row prediction, std, lower and upper."""
         import pandas as pd
@@ -125,6 +134,11 @@ class LinearRegressionModel:
     def _in_units(self, scaled: Reals) -> Reals:
         bounds = self.draws.design.bounds
         return bounds.middle + bounds.half * np.clip(scaled, -1.0, 1.0)
+
+
+def _short(value: float) -> str:
+    """A number to four digits."""
+    return f"{value:.4g}"
 
 
 def _blocks(columns: Reals) -> Iterator[Reals]:

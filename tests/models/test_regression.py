@@ -64,3 +64,19 @@ def test_what_counts_as_missing():
     design = LinearDesign({"x": dg.Bounded(0, 10, missing=5)}, "y", (0, 1))
     made = dg.results.RegressionDraws(design, np.ones((3, 2)), np.ones(3), "plug-in")
     assert np.allclose(made.predict({"x": [np.nan, 10.0]}), made.predict({"x": [5.0, 12.0]}))
+
+
+def test_a_model_shows_itself_in_a_line_and_a_small_table():
+    """Whatever the draws are many: a coefficient a line with the ends of its 90 % interval, at most twelve of them."""
+    made = model(5000)
+    head, columns, *lines = repr(made).splitlines()
+    assert head == "LinearRegressionModel('y', 2 features, 5000 draws, method='plug-in')"
+    assert columns.split() == ["mean", "lower", "upper"]
+    assert [line.split()[0] for line in lines] == ["intercept", "x", "k=b", "k=c"]
+    found = made.draws.coefficients()[["mean", "lower", "upper"]].to_numpy()
+    assert np.allclose([[float(word) for word in line.split()[1:]] for line in lines], found, rtol=1e-3)
+    wide = LinearDesign({f"x{i}": (0, 1) for i in range(30)}, "y", (0, 1))
+    many = dg.results.RegressionDraws(wide, np.ones((40, 31)), np.ones(40), "plug-in")
+    shown = repr(dg.results.LinearRegressionModel(many)).splitlines()
+    assert len(shown) == 15
+    assert shown[-1] == "... (31 coefficients)"

@@ -220,11 +220,13 @@ class Kept:
         variance: Shape (chains, draws).
         prior: The precision that the prior gives weights at each draw's variance and hyperparameters, the mean of all
             chains, shape (draws, d, d).
+        products: The averages of the columns' products at each draw, the mean of all chains, shape (draws, d, d).
     """
 
     weights: Reals
     variance: Reals
     prior: Reals
+    products: Reals
 
     @property
     def length(self) -> int:
@@ -235,12 +237,15 @@ class Kept:
         """These draws and later ones of the same chains."""
         weights = np.concatenate([self.weights, later.weights], axis=1)
         variance = np.concatenate([self.variance, later.variance], axis=1)
-        return Kept(weights, variance, np.concatenate([self.prior, later.prior]))
+        prior, products = (
+            np.concatenate(both) for both in ((self.prior, later.prior), (self.products, later.products))
+        )
+        return Kept(weights, variance, prior, products)
 
     def later_half(self) -> Kept:
         """Without the earlier half of each chain."""
         start = self.length // 2
-        return Kept(self.weights[:, start:], self.variance[:, start:], self.prior[start:])
+        return Kept(self.weights[:, start:], self.variance[:, start:], self.prior[start:], self.products[start:])
 
 
 Tick = Callable[[int], None] | None
@@ -306,22 +311,28 @@ def sampled(
         progress: Called with the number of each iteration.
     """
     state, many, d = chains.state, len(chains.state.flat), chains.model.layout.d
-    kept = Kept(np.empty((many, draws, d)), np.empty((many, draws)), np.empty((draws, d, d)))
+    kept = Kept(*(np.empty(shape) for shape in ((many, draws, d), (many, draws), (draws, d, d), (draws, d, d))))
     for i in range(draws * thin):
         state, _ = _iteration(chains.model, state, chains.tunings, rng)
         if i % thin == thin - 1:
             kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
-            kept.prior[i // thin] = _prior_precision(chains.model, state)
+            products = _mean_products(chains.model, state)
+            kept.prior[i // thin] = _prior_precision(chains.model, state, products)
+            kept.products[i // thin] = products.mean(axis=0)
         if progress is not None:
             progress(i)
     return replace(chains, state=state), kept
 
 
-def _prior_precision(model: Model, state: State) -> Reals:
-    """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
+def _mean_products(model: Model, state: State) -> Reals:
+    """The averages of the columns' products where chains are, shape (chains, d, d)."""
     layout, sums = model.layout, model.point(state.flat).sums
-    products = layout.matrix(sums) * (layout.size / layout.rows(sums))[:, None, None]
-    return (state.prior.matrix(products, layout.intercept) / state.variance[:, None, None]).mean(axis=0)
+    return layout.matrix(sums) * (layout.size / layout.rows(sums))[:, None, None]
+
+
+def _prior_precision(model: Model, state: State, products: Reals) -> Reals:
+    """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
+    return (state.prior.matrix(products, model.layout.intercept) / state.variance[:, None, None]).mean(axis=0)
 
 
 def _iteration(

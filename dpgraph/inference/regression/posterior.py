@@ -35,6 +35,8 @@ METHODS: dict[str, Method] = {"auto": Automatic(), "hamiltonian": Hamiltonian(),
 CHAINS, LEAST_DRAWS = 8, 60
 #: Chains that have not mixed go on until they are this many times as long as what was asked for.
 LONGEST = 8
+#: What chance in the chains may add to the squared error of predictions, in residual variances; they go on until then.
+MOST_EXCESS = 0.005
 
 
 def regression_posterior(
@@ -81,7 +83,9 @@ def regression_posterior(
     begin = starting_points(model, design, CHAINS, rng)
     found, mixing = _until_mixed(model, begin, length, chosen, rng, progress)
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
-    flat = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])[kept]
+    every = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])
+    # those that are given back have the average of all
+    flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
     before: Any = np.linalg.inv(found.prior.mean(axis=0))
     return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
@@ -92,20 +96,23 @@ def _until_mixed(
 ) -> tuple[Kept, dict[str, float]]:
     """Chains that go on, each time as long again, until they have mixed or are ``LONGEST`` times ``length``.
 
-    What is kept is all of them, or their later half where that has mixed and all have not; and how they mixed.
+    Those that have mixed go on while chance in them makes predictions worse (``_excess``). What is kept is all of them,
+    or their later half where that has mixed and all have not; and how they mixed.
     """
     burn_in, thin = method.burn_in, method.thin
     with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
         settled = settled_chains(model, begin, burn_in, rng, tick)
         chains, made = sampled(settled, length, thin, rng, _after(tick, burn_in))
     while True:
+        longest = made.length >= LONGEST * length
         for part in (made, made.later_half()):
             mixing = _mixing(part.weights, part.variance)
-            if part.length >= length and mixed(mixing["r_hat"], mixing["effective_size"]):
+            enough = part.length >= length and mixed(mixing["r_hat"], mixing["effective_size"])
+            if enough and (longest or _excess(part) <= MOST_EXCESS):
                 return part, mixing
-        if made.length >= LONGEST * length:
+        if longest:
             return made, _mixing(made.weights, made.variance)
-        with progress_bar(progress, made.length * thin, "iterations more, as chains have not mixed") as tick:
+        with progress_bar(progress, made.length * thin, "iterations more, as means are not settled") as tick:
             chains, more = sampled(chains, made.length, thin, rng, tick)
         made = made.then(more)
 
@@ -121,6 +128,17 @@ def _check(value: object, prior: object) -> None:
         raise InferenceError(f"this posterior takes noisy moments; got {type(value).__name__}")
     if not isinstance(prior, RegressionPrior):
         raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
+
+
+def _excess(kept: Kept) -> float:
+    """The squared error that predictions have as means of chains' weights differ, in residual variances.
+
+    The variance of the mean of the chains' mean weights, over rows of the columns' mean products (proofs.md P133).
+    """
+    means = kept.weights.mean(axis=1)
+    apart = means - means.mean(axis=0)
+    spread = np.trace(apart @ kept.products.mean(axis=0) @ apart.T) / (len(means) * (len(means) - 1))
+    return float(spread / kept.variance.mean())
 
 
 def _mixing(weights: Reals, variance: Reals) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dpgraph.inference.regression import posterior
 from dpgraph.inference.regression.chain import Kept, sampled
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.inference.regression.plug_in import nearest_moment_matrix
-from dpgraph.inference.regression.posterior import _mixing
+from dpgraph.inference.regression.posterior import _excess, _mixing
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression.problems import moments
 
@@ -195,14 +195,21 @@ def test_a_posterior_judges_its_chains(monkeypatch, lengths):
     assert lengths == [60, 60, 120, 240]
 
 
-def test_chains_go_on_until_they_have_mixed(lengths):
-    """After sixty iterations of burn-in 60 draws of a chain may be too few, and more are enough: none warns, and as
-    many draws are returned as were asked for."""
+def test_chains_go_on_until_they_have_mixed(monkeypatch, lengths):
+    """Those that have not mixed at first go on, and have then: none warns, and as many draws are returned as were asked
+    for. What is said of them is said of all that is kept."""
+    verdicts = iter([2.0, 2.0])
+
+    def judged(weights, variance):
+        return _mixing(weights, variance) | {"r_hat": next(verdicts, 1.01)}
+
+    monkeypatch.setattr(posterior, "_mixing", judged)
     with warnings.catch_warnings():
         warnings.simplefilter("error", dg.errors.ConvergenceWarning)
-        made = [solved(released(100.0), seed, 100, method=dg.methods.Hamiltonian(burn_in=60)) for seed in range(6)]
-    assert len(lengths) > 6, "some went on"
-    assert all(len(one) == 100 and one.diagnostics["r_hat"] <= 1.05 for one in made)
+        made = solved(released(1.0), draws=100)
+    assert lengths == [60, 60]
+    assert len(made) == 100
+    assert made.diagnostics["r_hat"] == 1.01
 
 
 def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
@@ -212,13 +219,61 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
     def made(chains, draws, *others):
         chains, kept = sampled(chains, draws, *others)
         normal = np.random.default_rng(draws).standard_normal(kept.weights.shape)
-        return chains, Kept(normal + next(apart), kept.variance, kept.prior)
+        return chains, Kept(normal + next(apart), kept.variance, kept.prior, kept.products)
 
     monkeypatch.setattr(posterior, "sampled", made)
     judged = lambda weights, _: {"r_hat": 1.0 + (weights.max() > 8), "effective_size": 200.0}  # noqa: E731
     monkeypatch.setattr(posterior, "_mixing", judged)
     found = solved(released(20.0), draws=100, method=dg.methods.Hamiltonian(burn_in=1))
     assert found.weights.max() < 8
+
+
+def test_what_chance_in_chains_adds_to_predictions_is_measured():
+    """proofs.md P133. 4000 times eight chains of 50 independent draws of weights of a known covariance: the average is
+    trace(V S) / 400 over the residual variance, within 5 %, which is five standard errors; a variance of chains' means
+    that is not that of their average is eight times as large."""
+    rng, many = np.random.default_rng(0), 4000
+    root, products = np.array([[0.5, 0.0], [0.4, 0.3]]), np.array([[1.0, 0.2], [0.2, 0.3]])
+    variance, apart = np.full((8, 50), 0.1), np.zeros((50, 2, 2))
+    found = [
+        _excess(Kept(rng.standard_normal((8, 50, 2)) @ root.T, variance, apart, apart + products)) for _ in range(many)
+    ]
+    expected = np.trace(root @ root.T @ products) / 400 / 0.1
+    assert 5 * np.std(found) / np.sqrt(many) < 0.05 * expected, "the docstring's claim"
+    assert np.mean(found) == pytest.approx(expected, rel=0.05)
+
+
+def test_chains_go_on_while_their_means_make_predictions_worse(monkeypatch, lengths):
+    """Chains that have mixed, of a release that says nothing: they go on, to eight times the length at most, and
+    nothing warns. Those of a clear release do not."""
+    monkeypatch.setattr(posterior, "_mixing", lambda *_: {"r_hat": 1.0, "effective_size": 1000.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dg.errors.ConvergenceWarning)
+        solved(released(0.01), draws=480)
+        assert lengths == [60]
+        solved(released(1e6), draws=480)
+    assert lengths[1:3] == [60, 60]
+    assert sum(lengths[1:]) <= 480
+
+
+def test_draws_that_are_given_back_have_the_average_of_all(monkeypatch):
+    """Four times as many are made as asked for: the predictive mean is that of all of them, to the last digits."""
+    all_of_them = []
+    monkeypatch.setattr(posterior, "_mixing", lambda *_: {"r_hat": 1.0, "effective_size": 1000.0})
+    monkeypatch.setattr(posterior, "_excess", lambda _: 0.0)
+
+    def listening(chains, draws, *others):
+        chains, kept = sampled(chains, draws, *others)
+        all_of_them.append(kept)
+        return chains, kept
+
+    monkeypatch.setattr(posterior, "sampled", listening)
+    made = solved(released(100.0), draws=60)
+    assert len(made) == 60
+    weights = all_of_them[0].weights
+    assert weights[:, :, 1].size >= 480
+    assert len(all_of_them) == 1
+    assert made.weights.mean(axis=0) == pytest.approx(weights.mean(axis=(0, 1)), rel=1e-9)
 
 
 def test_the_share_that_is_prior_is_near_nothing_or_all():

@@ -1053,6 +1053,27 @@ MUTANTS = (
         ("tests/inference/regression/test_chain.py::test_every_chain_moves_however_unlike_the_others",),
     ),
     Mutant(
+        "chance in a regression's means counted as that of one chain",
+        "inference/regression/posterior.py",
+        "/ (len(means) * (len(means) - 1))",
+        "/ (len(means) - 1)",
+        ("tests/inference/regression/test_posterior.py::test_what_chance_in_chains_adds_to_predictions_is_measured",),
+    ),
+    Mutant(
+        "a regression's chains end although their means are not settled",
+        "inference/regression/posterior.py",
+        "if enough and (longest or _excess(part) <= MOST_EXCESS):",
+        "if enough:",
+        ("tests/inference/regression/test_posterior.py::test_chains_go_on_while_their_means_make_predictions_worse",),
+    ),
+    Mutant(
+        "draws of a regression with an average of their own",
+        "inference/regression/posterior.py",
+        "flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))",
+        "flat = every[kept]",
+        ("tests/inference/regression/test_posterior.py::test_draws_that_are_given_back_have_the_average_of_all",),
+    ),
+    Mutant(
         "own scales of features drawn without the common one",
         "inference/regression/chain.py",
         "each = _precision(degrees, model.alike.sum(axis=0), (common * misfit / own) @ model.alike, rng)",
