@@ -9,8 +9,9 @@ of common correlation 0 to .8 lie behind all features; in half of the worlds one
 within them it would be .58), its centre -.4 to .4. Features share the explained variance unequally (Dirichlet(1)
 shares); R^2 is .05 to .8. The target's deviation is .15 to .6 of half its bounds, its centre -.3 to .3; values beyond
 bounds are clipped. Coefficients of all rows' least squares are what 90 % intervals should hold, and excess error is the
-mean squared error on 2000 new rows above least squares', over var(y). Beside them: plug-in, and no release, where
-predictions are the middle of the bounds and intervals the prior's.
+mean squared error on 2000 new rows above least squares', over var(y). Beside them: plug-in; the target's average alone
+with all of epsilon spent on it; and no release, where predictions are the middle of the bounds and intervals the
+prior's.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
-from dpgraph.inference.regression import posterior
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.statistics.regression import regression_features
 
-TEST_ROWS, DRAWS, BURN_IN = 2000, 480, 200
+TEST_ROWS, DRAWS, BURN_IN = 2000, 1000, 150
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,12 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
             "excess error": error(draws.weights.mean(axis=0)) - error(least_squares),
             "R-hat": draws.mixing.get("r_hat", np.nan), "seconds": time.process_time() - begun,
         })  # fmt: skip
+    alone, scale = np.zeros(len(least_squares)), 2 / (len(y) * float(epsilon))
+    alone[0] = np.clip(y.mean() + np.random.default_rng(seed).laplace(scale=scale), -1, 1)
+    found.append({"prior": "mean alone", "excess error": error(alone) - error(least_squares)})
     excess = error(np.zeros(len(least_squares))) - error(least_squares)
     low, high = np.quantile(
-        from_prior(design, dg.RegressionPrior(g_prior=False, own=3), np.random.default_rng(seed)).in_units,
+        from_prior(design, dg.RegressionPrior(explained=1, g_prior=False, own=3), np.random.default_rng(seed)).in_units,
         [0.05, 0.95],
         axis=0,
     )
@@ -152,7 +155,7 @@ def _number(text: str) -> Any:
 @click.option("--worlds", default=40)
 @click.option("--first", default=0, help="The first world's seed.")
 @click.option("--epsilons", default="0.01,0.1,1,10")
-@click.option("--priors", default="explained=1;g_prior=False,own=3")
+@click.option("--priors", default="explained=.5;explained=1;g_prior=False,own=3,explained=1")
 @click.option("--pairs", default=0.5, help="The chance of a nearly collinear pair of features.")
 @click.option("--columns", default=14, help="Worlds with more columns are passed over; time grows with their cube.")
 @click.option("--rows", default="", help="A CSV file to which every figure goes as it is known.")
@@ -160,7 +163,6 @@ def main(worlds: int, first: int, epsilons: str, priors: str, pairs: float, colu
     """Prints shares held and excess errors of each prior at each epsilon."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
     warnings.simplefilter("ignore", dg.errors.PriorWarning)
-    posterior.LONGEST = 1  # many worlds say more than long chains
     found = []
     narrow = (seed for seed in count(first) if len(world(seed, pairs).design.columns) - 1 <= columns)
     for seed in islice(narrow, worlds):

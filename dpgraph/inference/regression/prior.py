@@ -18,7 +18,7 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain about as much as they leave, or far less or
+    s is .21 to .75 with probability .9, and all features together explain about half of what they leave, or far less or
     more where the release says so: their weights have one unknown scale. How weights are spread about 0 follows the
     columns (a g-prior): where two nearly determine each other, or a level is rare, they may be as large as such columns
     allow, and what columns predict is alike however they are coded; no level of a feature is special.
@@ -54,7 +54,7 @@ class RegressionPrior:
     """
 
     intercept: float = 0.3
-    explained: float = 1.0
+    explained: float = 0.5
     degrees: float = 5.0
     own: float = math.inf
     shape: float = 2.0
