@@ -28,7 +28,9 @@ def homes() -> list[tuple[str, list[tuple[str, str]]]]:
 def defined(module: str, name: str) -> str:
     """Where a name is defined: its module, or the one that its module imports it from."""
     file = ROOT / "dpgraph" / module.replace(".", "/")
-    tree = ast.parse((file.with_suffix(".py") if file.with_suffix(".py").exists() else file / "__init__.py").read_text())
+    tree = ast.parse(
+        (file.with_suffix(".py") if file.with_suffix(".py").exists() else file / "__init__.py").read_text()
+    )
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
             return f"{node.module}.{name}"
