@@ -4,7 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-planted test-long test-fast search fuzz lint bench rows clean
+# mkdocs-material prints a notice about another project; it is no warning of ours
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test test-all test-planted test-long test-fast search fuzz lint docs bench rows clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -58,6 +61,14 @@ lint: $(VENV)/test.stamp  ## style, types and import contracts
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) (once)" >&2
+	$(PIP) -e '.[docs]'
+	@touch $@ $(VENV)/demo.stamp
+
+docs: $(VENV)/docs.stamp  ## build the site of docs/ into site/; a warning is an error
+	$(BIN)/python -m mkdocs build --strict
+
 $(VENV)/bench.stamp: pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) (once)" >&2
 	$(PIP) -e '.[dask,demo,fast,pld,plot,spark]' duckdb hmmlearn polars
@@ -67,4 +78,4 @@ bench: $(VENV)/bench.stamp  ## measured errors, accuracies, calibration and spee
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) demo-output datasets/rows
+	rm -rf $(VENV) demo-output datasets/rows site

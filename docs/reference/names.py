@@ -1,0 +1,52 @@
+"""A hook of mkdocs: fills the page of the API from the lists of names in the package, so that no name is forgotten."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PLACE = "<!-- names -->"
+NAMESPACES = ("methods", "questions", "results", "errors", "statistics", "papers", "testing", "extension", "audit")
+
+
+def homes() -> list[tuple[str, list[tuple[str, str]]]]:
+    """The groups of names in ``dpgraph/__init__.py``: heading, then names with the modules they live in."""
+    text = (ROOT / "dpgraph/__init__.py").read_text()
+    table = text[text.index("_HOMES") : text.index("\n}\n")]
+    groups: list[tuple[str, list[tuple[str, str]]]] = []
+    for line in table.splitlines()[1:]:
+        if heading := re.fullmatch(r"\s*# (.*)", line):
+            groups.append((heading[1].capitalize(), []))
+        elif entry := re.fullmatch(r'\s*"(\w+)": "([\w.]+)",', line):
+            groups[-1][1].append((entry[1], entry[2]))
+    return groups
+
+
+def defined(module: str, name: str) -> str:
+    """Where a name is defined: its module, or the one that its module imports it from."""
+    file = ROOT / "dpgraph" / module.replace(".", "/")
+    tree = ast.parse(
+        (file.with_suffix(".py") if file.with_suffix(".py").exists() else file / "__init__.py").read_text()
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
+            return f"{node.module}.{name}"
+    return f"dpgraph.{module}" if module.rpartition(".")[2] == name else f"dpgraph.{module}.{name}"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Puts the names where the page says."""
+    if PLACE not in markdown:
+        return markdown
+    lines: list[str] = []
+    for heading, names in homes():
+        lines += [f"## {heading}", ""]
+        for name, module in names:
+            if name in NAMESPACES:
+                lines += [f"* `dg.{name}`: the module `dpgraph.{module}`", ""]
+            else:
+                lines += [f"### dg.{name}", "", f"::: {defined(module, name)}", ""]
+    return markdown.replace(PLACE, "\n".join(lines))
