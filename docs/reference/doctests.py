@@ -11,11 +11,7 @@ PARAGRAPH = re.compile(r"(?:^>>> .*(?:\n(?!\s*$).*)*)", re.MULTILINE)
 
 
 def fenced(text: str) -> str:
-    """The text with each paragraph that begins with a prompt in a fence.
-
-    >>> fenced("What it does.\\n\\n>>> 1 + 1\\n2\\n").count("```")
-    2
-    """
+    """The text with each paragraph that begins with a prompt in a fence."""
     return PARAGRAPH.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```", text)
 
 
