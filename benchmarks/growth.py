@@ -8,8 +8,9 @@ Seconds are of processor time, so that other work on the machine matters less.
     python benchmarks/growth.py --kinds family --sizes 10000 100000 1000000
     python benchmarks/growth.py --kinds log steps entries --sizes 10000 100000
 
-A ``family`` has so many cells: a variable of ten levels and its parents. A ``log`` has so many entries in sequences of twenty steps,
-``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry; an HMM of three states is learned.
+A ``family`` has so many cells: a variable of ten levels and its parents. A ``log`` has so many entries in sequences of
+twenty steps, ``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry; an
+HMM of three states is learned.
 """
 
 from __future__ import annotations

@@ -410,7 +410,7 @@ def _subset(size: int, slots: int) -> Integers:
 
 
 def _uniforms(count: int, below: int) -> Integers:
-    """About so many independent uniform numbers below 2^62 at most: bits of the operating system, none kept that are too large."""
+    """At most so many independent uniform numbers below a bound of at most 2^62, from the operating system's bits."""
     words = np.frombuffer(secrets.token_bytes(8 * count), dtype="<u8")
     width = (below - 1).bit_length()
     numbers = (words >> np.uint64(64 - width)).astype(np.int64) if width else np.zeros(count, np.int64)
