@@ -1,6 +1,6 @@
 """Exact draws of the counts of a large table given their sum: cells that are alike share a law (proofs.md P129).
 
-P(s | y) is a product over cells on sum(s) = n. Most cells of a large table hold one of few noisy counts, so few laws do.
+P(s | y) is a product over cells on sum(s) = n. Most cells of a large table hold one of few noisy counts, few laws do.
 Half of the cells is drawn freely and kept with a chance proportional to that of what is then left for the other half,
 then half of that, and so on; the last few cells are drawn one after another (``integer_sums``).
 """
@@ -243,7 +243,7 @@ def many_cells(
     return None
 
 
-def _alike(columns: list[Reals]) -> tuple[Reals, Integers]:
+def _alike(columns: Sequence[Integers | Reals]) -> tuple[Reals, Integers]:
     """The different rows of some columns, and which of them each row is."""
     group = np.zeros(columns[0].size, np.int64)
     for column in columns:
