@@ -1,4 +1,4 @@
-"""Long steps in blocks: an interruption is heard between two of them, what has not begun never does, nothing is half done."""
+"""Long steps in blocks: an interruption is heard between two of them, and what has not begun never does."""
 
 import signal
 import threading
