@@ -5,6 +5,12 @@ Seconds are of processor time, so that other work on the machine matters less.
 
     python benchmarks/growth.py --rows 100000 --timeout 300
     python benchmarks/growth.py --kinds chain star --sizes 100 1000 --steps order count
+    python benchmarks/growth.py --kinds family --sizes 10000 100000 1000000
+    python benchmarks/growth.py --kinds log steps entries --sizes 10000 100000
+
+A ``family`` has so many cells: a variable of ten levels and its parents. A ``log`` has so many entries in sequences of
+twenty steps, ``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry; an
+HMM of three states is learned.
 """
 
 from __future__ import annotations
@@ -26,6 +32,10 @@ from typing import Any
 import numpy as np
 
 KINDS = ("chain", "star", "random", "grid")
+#: One family of so many cells; logs of so many entries, of so many steps, of so many sequences of one entry.
+FAMILY, LOGS = "family", ("log", "steps", "entries")
+#: Draws and sweeps before them of the chains of a log.
+SWEEPS = {"iterations": 200, "burn_in": 100}
 SIZES = (100, 1000, 10_000)
 #: Graphs that ship with pgmpy, for steps that must not become slower.
 BUNDLED = ("asia", "alarm", "munin")
@@ -36,6 +46,8 @@ MEMORY = 12 << 30
 def parents_of(kind: str, size: int) -> dict[str, list[str]]:
     """The parents of each variable of a graph of a kind."""
     names = [f"v{i}" for i in range(size)]
+    if kind == FAMILY:
+        return {"v0": names[1 : round(math.log10(size))], **{name: [] for name in names[1 : round(math.log10(size))]}}
     if kind == "chain":
         return {names[i]: names[max(0, i - 1) : i] for i in range(size)}
     if kind == "star":
@@ -61,12 +73,15 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
     def made(_: dict[str, Any]) -> Any:
         if parents is None:
             return dg.read_network(f"example:{kind}")
-        return dg.Network.of({name: [0, 1] for name in parents}, parents)
+        return dg.Network.of({name: list(range(10 if kind == FAMILY else 2)) for name in parents}, parents)
 
     def codes(done: dict[str, Any]) -> Any:
         domain, rng = done["network"].domain, np.random.default_rng(1)
         columns = ((name, rng.integers(k, size=rows, dtype=np.uint8)) for name, k in domain.sizes.items())
         return Codes(domain, FrozenMap(columns))
+
+    if kind in LOGS:
+        return way_of_log(kind, size)
 
     def draws(number: int) -> Callable[[dict[str, Any]], Any]:
         return lambda done: dg.noise_aware_posterior(done["release"], method="tables", draws=number, seed=0)
@@ -97,6 +112,46 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
         ("save draws", saved("draws, 100", ".npz")),
         ("load draws", loaded("draws, 100", ".npz")),
         ("rows, 1000", lambda done: dg.sample_rows(done["posterior"], 1000, np.random.default_rng(2))),
+    ]
+
+
+def way_of_log(kind: str, size: int) -> list[tuple[str, Callable[[dict[str, Any]], Any]]]:
+    """The steps of a log: entries in two states of three fields' laws, released at epsilon 1, learned noise-aware."""
+    import dpgraph as dg
+    from dpgraph.statistics.rows.codes import Codes
+    from dpgraph.statistics.rows.levels import code_dtype
+    from dpgraph.structure.frozen import FrozenMap
+
+    sequences, steps = {"log": (max(1, size // 100), 20), "steps": (1, size), "entries": (size, 1)}[kind]
+    entries = max(size, 5 * sequences * steps) if kind == "log" else size
+    domain = dg.Domain.of({"region": range(sequences), "month": range(steps), "kind": list("abcd")})
+    unit = dg.PrivacyUnit("replace")
+
+    def codes(_: dict[str, Any]) -> Any:
+        rng = np.random.default_rng(1)
+        region, month = rng.integers(sequences, size=entries), rng.integers(steps, size=entries)
+        state = (region + month // 5) % 3
+        kinds = (state + (rng.random(entries) < 0.2)).astype(np.uint8)
+        columns = {"region": region, "month": month, "kind": kinds}
+        return Codes(
+            domain, FrozenMap((name, codes.astype(code_dtype(domain.sizes[name]))) for name, codes in columns.items())
+        )
+
+    return [
+        ("network", lambda _: dg.hmm_network(domain, "region", "month")),
+        ("codes", codes),
+        ("count", lambda done: dg.count(done["codes"], done["network"])),
+        (
+            "release",
+            lambda done: dg.release(done["count"], dg.LaplaceMechanism(1), budget=dg.Budget(epsilon=1, unit=unit)),
+        ),
+        (
+            "fit, 3 states",
+            lambda done: dg.fit_hmm(
+                done["release"], 3, sequence="region", time="month", seed=0, progress=False, **SWEEPS
+            ),
+        ),
+        ("predict", lambda done: done["fit, 3 states"].predict()),
     ]
 
 
@@ -154,7 +209,7 @@ def shown(found: dict[int, dict[str, dict[str, Any]]], kind: str) -> None:
 def main() -> None:
     """Runs all that is asked for and prints a table of each kind of graph."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *BUNDLED), default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, FAMILY, *LOGS, *BUNDLED), default=list(KINDS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one graph")

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """The result of each item, in order; as many at a time as there are processors.
+
+    Work must not depend on what is done beside it: a random generator of its own for each item, arrays that no other
+    item writes. An interruption is heard at once; what has begun ends first, what has not begun never does.
+
+    >>> side_by_side(lambda number: number**2, range(4))
+    [0, 1, 4, 9]
+    """
+    waiting = list(items)
+    workers = min(len(waiting), processors())
+    if workers < 2:
+        return [work(item) for item in waiting]
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            return [begun.result() for begun in [pool.submit(work, item) for item in waiting]]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def interruptible(work: Callable[[threading.Event], T]) -> T:

@@ -32,6 +32,9 @@ from dpgraph.structure.tables import Integers, Reals
 if TYPE_CHECKING:
     import pandas as pd
 
+#: R-hat of predictions is of so many sequences at most.
+JUDGED = 500
+
 
 def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     """The network with an arc from the sequence and from the time to every other variable.
@@ -162,7 +165,7 @@ class HiddenMarkovModel:
     def states_used(self) -> npt.NDArray[np.int64]:
         """How many states have a cell, in each draw, shape (copies x draws,)."""
         flat = self.states.reshape(-1, self.states.shape[2] * self.states.shape[3])
-        return np.array([len(np.unique(one)) for one in flat], np.int64)
+        return np.array([np.count_nonzero(np.bincount(one)) for one in flat], np.int64)
 
     @cached_property
     def diagnostics(self) -> dict[str, Any]:
@@ -170,7 +173,8 @@ class HiddenMarkovModel:
 
         ``"r_hat"`` is the worst of the log joint probability, the numbers of cells in each state, most first, the
         spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``: what 99 %
-        of the probabilities of a level in a sequence, averaged over its steps, do not exceed.
+        of the probabilities of a level in a sequence, averaged over its steps, do not exceed; of at most 500 sequences,
+        evenly spread.
         """
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
@@ -182,12 +186,18 @@ class HiddenMarkovModel:
         return made | found | {"r_hat of predictions": predicted} | shares
 
     def _mean_predictions(self) -> Reals:
-        """P(level | sequence) of every field under each draw, averaged over steps, shape (copies, draws, laws)."""
+        """P(level | sequence) of every field under each draw, averaged over steps, shape (copies, draws, laws).
+
+        Of many sequences ``JUDGED`` are taken, evenly spread.
+        """
         states = self._flat_states()
-        share = np.stack([(states == k).mean(axis=2) for k in range(self.n_states)], axis=2)
+        sequences = np.linspace(0, states.shape[1] - 1, min(states.shape[1], JUDGED)).astype(np.int64)
+        share = np.stack([(states[:, sequences] == k).mean(axis=2) for k in range(self.n_states)], axis=2)
         each: list[Reals] = []
         for name in self.fields:
-            laws = np.broadcast_to(self.sequence_laws(name), (*share.shape, self.network.domain.sizes[name]))
+            own = self.sequence_laws(name)
+            laws = own[:, sequences] if own.shape[1] > 1 else own
+            laws = np.broadcast_to(laws, (*share.shape, self.network.domain.sizes[name]))
             each.append((share[..., None] * laws).sum(axis=2))
         return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 

@@ -10,7 +10,6 @@ import secrets
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -28,6 +27,13 @@ MAX_SCALE_IN_STEPS = 2.0**50
 
 #: Below this scale the noise is zero but for one draw in e^256; a larger epsilon gets no less noise.
 MIN_SCALE = 2.0**-8
+
+
+#: So many cells are drawn by one call of OpenDP, some tenths of a second in which no interruption is heard.
+BLOCK = 1 << 15
+
+#: With more parts, and fewer slots than 62 bits number, the bars of a composition are drawn all at once.
+FEW_PARTS = 256
 
 
 class Noise(Protocol):
@@ -107,9 +113,9 @@ class SecureNoise:
         """Adds discrete Laplace or Gaussian noise by OpenDP, sum-zero noise by ``_sum_zero``; other laws add theirs."""
         match law:
             case DiscreteGaussian(scale=scale):
-                return np.array(_gaussian(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
+                return _by_blocks(_gaussian(scale), values)
             case DiscreteLaplace(scale=scale):
-                return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)
+                return _by_blocks(_laplace(scale), values)
             case SumZeroLaplace(scale=scale):
                 return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)
         return law.add_to(values, self)
@@ -327,7 +333,18 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     return rounded(low, up=False)
 
 
-def _sum_zero(cells: int, scale: float) -> list[int]:
+def _by_blocks(draw: Any, values: npt.ArrayLike) -> Integers:
+    """The values with noise of independent cells, a block at a time: between two blocks an interruption is heard."""
+    flat = np.ascontiguousarray(values, dtype=np.int64)
+    if len(flat) <= BLOCK:
+        return np.array(draw(flat), dtype=np.int64)
+    noisy = np.empty_like(flat)
+    for start in range(0, len(flat), BLOCK):
+        noisy[start : start + BLOCK] = draw(flat[start : start + BLOCK])
+    return noisy
+
+
+def _sum_zero(cells: int, scale: float) -> Integers:
     """One exact draw of P(z) proportional to exp(-||z||_1 / scale) on integer z with sum zero.
 
     z is the difference of two uniform compositions of T into K parts, P(T) proportional to NB(T)^2 where NB is the
@@ -335,34 +352,69 @@ def _sum_zero(cells: int, scale: float) -> list[int]:
     and given T they are the first composition; the second is stars and bars.
     """
     if cells == 1:
-        return [0]
+        return np.zeros(1, np.int64)
     q_exponent = -1 / Fraction(scale)
     mode = _negative_binomial_mode(cells, q_exponent)
     while True:
         first = _geometrics(cells, scale)
-        total = sum(first)
+        total = sum(first.tolist())
         if _accept(cells, total, mode, q_exponent):
-            return [a - b for a, b in zip(first, _composition(total, cells), strict=True)]
+            return first - _composition(total, cells)
 
 
-def _geometrics(count: int, scale: float) -> list[int]:
-    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0: discrete Laplace draws that are not negative."""
-    draws: list[int] = []
-    while len(draws) < count:
-        missing = count - len(draws)
-        draws += [z for z in _laplace(scale)(np.zeros(2 * missing + 8, dtype=np.int64)) if z >= 0][:missing]
-    return draws
+def _geometrics(count: int, scale: float) -> Integers:
+    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0, by folding discrete Laplace draws (proofs.md P128).
+
+    z and -z - 1 fall on the same k: P(z = k) + P(z = -k - 1) is proportional to q^k (1 + q).
+    """
+    drawn = _by_blocks(_laplace(scale), np.zeros(count, dtype=np.int64))
+    return drawn ^ (drawn >> 63)
 
 
-def _composition(total: int, parts: int) -> list[int]:
-    """A uniform composition of a total into non-negative parts: gaps between a uniform set of bars (Floyd)."""
-    bars: set[int] = set()
+def _composition(total: int, parts: int) -> Integers:
+    """A uniform composition of a total into non-negative parts: gaps between a uniform set of bars."""
     slots = total + parts - 1
-    for top in range(slots - parts + 1, slots):
+    if parts > FEW_PARTS and slots < 1 << 62:
+        bars = _subset(parts - 1, slots)
+    else:
+        bars = np.array(sorted(_floyd(parts - 1, slots)), dtype=np.int64)
+    return np.diff(bars, prepend=-1, append=slots) - 1
+
+
+def _floyd(size: int, slots: int) -> set[int]:
+    """A uniform set of so many of the numbers below ``slots``, one at a time (Floyd)."""
+    chosen: set[int] = set()
+    for top in range(slots - size, slots):
         position = secrets.randbelow(top + 1)
-        bars.add(top if position in bars else position)
-    edges = [-1, *sorted(bars), slots]
-    return [right - left - 1 for left, right in pairwise(edges)]
+        chosen.add(top if position in chosen else position)
+    return chosen
+
+
+def _subset(size: int, slots: int) -> Integers:
+    """The same set in rising order, many at once: the first distinct ones of independent uniform numbers (P128).
+
+    Of more than half the numbers, the others are drawn and left out.
+    """
+    if 2 * size > slots:
+        kept = np.ones(slots, bool)
+        kept[_subset(slots - size, slots)] = False
+        return np.flatnonzero(kept)
+    drawn = np.zeros(0, np.int64)
+    while True:
+        numbers, first = np.unique(drawn, return_index=True)
+        if len(numbers) >= size:
+            latest = np.partition(first, size - 1)[size - 1] if size else -1
+            return numbers[first <= latest]
+        missing = size - len(numbers)
+        drawn = np.concatenate([drawn, _uniforms(missing + missing // 2 + 16, slots)])
+
+
+def _uniforms(count: int, below: int) -> Integers:
+    """At most so many independent uniform numbers below a bound of at most 2^62, from the operating system's bits."""
+    words = np.frombuffer(secrets.token_bytes(8 * count), dtype="<u8")
+    width = (below - 1).bit_length()
+    numbers = (words >> np.uint64(64 - width)).astype(np.int64) if width else np.zeros(count, np.int64)
+    return numbers[numbers < below]
 
 
 def _negative_binomial_mode(cells: int, q_exponent: Fraction) -> int:

@@ -27,7 +27,9 @@ from dpgraph.privacy.noise import (
     _laplace,
     _negative_binomial_mode,
     _ratio_bounds,
+    _subset,
     _sum_zero,
+    _uniforms,
     calibrated_gaussian_scale,
     calibrated_scale,
     epsilon_of_rho,
@@ -101,13 +103,74 @@ def test_geometrics_have_their_law(scale):
     test.check(_geometrics(test.draws, scale))
 
 
-def test_compositions_are_uniform():
+@pytest.mark.parametrize("few", [256, 0], ids=["one at a time", "all at once"])
+def test_compositions_are_uniform(few, monkeypatch):
     """And would be seen not to be if those with an empty part were a fifth too rare; each is there: 15 (14/15)^n."""
+    monkeypatch.setattr(noise_module, "FEW_PARTS", few)
     everyone = [z for z in itertools.product(range(5), repeat=3) if sum(z) == 4]
     test = law_test(np.zeros(15), [np.log([0.8 if 0 in z else 1.0 for z in everyone])])
-    draws = [everyone.index(tuple(_composition(4, 3))) for _ in range(test.draws)]
+    draws = [everyone.index(tuple(_composition(4, 3).tolist())) for _ in range(test.draws)]
     assert set(draws) == set(range(15))
     test.check(draws)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 6])
+def test_sets_drawn_all_at_once_are_uniform(size):
+    """Of six numbers, few of them and, by leaving others out, many; a number a fifth too rare would be seen."""
+    sets = list(itertools.combinations(range(6), size))
+    number = {chosen: i for i, chosen in enumerate(sets)}
+    if len(sets) == 1:
+        assert _subset(size, 6).tolist() == list(sets[0])
+        return
+    rare = np.log([0.8 if 0 in chosen else 1.0 for chosen in sets])
+    test = law_test(np.zeros(len(sets)), [rare])
+    test.check([number[tuple(_subset(size, 6).tolist())] for _ in range(test.draws)])
+
+
+@pytest.mark.parametrize("below", [1, 5, 8])
+def test_uniform_numbers_are_uniform(below):
+    """Three numbers twice as likely, as remainders of three bits would be, would be seen; none is out of range."""
+    if below == 1:
+        assert set(_uniforms(100, 1).tolist()) == {0}
+        return
+    test = law_test(np.zeros(below), [np.log(np.r_[2.0, 2.0, 2.0, np.ones(below - 3)])])
+    drawn = np.concatenate([_uniforms(test.draws, below) for _ in range(4)])
+    test.check(drawn[: test.draws])
+
+
+def test_uniform_numbers_use_every_bit():
+    """In 4096 numbers below 2^62 no bit stands still: chance 62 x 2^-4095; one below 2^61 + 1 is kept in range."""
+    drawn = _uniforms(4096, 1 << 62)
+    assert np.bitwise_or.reduce(drawn) == (1 << 62) - 1
+    assert np.bitwise_and.reduce(drawn) == 0
+    assert _uniforms(4096, (1 << 61) + 1).max() <= 1 << 61
+
+
+def test_folding_a_discrete_laplace_law_gives_the_geometric_law():
+    """Enumerated: k is z or -z - 1, and no other z falls on k."""
+    z = np.arange(-60, 60)
+    mass = np.bincount(z ^ (z >> 63), weights=0.3 ** np.abs(z))
+    assert mass / mass[0] == pytest.approx(0.3 ** np.arange(60))
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(3.0), DiscreteGaussian(3.0)], ids=["laplace", "gaussian"])
+def test_blocks_have_noise_of_their_own_and_no_cell_is_left_out(law, monkeypatch):
+    """Thousands of cells in blocks of 7: no two blocks alike, every cell within 60 scales of its own value."""
+    monkeypatch.setattr(noise_module, "BLOCK", 7)
+    values = 10_000 * np.arange(700)
+    drawn = SecureNoise().add(values, law) - values
+    assert (np.abs(drawn) < 180).all()
+    assert len({tuple(block) for block in drawn.reshape(100, 7).tolist()}) > 50
+    assert len(SecureNoise().add(values[:8], law)) == 8
+
+
+@pytest.mark.parametrize("scale", [0.5, 300.0])
+def test_a_large_table_of_sum_zero_noise_has_the_variance_of_its_law(scale):
+    """3000 cells at once: their mean square is within a third, 9 of its standard deviations, of the formula's."""
+    law = SumZeroLaplace(scale)
+    drawn = SecureNoise().add(np.zeros(3000, np.int64), law)
+    assert drawn.sum() == 0
+    assert np.mean(drawn.astype(float) ** 2) == pytest.approx(law.variance(3000), rel=1 / 3)
 
 
 @pytest.mark.parametrize(("total", "cells", "scale"), [(0, 2, 1.5), (9, 3, 2.0), (40, 12, 5.0), (7, 40, 0.3)])
@@ -286,7 +349,7 @@ def test_two_forked_children_differ():
 
 def test_the_secure_source_takes_no_seed():
     """promise.md S3: nothing in its signatures could carry one."""
-    for function in (SecureNoise, SecureNoise.add, _sum_zero, _geometrics, _composition, _accept):
+    for function in (SecureNoise, SecureNoise.add, _sum_zero, _geometrics, _composition, _accept, _subset, _uniforms):
         names = set(inspect.signature(function).parameters)
         assert not names & {"seed", "rng", "random_state", "generator", "random"}
 

@@ -215,6 +215,37 @@ def run(
             drawn[(sweep - burn_in) // thin] = counts
 
 
+def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals) -> Integers:
+    """The count of each cell that a uniform number picks from its law, by bisection.
+
+    Args:
+        below: Running sums of the weights of each law, shape (laws, values); the last is beyond every uniform number.
+        lows: Where the values of each law begin, shape (laws,).
+        group: Which law each cell has, shape (cells,).
+        uniforms: Shape (cells,).
+    """
+    counts = np.empty(group.size, np.int64)
+    for k in range(group.size):
+        law, uniform = group[k], uniforms[k]
+        first, last = 0, below.shape[1] - 1
+        while first < last:
+            middle = (first + last) // 2
+            if below[law, middle] <= uniform:
+                first = middle + 1
+            else:
+                last = middle
+        counts[k] = lows[law] + first
+    return counts
+
+
+@cache
+def compiled_picked() -> Callable[..., Integers]:
+    """``picked_counts`` compiled; the machine code is kept on disk."""
+    import numba
+
+    return numba.njit(picked_counts, cache=True, nogil=True)
+
+
 @cache
 def compiled_run() -> Callable[..., None]:
     """``run`` compiled; the machine code is kept on disk."""

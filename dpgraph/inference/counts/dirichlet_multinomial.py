@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.integer_sums import Mass, draw_given_sum, partial_sums, tilt_to, tilted_law
+from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
+from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
@@ -87,16 +88,59 @@ def sample_latent_counts(
     Raises:
         InferenceError: As for ``sample_counts``.
     """
+    return counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)(rng, size)
+
+
+def counts_sampler(
+    measured: Sequence[tuple[Integers, CellNoise]],
+    concentration: Reals,
+    n: int | None,
+    *,
+    log_prior_n: LogPrior | None = None,
+    compiled: bool = True,
+) -> Callable[[np.random.Generator, int], Integers]:
+    """The same as a function that draws so many: what does not depend on the draws is computed once.
+
+    Args:
+        measured: As for ``sample_latent_counts``.
+        concentration: As there.
+        n: As there.
+        log_prior_n: As there.
+        compiled: Whether numba compiles the inner loop of large tables.
+
+    Raises:
+        InferenceError: As for ``sample_counts``.
+    """
     alpha = np.asarray(concentration, float)
     for y, _ in measured:
         _check(y, alpha, n)
-    logs = _cells(measured, alpha, n)
+    laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, n))
     if n is None:
-        return _unknown_total(logs, lambda m: _log_total(m, float(alpha.sum()), log_prior_n), rng, size)
-    tilt = tilt_to(logs, n)
-    cells = [tilted_law(low, log, tilt)[0] for low, log in logs]
+        log_total: LogPrior = lambda m: _log_total(m, float(alpha.sum()), log_prior_n)  # noqa: E731
+        return _unknown_total(laws, log_total)
+    if isinstance(laws, ManyCells):
+        tilted = laws.tilted(laws.tilt_to(n))
+        return lambda rng, size: tilted.draw(np.full(size, n), rng)
+    tilt = laws.tilt_to(n)
+    cells = [tilted_law(low, log, tilt)[0] for low, log in laws.logs]
     before_last = list(partial_sums(cells[: max(1, len(cells) - 1)], n))  # the whole sum is n
-    return draw_given_sum(cells, before_last, np.full(size, n), rng)
+    return lambda rng, size: draw_given_sum(cells, before_last, np.full(size, n), rng)
+
+
+@dataclass(frozen=True)
+class FewCells:
+    """Where the values of each cell begin, and their log weights."""
+
+    logs: list[tuple[int, Reals]]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest sum."""
+        return sum(low for low, _ in self.logs), sum(low + log.size - 1 for low, log in self.logs)
+
+    def tilt_to(self, total: float, tilt: float = 0.0) -> float:
+        """The tilt at which the means add up to the total."""
+        return tilt_to(self.logs, total, tilt)
 
 
 def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
@@ -134,59 +178,78 @@ def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int 
 class _Band:
     """The totals near the mean of one exponential tilt, and the log of their posterior weights."""
 
-    cells: list[Mass]
-    sums: list[Mass]
+    draw: Callable[[Integers, np.random.Generator], Integers]
+    n: Integers
     tilt: float
     mean: float
+    reach: float
     spread: float
     log: Reals
 
-    @property
-    def reach(self) -> float:
-        return 2 + 4 * self.spread
 
+def _band(laws: FewCells | ManyCells, tilt: float, log_total: LogPrior) -> _Band:
+    """Adds up the tilted cells; log P(n | y) = log of their law - tilt n + log of their sums + log of the total's."""
+    if isinstance(laws, ManyCells):
+        tilted = laws.tilted(tilt)
+        total = tilted.sum_law(laws.many)
+        lowest, highest = laws.ends
+        ends = total.centre - SEEN * total.spread - 2, total.centre + SEEN * total.spread + 2
+        n = np.arange(max(lowest, int(ends[0])), min(highest, int(ends[1])) + 1)
+        weight, scale, draw, near = total.at(n), tilted.log_scale, tilted.draw, NEAR
+    else:
+        cells, scales = zip(*(tilted_law(low, log, tilt) for low, log in laws.logs), strict=True)
+        sums = list(partial_sums(list(cells)))
+        n, weight, scale, near = sums[-1].values, sums[-1].weight, sum(scales), 4.0
 
-def _band(logs: list[tuple[int, Reals]], tilt: float, log_total: LogPrior) -> _Band:
-    """Convolves the tilted cells; log P(n | y) = log of their law - tilt n + log of their sums + log of the total's."""
-    cells, scales = zip(*(tilted_law(low, log, tilt) for low, log in logs), strict=True)
-    sums = list(partial_sums(list(cells)))
-    n, weight = sums[-1].values, sums[-1].weight
+        def draw(totals: Integers, rng: np.random.Generator) -> Integers:
+            return draw_given_sum(list(cells), sums, totals, rng)
+
+    weight = weight / weight.sum()
     mean = float(weight @ n)
+    spread = float(np.sqrt(weight @ (n - mean) ** 2))
     with np.errstate(divide="ignore"):
-        log = np.log(weight) - tilt * n + sum(scales) + log_total(n)
-    return _Band(list(cells), sums, tilt, mean, float(np.sqrt(weight @ (n - mean) ** 2)), log)
+        log = np.log(weight) - tilt * n + scale + log_total(n)
+    return _Band(draw, n, tilt, mean, 2 + near * spread, spread, log)
 
 
-def _unknown_total(logs: list[tuple[int, Reals]], log_total: LogPrior, rng: np.random.Generator, size: int) -> Integers:
+def _unknown_total(laws: FewCells | ManyCells, log_total: LogPrior) -> Callable[[np.random.Generator, int], Integers]:
     """Draws n, then the cells given n.
 
     n's posterior may be far wider than the tilted cells' sum, so it is pieced together from several tilts, each used
-    within four standard deviations of its mean.
+    within four standard deviations of its mean, or fewer where cells are many.
     """
-    pieces = _pieces(logs, log_total)
+    pieces = _pieces(laws, log_total)
     n = np.concatenate([values for _, values, _ in pieces])
     log = np.concatenate([log for _, _, log in pieces])
     weight = np.exp(log - log.max())
-    totals = rng.choice(n, size=size, p=weight / weight.sum())
-    drawn = np.zeros((size, len(logs)), np.int64)
-    for band, values, _ in pieces:
-        mine = (totals >= values[0]) & (totals <= values[-1])
-        if mine.any():
-            drawn[mine] = draw_given_sum(band.cells, band.sums, totals[mine], rng)
-    return drawn
+    weight /= weight.sum()
+
+    def draw(rng: np.random.Generator, size: int) -> Integers:
+        totals = rng.choice(n, size=size, p=weight)
+        drawn: Integers | None = None
+        for band, values, _ in pieces:
+            mine = (totals >= values[0]) & (totals <= values[-1])
+            if mine.any():
+                some = band.draw(totals[mine], rng)
+                drawn = np.zeros((size, some.shape[1]), np.int64) if drawn is None else drawn
+                drawn[mine] = some
+        assert drawn is not None
+        return drawn
+
+    return draw
 
 
-def _pieces(logs: list[tuple[int, Reals]], log_total: LogPrior) -> list[tuple[_Band, Integers, Reals]]:
+def _pieces(laws: FewCells | ManyCells, log_total: LogPrior) -> list[tuple[_Band, Integers, Reals]]:
     """Bands about the mode of n's posterior, then outwards until nothing is left; their values and log weights."""
-    band = _band(logs, 0.0, log_total)
+    band = _band(laws, 0.0, log_total)
     for _ in range(20):
         weight = np.exp(band.log - band.log.max())
-        wanted = float(weight @ band.sums[-1].values / weight.sum())
+        wanted = float(weight @ band.n / weight.sum())
         if abs(wanted - band.mean) <= 1 + 0.5 * band.spread:
             break
-        band = _band(logs, tilt_to(logs, wanted, band.tilt), log_total)
+        band = _band(laws, laws.tilt_to(wanted, band.tilt), log_total)
     pieces = [(band, *_within(band, band.mean - band.reach, band.mean + band.reach))]
-    lowest, highest = sum(low for low, _ in logs), sum(low + log.size - 1 for low, log in logs)
+    lowest, highest = laws.ends
     for side, end in ((-1, lowest), (1, highest)):
         last, values, log = pieces[0]
         while len(pieces) < MOST_BANDS:
@@ -194,19 +257,19 @@ def _pieces(logs: list[tuple[int, Reals]], log_total: LogPrior) -> list[tuple[_B
             edge = int(values[outer])
             if edge == end or log[outer] < max(one.max() for _, _, one in pieces) - NEGLIGIBLE:
                 break
-            last = _next_band(logs, last, edge, side, log_total)
+            last = _next_band(laws, last, edge, side, log_total)
             values, log = _within(last, *sorted((edge + side, last.mean + side * last.reach)))
             pieces.append((last, values, log))
     return pieces
 
 
-def _next_band(logs: list[tuple[int, Reals]], last: _Band, edge: int, side: int, log_total: LogPrior) -> _Band:
+def _next_band(laws: FewCells | ManyCells, last: _Band, edge: int, side: int, log_total: LogPrior) -> _Band:
     """The band beyond an edge that still reaches back to it."""
-    lowest, highest = sum(low for low, _ in logs), sum(low + log.size - 1 for low, log in logs)
+    lowest, highest = laws.ends
     step = last.reach
     while True:
         target = float(np.clip(edge + side * step, lowest, highest))
-        band = _band(logs, tilt_to(logs, target, last.tilt), log_total)
+        band = _band(laws, laws.tilt_to(target, last.tilt), log_total)
         if abs(band.mean - edge) <= band.reach or step < 1:
             return band
         step /= 2
@@ -214,7 +277,7 @@ def _next_band(logs: list[tuple[int, Reals]], last: _Band, edge: int, side: int,
 
 def _within(band: _Band, low: float, high: float) -> tuple[Integers, Reals]:
     """The totals of a band from low to high, and their log weights."""
-    n = band.sums[-1].values
+    n = band.n
     inside = (n >= low) & (n <= high)
     return n[inside], band.log[inside]
 

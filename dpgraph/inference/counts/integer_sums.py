@@ -6,7 +6,7 @@ is, so that fast Fourier transforms lose nothing that matters: tails of mass bel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,9 +84,20 @@ def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> f
         total: The sum that is wanted.
         tilt: Where to start.
     """
+    return newton(lambda t: _moments(logs, t), total, tilt)
+
+
+def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
+    """The tilt at which a mean, which grows with it by the variance, is the total.
+
+    Args:
+        moments: Mean and variance at a tilt.
+        total: The mean that is wanted.
+        tilt: Where to start.
+    """
     below, above = -np.inf, np.inf
     for _ in range(100):
-        mean, variance = _moments(logs, tilt)
+        mean, variance = moments(tilt)
         if abs(mean - total) <= max(0.1 * np.sqrt(variance), 1e-3):
             break
         below, above = (tilt, above) if mean < total else (below, tilt)

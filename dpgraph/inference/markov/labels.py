@@ -28,7 +28,7 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
         fields: The columns of each field.
     """
     size = draws.transition.shape[2]
-    flat: Integers = draws.states.reshape(-1, draws.states.shape[2] * draws.states.shape[3]).astype(np.int64)
+    flat: Integers = draws.states.reshape(-1, draws.states.shape[2] * draws.states.shape[3])
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
     best = int(draws.log_joint.argmax())
     places, laws = _memberships(flat[best], size), emissions[best]
@@ -36,7 +36,7 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
     for _ in range(ROUNDS):
         order = np.stack([_assignment(places, laws, *one, fields) for one in zip(flat, emissions, strict=True)])
         renaming = np.argsort(order, axis=1)
-        places = np.mean([_memberships(renaming[d][states], size) for d, states in enumerate(flat)], axis=0)
+        places = _mean_memberships(flat, renaming)
         laws = np.take_along_axis(emissions, order[:, :, None], 1).mean(axis=0)
     order = order[:, np.argsort(-places.sum(axis=1), kind="stable")]
     return _relabelled(draws, order)
@@ -45,6 +45,14 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
 def _memberships(states: Integers, size: int) -> Reals:
     """Which cells are in each state, shape (states, cells)."""
     return (states == np.arange(size)[:, None]).astype(float)
+
+
+def _mean_memberships(flat: Integers, renaming: Integers) -> Reals:
+    """The share of draws with each cell in each state once renamed, shape (states, cells); one draw at a time."""
+    total = np.zeros((renaming.shape[1], flat.shape[1]))
+    for names, states in zip(renaming, flat, strict=True):
+        total += _memberships(names[states], len(total))
+    return total / len(flat)
 
 
 def _assignment(places: Reals, laws: Reals, states: Integers, emissions: Reals, fields: tuple[slice, ...]) -> Integers:
@@ -64,21 +72,22 @@ def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     transition = draws.transition.reshape(-1, size, size)
     transition = np.take_along_axis(np.take_along_axis(transition, order[:, :, None], 1), order[:, None, :], 2)
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
-    renaming = np.argsort(order, axis=1)
-    states = np.take_along_axis(renaming, draws.states.reshape(len(order), -1).astype(np.int64), 1)
+    renaming = np.argsort(order, axis=1).astype(draws.states.dtype)
+    flat = draws.states.reshape(len(order), -1)
+    states = np.stack([names[states] for names, states in zip(renaming, flat, strict=True)])
     return replace(
         draws,
         transition=transition.reshape(draws.transition.shape),
         emissions=np.take_along_axis(emissions, order[:, :, None], 1).reshape(draws.emissions.shape),
-        states=np.asarray(states.reshape(draws.states.shape), np.int64),
+        states=states.reshape(draws.states.shape),
     )
 
 
 def sorted_occupancies(states: Integers, size: int) -> Integers:
     """How many cells are in each state, most first, shape (copies, draws, states)."""
     copies, many = states.shape[:2]
-    index = np.arange(copies * many)[:, None] * size + states.reshape(copies * many, -1)
-    counted = np.bincount(index.ravel(), minlength=copies * many * size).reshape(copies, many, size)
+    counted = np.array([np.bincount(one, minlength=size) for one in states.reshape(copies * many, -1)])
+    counted = counted.reshape(copies, many, size)
     return -np.sort(-counted, axis=2)
 
 

@@ -179,7 +179,7 @@ def matched(rng: np.random.Generator, pair: Integers) -> None:
 def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
     """Filters every chain; returns ln P(weights | transitions) up to a constant; shapes (chains, steps, states)."""
     chains, steps, size = weight.shape
-    found = 0.0
+    found, product = 0.0, 1.0
     for r in range(chains):
         for t in range(steps):
             total = 0.0
@@ -192,10 +192,17 @@ def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
                 filtered[r, t, k] = into * weight[r, t, k]
                 total += filtered[r, t, k]
             total = max(total, 1e-300)
-            found += math.log(total)
+            if total < 1e-100:
+                found += math.log(total)
+            else:  # one logarithm for many factors
+                product *= total
+                if product < 1e-200 or product > 1e100:
+                    found += math.log(product)
+                    product = 1.0
+            scale = 1.0 / total
             for k in range(size):
-                filtered[r, t, k] /= total
-    return found
+                filtered[r, t, k] *= scale
+    return found + math.log(product)
 
 
 def retune(

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.interruption import interruptible
+from dpgraph.inference.interruption import interruptible, side_by_side
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
@@ -35,6 +35,8 @@ from dpgraph.structure.tables import Integers, Reals
 
 #: How often a sweep moves the tables, once the states are drawn.
 PASSES = 3
+#: Cells of all sampler chains from which these run side by side.
+WORTH_THREADS = 4000
 
 Sampler = Literal["blocked", "collapsed"]
 Inference = Literal["noise-aware", "plug-in"]
@@ -123,6 +125,7 @@ def draw_markov(
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
     state = interruptible(lambda _: run.start(copies, rng))
+    own = rng.spawn(copies)
     names = ("transition", "emissions", "states", "log_joint", *(("effects",) if effects else ()))
     kept: dict[str, list[Any]] = {name: [] for name in names}
     entries = np.zeros((copies, *given.shape))
@@ -132,7 +135,7 @@ def draw_markov(
             if stop.is_set():
                 return
             speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
-            run.sweep(state, rng, speed)
+            run.sweep(state, own, rng, speed)
             if sweep == burn_in - 1 and state.latent is not None:
                 state.latent.tally[:] = 0.0
             if sweep >= burn_in:
@@ -222,44 +225,64 @@ class _Run:
         reach.append(np.full((chains, width), 0.1))
         return Effects(effects, np.full(fields, 0.3), laws, *reach)
 
-    def sweep(self, state: _State, rng: np.random.Generator, speed: float) -> None:
-        """States, transitions, emissions, then what is unknown of the cells, one sampler chain after another."""
+    def sweep(self, state: _State, own: list[np.random.Generator], rng: np.random.Generator, speed: float) -> None:
+        """States, transitions, emissions, then what is unknown of the cells; each sampler chain has its generator."""
         likelihood = self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
-        for c, cells in enumerate(tables):
+
+        def move_states(c: int) -> None:
             laws = state.states[c], state.transition[c], state.emissions[c]
             if self.own:
-                self.kernels.states_alone(rng, likelihood[c], *laws[:2], priors[0], single)
+                self.kernels.states_alone(own[c], likelihood[c], *laws[:2], priors[0], single)
             else:
-                self.kernels.gibbs(rng, likelihood[c], cells, self.edges, *laws, priors, single)
-        if self.own and state.latent is None:
-            self._move_effects(state, rng, speed)
-        if state.latent is not None:
-            self._move_tables(state, state.latent, rng, speed)
+                self.kernels.gibbs(own[c], likelihood[c], tables[c], self.edges, *laws, priors, single)
 
-    def _move_tables(self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float) -> None:
+        self._every_chain(move_states, state)
+        if self.own and state.latent is None:
+            self._move_effects(state, own, speed)
+        if state.latent is not None:
+            self._move_tables(state, state.latent, own, rng, speed)
+
+    def _every_chain(self, move: Callable[[int], None], state: _State) -> None:
+        """Moves every sampler chain: side by side where that is worth threads."""
+        chains = range(len(state.states))
+        if state.states.size < WORTH_THREADS:
+            for c in chains:
+                move(c)
+        else:
+            side_by_side(move, chains)
+
+    def _move_tables(
+        self, state: _State, latent: LatentCells, own: list[np.random.Generator], rng: np.random.Generator, speed: float
+    ) -> None:
         """Rates, then the moves of ``loops``."""
         resample_rates(latent, self.prior.entries, rng)
         priors = tuple(map(float, (self.prior.transition, self.prior.emission, *self.prior.entries)))
-        for c in range(len(state.states)):
+
+        def move(c: int) -> None:
             transition = state.transition[c] if self.known is None else np.ones((1, 1))
             laws = state.states[c], transition, state.emissions[c]
             cells = cells_of_chain(latent, c)
             if self.own:
-                own = state.effects[c], priors, float(self.prior.effects)
-                self.kernels.sweep_of_effects(rng, cells, *laws, *own, PASSES, speed)
+                effects = state.effects[c], priors, float(self.prior.effects)
+                self.kernels.sweep_of_effects(own[c], cells, *laws, *effects, PASSES, speed)
             else:
-                self.kernels.sweep(rng, cells, *laws, priors, PASSES, speed)
+                self.kernels.sweep(own[c], cells, *laws, priors, PASSES, speed)
+
+        self._every_chain(move, state)
         state.counts = latent.counts.reshape(state.counts.shape)
 
-    def _move_effects(self, state: _State, rng: np.random.Generator, speed: float) -> None:
+    def _move_effects(self, state: _State, own: list[np.random.Generator], speed: float) -> None:
         """States' laws and effects given tables that are taken for true."""
         tables = latent_cells(self.given, len(state.states), self.size, state.counts)
         priors = float(self.prior.emission), float(self.prior.effects)
-        for c, own in enumerate(state.effects):
-            laws = state.states[c], state.emissions[c], own
-            self.kernels.given_cells(rng, cells_of_chain(tables, c), *laws, *priors, speed, ALONE)
+
+        def move(c: int) -> None:
+            laws = state.states[c], state.emissions[c], state.effects[c]
+            self.kernels.given_cells(own[c], cells_of_chain(tables, c), *laws, *priors, speed, ALONE)
+
+        self._every_chain(move, state)
 
     def _likelihood(self, state: _State) -> Reals:
         """P(cell | state) over the largest of the cell; 1 and 0 where states are known."""

@@ -11,6 +11,8 @@ from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.structure.tables import Integers, Reals
 
 RESTARTS, STEPS = 12, 30
+#: Of more cells so many are taken, evenly spread: a start need not be better.
+ENOUGH = 5000
 
 
 def clipped_at_zero(values: Integers) -> Integers:
@@ -54,6 +56,8 @@ def fitted_emissions(
         size: The number of states.
         rng: Picks the cells that each mixture starts from, larger ones more often.
     """
+    if len(counts) > ENOUGH:
+        counts = counts[np.linspace(0, len(counts) - 1, ENOUGH).astype(np.int64)]
     entries = counts[:, fields[0]].sum(axis=1)
     weight = (entries + 1e-3) / (entries + 1e-3).sum()
     pool = 1.0 + counts.sum(axis=0)

@@ -33,6 +33,7 @@ from scipy.special import gammainc, gammaincinv, log_ndtr, ndtri_exp
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
+from dpgraph.inference.counts.many_cells import many_cells
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
 from dpgraph.inference.network.by_tables import dirichlet_draws
 from dpgraph.inference.network.consistency import residual_estimates
@@ -184,7 +185,8 @@ def _family_counts(
     others = () if given.n is not None else [table for table in given.tables if table not in holding]
     totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if not t.law.sums_to_zero]
     rows, _ = rows_estimate(given)
-    if prior.size * min(rows, 80 * min(noise.deviation for _, noise in measured)) > MOST_TABLE_WORK:
+    work = prior.size * min(rows, 80 * min(noise.deviation for _, noise in measured))
+    if work > MOST_TABLE_WORK and many_cells(measured, prior, given.n) is None:
         return draw_table(measured, None, prior, given.n, centre, rng, draws, totals=totals)
 
     def log_prior_n(n: Integers) -> Reals:

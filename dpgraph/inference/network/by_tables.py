@@ -17,13 +17,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
+from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
+
+#: Cells of a family times draws that are worked on at once.
+HELD = 1 << 23
 
 
 def draw_by_tables(
@@ -58,17 +61,20 @@ def draw_by_tables(
     for name in network.domain.names:
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
-        counts = sample_latent_counts(
+        sampled = counts_sampler(
             [_margin(table, family) for table in holding],
             prior.reshape(-1),
             given.n,
-            rng,
-            draws,
             log_prior_n=totals.without(holding),
         )
-        posterior = prior + counts.reshape(draws, *prior.shape)
-        found[name] = dirichlet_draws(posterior, rng)[None]
-        means[name] = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+        found[name], sums = np.empty((1, draws, *prior.shape)), np.zeros(prior.shape)
+        step = max(1, HELD // prior.size)
+        for start in range(0, draws, step):
+            size = min(step, draws - start)
+            posterior = prior + sampled(rng, size).reshape(size, *prior.shape)
+            found[name][0, start : start + size] = dirichlet_draws(posterior, rng)
+            sums += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
+        means[name] = sums / draws
     return PosteriorDraws(network, FrozenMap(found), "tables", means=FrozenMap(means))
 
 

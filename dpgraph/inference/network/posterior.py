@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference import methods
+from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import draw_by_records
@@ -198,6 +199,12 @@ def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Rec
     return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
+def _table_work(cells: int, rows: float, scale: float) -> float:
+    """Cells times the counts each may have; of many cells those of different noisy counts, where that is less."""
+    each = cells * min(rows, 80 * scale)
+    return each if cells < MANY else min(each, cells + min(cells, 160 * scale) * 80 * scale)
+
+
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
     """The method for a release, and why."""
     rows, _ = rows_estimate(given)
@@ -210,6 +217,7 @@ def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, s
     if coefficients:
         return Normal(), f"{why}, and coefficients have no independent tables"
     scale = max(table.law.scale for table in given.tables)
-    if network.cell_count * min(rows, 80 * scale) > MOST_TABLE_WORK:
+    families = (network.cells(network.family(name)) for name in network.domain.names)
+    if sum(_table_work(cells, rows, scale) for cells in families) > MOST_TABLE_WORK:
         return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
     return methods.Tables(), why

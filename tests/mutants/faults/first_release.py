@@ -304,7 +304,7 @@ MUTANTS = (
     Mutant(
         "fixed seed",
         "privacy/noise.py",
-        "return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)",
+        "return _by_blocks(_laplace(scale), values)",
         "return values + np.random.default_rng(0).geometric(1 / scale, len(values))",
         (f"{RELEASE}::test_noise_is_drawn_through_its_one_home",),
     ),
@@ -318,7 +318,7 @@ MUTANTS = (
     Mutant(
         "one noise draw shared by all statistics",
         "privacy/noise.py",
-        "return np.array(_laplace(scale)(np.ascontiguousarray(values, dtype=np.int64)), dtype=np.int64)",
+        "return _by_blocks(_laplace(scale), values)",
         "return values + _laplace(scale)(np.zeros(1, dtype=np.int64))[0]",
         (f"{NOISE}::test_discrete_laplace_noise_has_its_law_and_not_that_of_a_wrong_scale",),
     ),
