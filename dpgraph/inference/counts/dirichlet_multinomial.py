@@ -2,8 +2,9 @@
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
 independent but for their sum, so the laws of the partial sums are convolutions, and the cells are drawn from the last
-to the first given the sum that is left (``integer_sums``). Draws are independent; there is no chain. What is cut is
-beyond windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
+to the first given the sum that is left (``integer_sums``). Where n is public, the prior flat and noise wide, rejection
+from blocks of numbers is quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
+windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpgraph.inference.counts.block_proposals import draw_by_blocks
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import Mass, draw_given_sum, partial_sums, tilt_to, tilted_law
 from dpgraph.privacy.records import InferenceError, NoiseLaw
@@ -20,6 +22,8 @@ from dpgraph.structure.tables import Integers, Reals
 
 LogPrior = Callable[[Integers], Reals]
 
+#: The numbers of all windows together from which on a flat prior's counts are drawn by blocks.
+WIDE = 2048
 #: An unknown n: log weight below the mode's at which to stop, and the most tilts.
 NEGLIGIBLE, MOST_BANDS = 35.0, 60
 
@@ -90,7 +94,12 @@ def sample_latent_counts(
     alpha = np.asarray(concentration, float)
     for y, _ in measured:
         _check(y, alpha, n)
-    logs = _cells(measured, alpha, n)
+    lows, highs = _windows(measured, n)
+    if n is not None and (alpha == 1).all() and int((highs - lows).sum()) >= WIDE:
+        drawn = draw_by_blocks(measured, lows, highs, n, rng, size)
+        if drawn is not None:
+            return drawn
+    logs = _cells(measured, alpha, lows, highs)
     if n is None:
         return _unknown_total(logs, lambda m: _log_total(m, float(alpha.sum()), log_prior_n), rng, size)
     tilt = tilt_to(logs, n)
@@ -109,10 +118,8 @@ def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
         raise InferenceError(f"n must be at least 0; got {n}")
 
 
-def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> list[tuple[int, Reals]]:
-    """For each cell log Gamma(a + s) / s! prod noise(y - s) on the window of s that matters, and where that begins."""
-    from scipy.special import gammaln
-
+def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> tuple[Integers, Integers]:
+    """The least and the largest count of each cell that matters."""
     best, narrow = min(measured, key=lambda pair: pair[1].deviation)
     if n is None:
         centres, half = np.maximum(best, 0), narrow.reach + 2 * narrow.deviation * np.sqrt(best.size)
@@ -120,6 +127,15 @@ def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int 
         centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
     lows = np.maximum(0, centres - int(half) - 1)
     highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
+    return lows, highs
+
+
+def _cells(
+    measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, lows: Integers, highs: Integers
+) -> list[tuple[int, Reals]]:
+    """For each cell log Gamma(a + s) / s! prod noise(y - s) on its window, and where that begins."""
+    from scipy.special import gammaln
+
     logs: list[tuple[int, Reals]] = []
     for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
         s = np.arange(low, high + 1)
