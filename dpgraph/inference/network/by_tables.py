@@ -20,6 +20,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
+from dpgraph.inference.network.held_draws import HeldDraws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
@@ -38,7 +39,7 @@ def draw_by_tables(
         draws: How many.
 
     Raises:
-        InferenceError: If the release is of coefficients.
+        InferenceError: If the release is of coefficients, or there is room for the draws neither in memory nor on disk.
 
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -53,7 +54,7 @@ def draw_by_tables(
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     network, totals = given.network, _Totals(given)
-    found: dict[str, Reals] = {}
+    held = HeldDraws(network, draws, draws * max(map(network.cells, network.families)))
     means: dict[str, Reals] = {}
     for name in network.domain.names:
         family, prior = network.family(name), concentration[name]
@@ -67,9 +68,9 @@ def draw_by_tables(
             log_prior_n=totals.without(holding),
         )
         posterior = prior + counts.reshape(draws, *prior.shape)
-        found[name] = dirichlet_draws(posterior, rng)[None]
+        held.put(name, 0, dirichlet_draws(posterior, rng))
         means[name] = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
-    return PosteriorDraws(network, FrozenMap(found), "tables", means=FrozenMap(means))
+    return PosteriorDraws(network, held.finished(), "tables", means=FrozenMap(means))
 
 
 def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
