@@ -24,6 +24,9 @@ LogPrior = Callable[[Integers], Reals]
 
 #: The numbers of all windows together from which on a flat prior's counts are drawn by blocks.
 WIDE = 2048
+#: Noisy versions from which on windows are cut by what all say; points they are searched at; log likelihoods below the
+#: best that are kept.
+MANY, POINTS, DEPTH = 16, 256, 45.0
 #: An unknown n: log weight below the mode's at which to stop, and the most tilts.
 NEGLIGIBLE, MOST_BANDS = 35.0, 60
 
@@ -127,6 +130,26 @@ def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> t
         centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
     lows = np.maximum(0, centres - int(half) - 1)
     highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
+    return _narrowed(measured, lows, highs, n) if n is not None and len(measured) >= MANY else (lows, highs)
+
+
+def _narrowed(
+    measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
+) -> tuple[Integers, Integers]:
+    """Windows of what many noisy versions say together, each cut where their log-concave likelihood is negligible.
+
+    As far as the modes of the cells miss n together, each window is wider at both ends.
+    """
+    cells = np.arange(lows.size)
+    for _ in range(2):
+        grid = lows + (highs - lows) * np.arange(POINTS + 1)[:, None] // POINTS
+        log = sum((noise.log(y - grid) for y, noise in measured), np.zeros(grid.shape))
+        kept = log >= log.max(axis=0) - DEPTH
+        first = np.maximum(kept.argmax(axis=0) - 1, 0)
+        last = np.minimum(POINTS - kept[::-1].argmax(axis=0) + 1, POINTS)
+        between = -(-(highs - lows).sum() // POINTS)  # how far the modes may be from the best points together
+        missed = abs(n - int(grid[log.argmax(axis=0), cells].sum())) + between
+        lows, highs = np.maximum(lows, grid[first, cells] - missed), np.minimum(highs, grid[last, cells] + missed)
     return lows, highs
 
 
