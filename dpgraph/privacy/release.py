@@ -13,9 +13,9 @@ from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
 
-#: Bytes that a release takes for each number it measures and each table, as measured: whole numbers of Python's own on
-#: the way to the noise and back.
-BYTES_PER_NUMBER, BYTES_PER_TABLE = 160, 2500
+#: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
+#: measured: whole numbers of Python's own and of OpenDP's on the way to the noise and back.
+BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 160, False: 90}, 2500
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
@@ -90,7 +90,8 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
 def release_bytes(event: Event) -> int:
     """About how much memory a release takes, from its event alone."""
     measured = event.measurements
-    return sum(one.cells for one in measured) * BYTES_PER_NUMBER + len(measured) * BYTES_PER_TABLE
+    numbers = sum(one.cells * BYTES_PER_NUMBER[one.law.sums_to_zero] for one in measured)
+    return numbers + len(measured) * BYTES_PER_TABLE
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:
