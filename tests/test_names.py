@@ -21,6 +21,7 @@ PACKAGE = ROOT / "dpgraph"
 DECLARED = {"DomainError", "NetworkError"}
 RAISED = {
     "lazy": set(),
+    "memory": set(),  # the class that the layer which asks hands over
     "privacy": {"ReleaseError", "BudgetExceededError", "LedgerError"},
     "structure": DECLARED | {"ReleaseError", "InferenceError"},  # ReleaseError: parts of a release; the other: priors
     "statistics": DECLARED | {"ReleaseError"},  # statistics that do not add

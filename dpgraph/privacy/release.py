@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
+from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.descriptions import description_of
@@ -11,6 +12,10 @@ from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
+
+#: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
+#: measured: whole numbers of Python's own and of OpenDP's on the way to the noise and back.
+BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 160, False: 90}, 2500
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
@@ -53,7 +58,8 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         A Release with the value, the event and the unit.
 
     Raises:
-        ReleaseError: If the statistics or the mechanism do not fit; nothing is charged.
+        ReleaseError: If the statistics or the mechanism do not fit, or would take more memory than ``DPGRAPH_MEMORY``
+            or half of what is free; nothing is charged.
         BudgetExceededError: If the budget is too small; nothing is charged.
         LedgerError: If the budget's ledger cannot be written; nothing is drawn.
     """
@@ -69,10 +75,23 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
     statistics = _prepared(statistics, mechanism, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
+    memory.check(
+        release_bytes(event),
+        "this release",
+        "measure fewer or smaller tables, of fewer parents or levels",
+        ReleaseError,
+    )
     made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
     return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
+
+
+def release_bytes(event: Event) -> int:
+    """About how much memory a release takes, from its event alone."""
+    measured = event.measurements
+    numbers = sum(one.cells * BYTES_PER_NUMBER[one.law.sums_to_zero] for one in measured)
+    return numbers + len(measured) * BYTES_PER_TABLE
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:

@@ -1,4 +1,4 @@
-"""The inner loop of the chain over one table of counts: arrays in, arrays out.
+"""The inner loops of the chain over one table of counts and of proposals by blocks: arrays in, arrays out.
 
 The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
@@ -255,3 +255,72 @@ def compiled_run() -> Callable[..., None]:
     for function in (noise_log, cell_log, total_log, statistic_log, bounds, moved_log, moved, apply):
         register_jitable(forceinline=True)(function)
     return numba.njit(run, cache=True, nogil=True)
+
+
+def partial_sums(weights: Reals, sums: Reals) -> None:
+    """The law of the sum of the first k numbers for each k, up to the last that ``sums`` has room for.
+
+    Args:
+        weights: For each number the weights of 0, 1, ..., shape (numbers, values).
+        sums: Where they go, shape (numbers, sums); zeros.
+    """
+    numbers, values = weights.shape
+    sums[0, :values] = weights[0]
+    for k in range(1, numbers):
+        for value in range(values):
+            weight = weights[k, value]
+            if weight > 0.0:
+                for rest in range(sums.shape[1] - value):
+                    sums[k, rest + value] += weight * sums[k - 1, rest]
+
+
+def propose(
+    rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals, left: Integers,
+    block: int, blocks: Integers, tables: Integers,
+) -> None:  # fmt: skip
+    """Proposes blocks and numbers in them, one table for each row of ``blocks`` and ``tables``.
+
+    Args:
+        rng: Randomness for post-processing.
+        weights: What each block of each cell weighs, shape (cells, values).
+        sums: Their ``partial_sums``.
+        share: The cumulative shares of the sums of blocks.
+        left: For each sum of blocks, what the places within the blocks add up to.
+        block: How many places a block has.
+        blocks: The blocks proposed, shape (proposals, cells).
+        tables: The numbers, counted from the start of each cell's first block.
+    """
+    cells, values = weights.shape
+    for row in range(blocks.shape[0]):
+        rest = min(np.searchsorted(share, rng.random() * share[-1], side="right"), share.size - 1)
+        wanted = left[rest]
+        for k in range(cells - 1, 0, -1):
+            target, below, chosen = rng.random() * sums[k, rest], 0.0, 0
+            for value in range(min(values, rest + 1)):
+                weight = weights[k, value] * sums[k - 1, rest - value]
+                if weight > 0.0:
+                    chosen = value
+                    below += weight
+                    if below > target:
+                        break
+            blocks[row, k] = chosen
+            rest -= chosen
+        blocks[row, 0] = rest
+        last = -1
+        while not 0 <= last < block:
+            last = wanted
+            for k in range(1, cells):
+                place = int(rng.random() * block)
+                tables[row, k] = blocks[row, k] * block + place
+                last -= place
+                if last < 0:
+                    break
+        tables[row, 0] = blocks[row, 0] * block + last
+
+
+@cache
+def compiled_blocks() -> tuple[Callable[..., None], Callable[..., None]]:
+    """``partial_sums`` and ``propose`` compiled; the machine code is kept on disk."""
+    import numba
+
+    return numba.njit(partial_sums, cache=True, nogil=True), numba.njit(propose, cache=True, nogil=True)

@@ -2,17 +2,20 @@
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
 independent but for their sum, so the laws of the partial sums are convolutions, and the cells are drawn from the last
-to the first given the sum that is left (``integer_sums``). Draws are independent; there is no chain. What is cut is
-beyond windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
+to the first given the sum that is left (``integer_sums``). Where n is public, the prior flat and noise wide, rejection
+from blocks of numbers is quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
+windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from dpgraph.inference.counts.block_proposals import draw_by_blocks
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
@@ -21,6 +24,11 @@ from dpgraph.structure.tables import Integers, Reals
 
 LogPrior = Callable[[Integers], Reals]
 
+#: The numbers of all windows together from which on a flat prior's counts are drawn by blocks.
+WIDE = 2048
+#: Noisy versions from which on windows are cut by what all say; points they are searched at; log likelihoods below the
+#: best that are kept.
+MANY, POINTS, DEPTH = 16, 256, 45.0
 #: An unknown n: log weight below the mode's at which to stop, and the most tilts.
 NEGLIGIBLE, MOST_BANDS = 35.0, 60
 
@@ -114,7 +122,29 @@ def counts_sampler(
     alpha = np.asarray(concentration, float)
     for y, _ in measured:
         _check(y, alpha, n)
-    laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, n))
+    lows, highs = _windows(measured, n)
+    by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n, compiled))
+    if n is None or not (alpha == 1).all() or int((highs - lows).sum()) < WIDE:
+        return by_sums()
+
+    def sampled(rng: np.random.Generator, size: int) -> Integers:
+        drawn = draw_by_blocks(measured, lows, highs, n, rng, size)
+        return by_sums()(rng, size) if drawn is None else drawn
+
+    return sampled
+
+
+def _by_sums(
+    measured: Sequence[tuple[Integers, CellNoise]],
+    alpha: Reals,
+    n: int | None,
+    lows: Integers,
+    highs: Integers,
+    log_prior_n: LogPrior | None,
+    compiled: bool,
+) -> Callable[[np.random.Generator, int], Integers]:
+    """Draws from the last cell to the first given the sum that is left."""
+    laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, lows, highs))
     if n is None:
         log_total: LogPrior = lambda m: _log_total(m, float(alpha.sum()), log_prior_n)  # noqa: E731
         return _unknown_total(laws, log_total)
@@ -153,10 +183,8 @@ def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
         raise InferenceError(f"n must be at least 0; got {n}")
 
 
-def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> list[tuple[int, Reals]]:
-    """For each cell log Gamma(a + s) / s! prod noise(y - s) on the window of s that matters, and where that begins."""
-    from scipy.special import gammaln
-
+def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> tuple[Integers, Integers]:
+    """The least and the largest count of each cell that matters."""
     best, narrow = min(measured, key=lambda pair: pair[1].deviation)
     if n is None:
         centres, half = np.maximum(best, 0), narrow.reach + 2 * narrow.deviation * np.sqrt(best.size)
@@ -164,6 +192,35 @@ def _cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int 
         centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
     lows = np.maximum(0, centres - int(half) - 1)
     highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
+    return _narrowed(measured, lows, highs, n) if n is not None and len(measured) >= MANY else (lows, highs)
+
+
+def _narrowed(
+    measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
+) -> tuple[Integers, Integers]:
+    """Windows of what many noisy versions say together, each cut where their log-concave likelihood is negligible.
+
+    As far as the modes of the cells miss n together, each window is wider at both ends.
+    """
+    cells = np.arange(lows.size)
+    for _ in range(2):
+        grid = lows + (highs - lows) * np.arange(POINTS + 1)[:, None] // POINTS
+        log = sum((noise.log(y - grid) for y, noise in measured), np.zeros(grid.shape))
+        kept = log >= log.max(axis=0) - DEPTH
+        first = np.maximum(kept.argmax(axis=0) - 1, 0)
+        last = np.minimum(POINTS - kept[::-1].argmax(axis=0) + 1, POINTS)
+        between = -(-(highs - lows).sum() // POINTS)  # how far the modes may be from the best points together
+        missed = abs(n - int(grid[log.argmax(axis=0), cells].sum())) + between
+        lows, highs = np.maximum(lows, grid[first, cells] - missed), np.minimum(highs, grid[last, cells] + missed)
+    return lows, highs
+
+
+def _cells(
+    measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, lows: Integers, highs: Integers
+) -> list[tuple[int, Reals]]:
+    """For each cell log Gamma(a + s) / s! prod noise(y - s) on its window, and where that begins."""
+    from scipy.special import gammaln
+
     logs: list[tuple[int, Reals]] = []
     for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
         s = np.arange(low, high + 1)

@@ -39,6 +39,7 @@ from dpgraph.inference.network.by_tables import dirichlet_draws
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, block_weights, evidence, rows_estimate
+from dpgraph.inference.network.held_draws import HeldDraws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
@@ -83,9 +84,9 @@ def draw_by_normal(
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
     pooled = isinstance(noisy, PooledCounts)
-    alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     step = max(1, HELD // max(1, network.cell_count))
-    parts: dict[str, list[Reals]] = {name: [] for name in network.domain.names}
+    held = HeldDraws(network, draws, _at_once(network, draws, step))
+    alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
     for start in range(0, draws, step):
         size = min(step, draws - start)
@@ -99,11 +100,16 @@ def draw_by_normal(
             else:
                 counts = _counts(network, network.family(name), latent, rng, redraw=shrink)
             posterior = concentration[name] + counts
-            parts[name].append(dirichlet_draws(posterior, rng))
+            held.put(name, start, dirichlet_draws(posterior, rng))
             sums[name] += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
-    tables = FrozenMap((name, np.concatenate(drawn)[None]) for name, drawn in parts.items())
     means = FrozenMap((name, total / draws) for name, total in sums.items())
-    return PosteriorDraws(network, tables, "normal", means=means)
+    return PosteriorDraws(network, held.finished(), "normal", means=means)
+
+
+def _at_once(network: Network, draws: int, step: int) -> int:
+    """The numbers that are held while draws are made: residuals of a block of draws, or the counts of one family."""
+    largest = max(map(network.cells, network.families))
+    return max(min(step, draws) * network.cell_count // 3, draws * largest)
 
 
 def settled(centre: Reals, variance: float) -> bool:

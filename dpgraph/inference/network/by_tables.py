@@ -20,6 +20,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
+from dpgraph.inference.network.held_draws import HeldDraws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
@@ -41,7 +42,7 @@ def draw_by_tables(
         draws: How many.
 
     Raises:
-        InferenceError: If the release is of coefficients.
+        InferenceError: If the release is of coefficients, or there is room for the draws neither in memory nor on disk.
 
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -56,7 +57,8 @@ def draw_by_tables(
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     network, totals = given.network, _Totals(given)
-    found: dict[str, Reals] = {}
+    most = max(map(network.cells, network.families))
+    held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
     means: dict[str, Reals] = {}
     for name in network.domain.names:
         family, prior = network.family(name), concentration[name]
@@ -67,15 +69,14 @@ def draw_by_tables(
             given.n,
             log_prior_n=totals.without(holding),
         )
-        found[name], sums = np.empty((1, draws, *prior.shape)), np.zeros(prior.shape)
-        step = max(1, HELD // prior.size)
+        sums, step = np.zeros(prior.shape), max(1, HELD // prior.size)
         for start in range(0, draws, step):
             size = min(step, draws - start)
             posterior = prior + sampled(rng, size).reshape(size, *prior.shape)
-            found[name][0, start : start + size] = dirichlet_draws(posterior, rng)
+            held.put(name, start, dirichlet_draws(posterior, rng))
             sums += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
         means[name] = sums / draws
-    return PosteriorDraws(network, FrozenMap(found), "tables", means=FrozenMap(means))
+    return PosteriorDraws(network, held.finished(), "tables", means=FrozenMap(means))
 
 
 def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:

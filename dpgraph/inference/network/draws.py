@@ -12,6 +12,7 @@ import numpy as np
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.inference.network.held_draws import doubles, read_only
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -34,7 +35,8 @@ class PosteriorDraws:
     Attributes:
         network: The DAG over its domain.
         tables: For each variable an array with axes (chain, draw, variable, *parents); columns sum to 1. Independent
-            draws form one chain.
+            draws form one chain. Draws that memory has no room for are in a temporary file, in single precision:
+            ``numpy.memmap``; ``flat`` reads those of one variable.
         method: Which sampler drew them: ``"tables"``, ``"records"`` or ``"normal"``; ``"counts"`` in a classifier.
         reason: Why that one.
         n: The number of latent rows in each draw, shape (chains, draws), where it is private; else None.
@@ -61,7 +63,8 @@ class PosteriorDraws:
             raise NetworkError("every variable needs its draws, and no other")
         frozen: dict[str, Reals] = {}
         for name in self.network.domain.names:
-            frozen[name] = frozen_array(self.tables[name], np.float64)
+            table = self.tables[name]
+            frozen[name] = table if read_only(table) else frozen_array(table, np.float64)
             if frozen[name].shape[2:] != self.network.shape(self.network.family(name)):
                 raise NetworkError(f"the draws of {name!r} have the wrong shape {frozen[name].shape}")
         if len({table.shape[:2] for table in frozen.values()}) != 1:
@@ -81,7 +84,8 @@ class PosteriorDraws:
     def __getitem__(self, index: int) -> Probabilities:
         """One draw as tables, the chains one after another."""
         chain, draw = divmod(range(len(self))[index], self.shape[1])
-        tables = FrozenMap((name, table[chain, draw]) for name, table in self.tables.items())
+        one = (slice(chain, chain + 1), slice(draw, draw + 1))
+        tables = FrozenMap((name, doubles(table[one])[0, 0]) for name, table in self.tables.items())
         return Probabilities(self.network, tables, self.provenance)
 
     def __iter__(self) -> Iterator[Probabilities]:
@@ -90,7 +94,8 @@ class PosteriorDraws:
     def flat(self, name: str) -> Reals:
         """All draws of one table, axes (draw, variable, *parents)."""
         self.network.domain[name]
-        return self.tables[name].reshape(-1, *self.tables[name].shape[2:])
+        table = doubles(self.tables[name])
+        return table.reshape(-1, *table.shape[2:])
 
     def mean(self) -> Probabilities:
         """The posterior mean of every table."""

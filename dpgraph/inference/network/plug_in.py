@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
 from dpgraph.inference.network.several import read_released
@@ -22,6 +23,9 @@ from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables
+
+#: Bytes that the plug-in posterior takes for each cell and each family while it is made, as measured.
+BYTES_PER_CELL, BYTES_PER_FAMILY = 170, 2000
 
 PlugIn = Literal["nearest", "expected", "clipped"]
 
@@ -119,7 +123,7 @@ def posterior(
 
     Raises:
         InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
-            make no joint release.
+            make no joint release; or if it would take more memory than ``DPGRAPH_MEMORY`` or half of what is free.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -132,6 +136,9 @@ def posterior(
     check_prior(prior)
     if counts not in get_args(PlugIn):
         raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
+    if getattr(value, "network", None) is not None:
+        way_out = "learn a network of fewer or smaller families"
+        memory.check(posterior_bytes(value.network), "this posterior", way_out, InferenceError)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
@@ -139,9 +146,13 @@ def posterior(
         provenance = provenance or value.provenance
     else:
         raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
-    assert value.network is not None
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     return DirichletPosterior(value.network, concentration, provenance)
+
+
+def posterior_bytes(network: Network) -> int:
+    """About how much memory the plug-in posterior of a network takes while it is made."""
+    return network.cell_count * BYTES_PER_CELL + len(network.families) * BYTES_PER_FAMILY
 
 
 def check_prior(prior: float) -> None:

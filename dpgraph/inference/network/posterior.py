@@ -16,6 +16,7 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
+from dpgraph.inference.network.held_draws import check_chains
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.inference.network.prior import HierarchicalPrior
@@ -76,7 +77,8 @@ def network_posterior(
         progress: A bar on a terminal while chains run.
 
     Raises:
-        InferenceError: If the prior or the method is refused, or the value is neither noisy counts nor coefficients.
+        InferenceError: If the prior or the method is refused, the value is neither noisy counts nor coefficients, or
+            the draws would take more memory, and where they can be held in a file more of that, than there is.
 
     Warns:
         ApproximationWarning: If pooled releases are drawn by ``Normal`` where that is too rough for a family.
@@ -97,6 +99,8 @@ def network_posterior(
         case Records():
             learned = HierarchicalPrior() if prior is None else hierarchy
             settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
+            rows = sum(rows_estimate(one)[0] for one in given)
+            check_chains(network, draws, chosen.chains, rows)
             run: Any = draw_pooled if pooled else draw_by_records
             drawn = run(given if pooled else given[0], concentration, **settings)
         case Normal(shrink=shrink):

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from opt_einsum import paths
 
+from dpgraph import memory
 from dpgraph.inference.queries.pruning import Part, parts_of
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import DrawnTables
@@ -28,6 +29,8 @@ from dpgraph.structure.tables import Reals
 
 #: The cells of the largest table of one draw and one row; and the bytes that tables of one block may take.
 MOST_CELLS, MEMORY = 1 << 25, 1 << 28
+#: Bytes that a cell of the largest table stands for: two operands and their product.
+BYTES_PER_CELL = 24
 #: Cells of the largest table of a block that processors work through fastest, and the draws a block has at least.
 QUICK_CELLS, LEAST_BLOCK = 1 << 17, 32
 #: Plans that are kept.
@@ -106,7 +109,8 @@ def conditional(
         whole: Whether ``log_evidence`` must be whole; else parts that only it depends on are skipped.
 
     Raises:
-        InferenceError: If a table on the way would be too large; the message names its width.
+        InferenceError: If a table on the way would be too large, the message names its width; or if the answer would
+            take more memory than there is.
     """
     plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
     for contraction in plan:
@@ -114,6 +118,9 @@ def conditional(
     plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
+    needed = question_bytes(plan, count, len(tables), math.prod(shape))
+    way_out = "ask for fewer variables at once, about fewer rows, or of fewer draws"
+    memory.check(needed, "this question", way_out, InferenceError)
     found, logs = np.empty((count, len(tables), *shape)), np.zeros((count, len(tables)))
     width = math.prod(shape)
     for some, draws in _blocks(plan, count, len(tables), width):
@@ -123,6 +130,11 @@ def conditional(
         for _, log in parts:
             logs[some, draws] += log
     return Conditional(found, logs)
+
+
+def question_bytes(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> int:
+    """About how much memory a question takes: its answer, and tables of one row and one draw, the least of a block."""
+    return 8 * rows * draws * (width + 1) + BYTES_PER_CELL * max([width, *(one.cells for one in plan)])
 
 
 def check_size(contraction: Contraction) -> None:
@@ -295,7 +307,7 @@ def _step(places: tuple[int, ...], taken: list[tuple[Index, ...]], result: tuple
 def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> Iterator[tuple[slice, slice]]:
     """Rows and draws that are worked on together, so that tables stay within bounds of memory."""
     cells = max([width, *(contraction.cells for contraction in plan)])
-    most = max(1, MEMORY // (24 * cells))
+    most = max(1, int(min(MEMORY, memory.limit(InferenceError) / 2)) // (BYTES_PER_CELL * cells))
     quick = max(1, QUICK_CELLS // cells)
     some_draws = min(draws, most, max(LEAST_BLOCK, quick))
     some_rows = min(rows, max(1, min(most, max(LEAST_BLOCK, quick)) // some_draws))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any
@@ -93,7 +93,25 @@ def _positive(table: Reals) -> Reals:
 
 @tables_given.register
 def _draws(model: PosteriorDraws) -> DrawnTables:
+    if any(isinstance(table, np.memmap) for table in model.tables.values()):
+        return DrawnTables(model.network, _OnDisk(model))
     return DrawnTables(model.network, {name: _positive(model.flat(name)) for name in model.tables})
+
+
+class _OnDisk(Mapping[str, Reals]):
+    """The tables of draws that lie in a file, each read when it is asked for."""
+
+    def __init__(self, model: PosteriorDraws) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> Reals:
+        return _positive(self._model.flat(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._model.tables)
+
+    def __len__(self) -> int:
+        return len(self._model.tables)
 
 
 @tables_given.register

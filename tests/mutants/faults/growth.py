@@ -1,0 +1,58 @@
+"""Faults in what lets large graphs and many rows be drawn in little time and memory."""
+
+from tests.mutants.planting import Mutant
+
+BLOCKS = "tests/inference/counts/test_block_proposals.py"
+COUNTS, MEMORY = "tests/inference/counts/test_dirichlet_multinomial.py", "tests/test_memory.py"
+
+MUTANTS = (
+    Mutant(
+        "blocks proposed without the ways to fill them",
+        "inference/counts/block_proposals.py",
+        "sums[-1] * ways[np.minimum(left, ways.size - 1)]",
+        "sums[-1]",
+        (f"{BLOCKS}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "proposals by blocks that are all kept",
+        "inference/counts/block_proposals.py",
+        "np.log1p(-rng.random(proposals)) <= log",
+        "np.log1p(-rng.random(proposals)) <= 0",
+        (f"{BLOCKS}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "a bound at the far end of a block",
+        "inference/counts/block_proposals.py",
+        "below, above = starts - y[:, None], y[:, None] - (starts + block - 1)",
+        "below, above = starts + block - 1 - y[:, None], y[:, None] - starts",
+        (f"{BLOCKS}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "windows of many versions cut where much is left",
+        "inference/counts/dirichlet_multinomial.py",
+        "kept = log >= log.max(axis=0) - DEPTH",
+        "kept = log >= log.max(axis=0) - 1.0",
+        (f"{COUNTS}::test_many_versions_narrow_the_windows_and_leave_the_law",),
+    ),
+    Mutant(
+        "a release that is charged before its memory is asked for",
+        "privacy/release.py",
+        "memory.check(",
+        "budget.charge(event, Made(description_of(statistics), mechanism))\n    memory.check(",
+        (f"{MEMORY}::test_a_release_is_refused_before_it_is_charged",),
+    ),
+    Mutant(
+        "draws on disk put one draw too late",
+        "inference/network/held_draws.py",
+        "self._tables[name][0, start : start + len(values)] = values",
+        "self._tables[name][0, start + self.on_disk : start + len(values)] = values[self.on_disk :] * 1.0",
+        (f"{MEMORY}::test_draws_on_disk_are_those_in_memory",),
+    ),
+    Mutant(
+        "a question's blocks whatever memory there is",
+        "inference/queries/contraction.py",
+        "int(min(MEMORY, memory.limit(InferenceError) / 2))",
+        "MEMORY",
+        (f"{MEMORY}::test_a_question_in_small_blocks_has_the_same_answer",),
+    ),
+)

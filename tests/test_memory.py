@@ -1,0 +1,255 @@
+"""What a step takes is known before it is taken; what there is no room for goes to a file or is refused."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+from dpgraph import memory
+from dpgraph.inference.network import by_normal, held_draws
+from dpgraph.inference.network.plug_in import posterior_bytes
+from dpgraph.inference.queries import contraction
+from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
+from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.release import release_bytes
+from dpgraph.structure.tables import NoisyCounts
+
+#: How far an estimate may be from what was taken.
+FACTOR = 2.5
+
+
+def noisy_of(network, rows=1000, scale=50.0):
+    """Counts of evenly spread rows, as if released."""
+    tables = {}
+    for family in network.maximal_families:
+        cells = network.cells(family)
+        tables[family] = np.full(cells, rows // cells).reshape(network.shape(family))
+        tables[family].reshape(-1)[0] += rows - rows // cells * cells
+    return NoisyCounts(network, tables, {family: DiscreteLaplace(scale) for family in tables}, n=rows)
+
+
+def peak(step):
+    """The most bytes that Python and NumPy held at once in a step."""
+    tracemalloc.start()
+    try:
+        step()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def near(estimate, taken):
+    return taken / FACTOR < estimate < taken * FACTOR
+
+
+@pytest.fixture
+def network():
+    """Sixty binary variables, each with three random parents before it."""
+    rng, names = np.random.default_rng(0), [f"v{i}" for i in range(60)]
+    parents = {name: [names[j] for j in rng.choice(i, min(3, i), replace=False)] for i, name in enumerate(names)}
+    return dg.Network.of({name: [0, 1] for name in names}, parents)
+
+
+@pytest.fixture
+def noisy(network):
+    return noisy_of(network)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("4GB", 4e9), ("512 MiB", 512 << 20), ("1.5KB", 1500), ("17", 17), ("2TiB", 2 << 40), ("8B", 8)],
+)
+def test_sizes_are_read(text, number, monkeypatch):
+    monkeypatch.setenv(memory.VARIABLE, text)
+    assert memory.limit(ReleaseError) == number
+
+
+@pytest.mark.parametrize("text", ["much", "-4GB", "4 G B", "1e9", "GB", "4gb"])
+@pytest.mark.parametrize("error", [ReleaseError, InferenceError])
+def test_what_is_no_size_is_an_error_of_the_layer(text, error, monkeypatch):
+    monkeypatch.setenv(memory.VARIABLE, text)
+    with pytest.raises(error, match="a size such as 4GB"):
+        memory.check(1, "this", "do that", error)
+
+
+def test_by_default_half_of_what_is_free(monkeypatch):
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    monkeypatch.setattr(memory, "free", lambda: 1e9)
+    memory.check(0.49e9, "this", "do that", ReleaseError)
+    with pytest.raises(ReleaseError, match=r"this would take about 600\.0 MB of memory, more than half .*: do that"):
+        memory.check(0.6e9, "this", "do that", ReleaseError)
+
+
+def test_a_container_has_less(tmp_path):
+    assert memory._container(tmp_path) == np.inf
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("300\n")
+    assert memory._container(tmp_path) == 700
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory._container(tmp_path) == np.inf
+
+
+def test_a_release_is_refused_before_it_is_charged(network, monkeypatch):
+    counts = dg.count(pd.DataFrame({name: [0, 1] for name in network.domain.names}), network)
+    budget = dg.Budget(epsilon=1)
+    mechanism = dg.LaplaceMechanism(epsilon=1)
+    needed = release_bytes(mechanism.event(network, budget.unit))
+    monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
+    with pytest.raises(ReleaseError, match=r"this release would take about .*fewer or smaller tables"):
+        dg.release(counts, mechanism, budget=budget)
+    assert budget.spent == 0
+    monkeypatch.setenv(memory.VARIABLE, str(needed))
+    dg.release(counts, mechanism, budget=budget)
+    assert budget.spent == 1
+
+
+TAKEN = """
+import re, sys, pandas as pd, dpgraph as dg
+from dpgraph.privacy.release import release_bytes
+
+def most():
+    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+
+def released(levels):
+    network = dg.Network.of({"a": list(range(levels)), "b": list(range(levels))}, {"b": ["a"]})
+    counts = dg.count(pd.DataFrame({"a": [0], "b": [0]}), network)
+    unit, mechanism = dg.PrivacyUnit(sys.argv[1]), dg.LaplaceMechanism(epsilon=1)
+    estimate = release_bytes(mechanism.event(network, unit))
+    before = most()
+    dg.release(counts, mechanism, budget=dg.Budget(epsilon=1, unit=unit))
+    return estimate, most() - before
+
+released(10)
+print(*released(400))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_the_estimate_of_a_release(neighbours):
+    """Of one table of 160 000 cells in a process of its own, as the numbers on the way are OpenDP's too."""
+    told = subprocess.run(
+        [sys.executable, "-c", TAKEN, neighbours], capture_output=True, text=True, check=True, env=os.environ
+    ).stdout
+    assert near(*map(int, told.split()))
+
+
+def test_the_estimate_of_a_posterior(noisy):
+    dg.posterior(noisy)  # what is kept from call to call
+    assert near(posterior_bytes(noisy.network), peak(lambda: dg.posterior(noisy)))
+
+
+def test_a_posterior_is_refused_by_its_figure(noisy, monkeypatch):
+    monkeypatch.setenv(memory.VARIABLE, str(posterior_bytes(noisy.network) - 1))
+    with pytest.raises(InferenceError, match="this posterior would take about"):
+        dg.posterior(noisy)
+
+
+@pytest.mark.parametrize("method", ["tables", "normal"])
+def test_the_estimate_of_draws(method, noisy):
+    network, draws = noisy.network, 400
+    step = max(1, by_normal.HELD // network.cell_count)
+    largest = max(map(network.cells, network.families))
+    at_once = draws * largest if method == "tables" else by_normal._at_once(network, draws, step)
+    dg.noise_aware_posterior(noisy, method=method, draws=2, seed=0)  # what is loaded and kept from call to call
+    taken = peak(lambda: dg.noise_aware_posterior(noisy, method=method, draws=draws, seed=0))
+    assert near(sum(held_draws.draws_bytes(network, draws, at_once)), taken)
+
+
+@pytest.mark.parametrize("method", ["tables", "normal"])
+def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path):
+    """In single precision; means in full, questions and files as ever, and the temporary folder left as it was."""
+    monkeypatch.setattr(held_draws.tempfile, "tempdir", str(tmp_path))
+    whole = dg.noise_aware_posterior(noisy, method=method, draws=400, seed=3)
+    kept, working = held_draws.draws_bytes(noisy.network, 400, 400 * 16)
+    if method == "normal":
+        monkeypatch.setattr(held_draws, "WORKING", 0)
+    monkeypatch.setenv(memory.VARIABLE, str(working + kept // 2))
+    held = dg.noise_aware_posterior(noisy, method=method, draws=400, seed=3)
+    monkeypatch.delenv(memory.VARIABLE)
+    assert all(isinstance(table, np.memmap) and table.dtype == np.float32 for table in held.tables.values())
+    assert not list(tmp_path.iterdir())
+    for name in noisy.network.domain.names:
+        assert np.allclose(held.flat(name), whole.flat(name), rtol=2e-7, atol=1e-12)
+        assert np.allclose(held.flat(name).sum(axis=1), 1, rtol=0, atol=1e-12)
+        assert np.array_equal(held.mean().tables[name], whole.mean().tables[name])
+        assert np.allclose(held[7].tables[name], whole[7].tables[name], rtol=2e-7, atol=1e-12)
+    last = noisy.network.domain.names[-1]
+    assert np.allclose(dg.query(held, last).draws, dg.query(whole, last).draws, rtol=0, atol=1e-5)
+    dg.save(held, tmp_path / "held.npz")
+    again = dg.load(tmp_path / "held.npz")
+    assert np.allclose(again.flat(last), whole.flat(last), rtol=2e-7, atol=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        held.tables[last][0, 0] = 0
+
+
+def test_draws_that_fit_nowhere_are_refused(noisy, monkeypatch):
+    kept, working = held_draws.draws_bytes(noisy.network, 400, 400 * 16)
+    monkeypatch.setenv(memory.VARIABLE, str(working))
+    monkeypatch.setattr(held_draws.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(InferenceError, match=r"of memory or .* of the temporary folder, which has 10 B: ask for fewer"):
+        dg.noise_aware_posterior(noisy, method="tables", draws=400)
+    monkeypatch.setenv(memory.VARIABLE, str(working - 1))
+    with pytest.raises(InferenceError, match="each step of these draws would take"):
+        dg.noise_aware_posterior(noisy, method="tables", draws=400)
+    assert kept > working / 10
+
+
+def test_chains_are_refused_before_they_start(noisy, monkeypatch):
+    needed = held_draws.chains_bytes(noisy.network, 50, 2, 1000.0)
+    monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
+    with pytest.raises(InferenceError, match=r'these chains of records would take .* or method="tables"'):
+        dg.noise_aware_posterior(noisy, method="records", draws=50)
+
+
+def test_a_question_in_small_blocks_has_the_same_answer(noisy, monkeypatch):
+    drawn = dg.noise_aware_posterior(noisy, method="tables", draws=300, seed=1)
+    names = noisy.network.domain.names
+    whole = dg.query(drawn, list(names[-3:]), {names[0]: 1})
+    sizes, figures = [], []
+    plain, priced = contraction._normalised, contraction.question_bytes
+
+    def seen(one, tables, codes, evidence, draws):
+        sizes.append(len(range(*draws.indices(300))))
+        return plain(one, tables, codes, evidence, draws)
+
+    def told(*arguments):
+        figures.append(priced(*arguments))
+        return figures[-1]
+
+    monkeypatch.setattr(contraction, "_normalised", seen)
+    monkeypatch.setattr(contraction, "question_bytes", told)
+    ask = partial(dg.query, drawn, list(names[-3:]), {names[0]: 1})
+    ask()
+    most, needed = max(sizes), figures[-1]
+    sizes.clear()
+    monkeypatch.setenv(memory.VARIABLE, str(needed))
+    small = ask()
+    assert max(sizes) == 1 < most
+    assert np.allclose(small.draws, whole.draws, rtol=1e-12, atol=0)
+    assert near(needed, peak(ask))
+    monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
+    with pytest.raises(InferenceError, match="this question would take about"):
+        ask()
+
+
+def test_nothing_of_a_refusal_is_of_the_rows(monkeypatch):
+    """What is free depends on whatever lies in memory: only a limit that was declared is named."""
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    said = set()
+    for free in (1e8, 1.5e8):
+        monkeypatch.setattr(memory, "free", lambda free=free: free)
+        with pytest.raises(FileError) as refused:
+            memory.check(1e9, "this", "do that", FileError)
+        said.add(str(refused.value))
+    assert said == {
+        "this would take about 1.0 GB of memory, more than half of the memory that is free: do that, or set "
+        "DPGRAPH_MEMORY"
+    }
