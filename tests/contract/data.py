@@ -49,7 +49,6 @@ class Choices:
 
     name: str
     domain: dg.Domain
-    alike: bool = False
 
     @property
     def kinds(self) -> list[tuple[int, ...]]:
@@ -57,9 +56,9 @@ class Choices:
         return list(itertools.product(*(range(size) for size in self.domain.sizes.values())))
 
     def pairs(self, unit: PrivacyUnit) -> Pairs:
-        """All neighbours beside at most one row of others, or those whose person's rows are all alike."""
-        kept = 1 if unit.rows_per_person == 1 and not self.alike else 0
-        return pairs_of(len(self.kinds), unit, kept, self.alike)
+        """All neighbours beside at most one row of others; with three rows a person, those whose rows are all alike."""
+        alone = unit.rows_per_person == 1
+        return pairs_of(len(self.kinds), unit, int(alone), not alone)
 
     @cache  # noqa: B019 (as many as there are data sets here)
     def statistics(self, rows: Rows) -> Any:

@@ -114,7 +114,8 @@ def _selections() -> Iterator[Case]:
 
 def _choices() -> Iterator[Case]:
     """Expected counts and margins that a row moves apart by the whole range; pasts with and without "stop"."""
-    near = {("a", "b"): np.full((2, 2), 9.0), ("b", "c"): np.zeros((2, 2)), ("a", "b", "c"): np.ones((2, 2, 2))}
+    opposite = [[0.0, 1.0], [1.0, 9.0]], [[9.0, 1.0], [1.0, 0.0]]
+    near = {("a", "b"): opposite[0], ("b", "c"): opposite[1], ("a", "b", "c"): np.ones((2, 2, 2))}
     yield case(TableChoice("0.9", near, noise=0.3), CUBE, f"expected far and near; {CUBE.name}")
     each = dict.fromkeys(near, 0.3)
     yield case(TableChoice("0.9", near, noise=each), CUBE, f"noise of each; {CUBE.name}")
