@@ -25,6 +25,7 @@ _HOMES = {
     "Bins": "structure.domain",
     "Domain": "structure.domain",
     "Network": "structure.network",
+    "all_pairs": "structure.margins",
     "naive_bayes_network": "models.naive_bayes",
     "hmm_network": "models.hmm",
     "read_network": "files.networks",
@@ -52,6 +53,7 @@ _HOMES = {
     "PrivateQuantile": "mechanisms.selection.quantile",
     # after the door
     "pooled": "structure.joint",
+    "choose_network": "inference.graphs.choosing",
     "Probabilities": "structure.tables",
     "reconcile": "inference.network.consistency",
     "posterior": "inference.network.plug_in",
@@ -74,6 +76,7 @@ _HOMES = {
     "regression_cost": "analysis.regression_cost",
     "audit": "audit",
     # estimators
+    "learn_network": "estimators.learning",
     "evaluate": "estimators.evaluation",
     "PrivateNaiveBayes": "estimators.naive_bayes",
     "PrivateHMM": "estimators.hmm",
@@ -112,7 +115,9 @@ __all__ = [
     "Probabilities",
     "RegressionPrior",
     "Release",
+    "all_pairs",
     "audit",
+    "choose_network",
     "contrast",
     "cost",
     "count",
@@ -126,6 +131,7 @@ __all__ = [
     "from_pgmpy",
     "hmm_network",
     "infer_domain",
+    "learn_network",
     "load",
     "methods",
     "naive_bayes_network",
@@ -161,12 +167,14 @@ if TYPE_CHECKING:
     from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
     from dpgraph.estimators.cross_validation import cross_validate
     from dpgraph.estimators.evaluation import evaluate
+    from dpgraph.estimators.learning import learn_network
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, to_pgmpy
     from dpgraph.inference import methods, questions
+    from dpgraph.inference.graphs.choosing import choose_network
     from dpgraph.inference.network.consistency import reconcile
     from dpgraph.inference.network.plug_in import posterior
     from dpgraph.inference.network.prior import HierarchicalPrior
@@ -198,6 +206,7 @@ if TYPE_CHECKING:
     from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain
     from dpgraph.structure.joint import pooled
+    from dpgraph.structure.margins import all_pairs
     from dpgraph.structure.network import Network
     from dpgraph.structure.tables import Probabilities
 

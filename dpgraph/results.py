@@ -41,6 +41,9 @@ _HOMES = {
     "PosteriorDraws": "inference.network.draws",
     "ParameterDraws": "inference.expfam.draws",
     "RegressionDraws": "inference.regression.draws",
+    # networks that were learned, and what is measured for them
+    "LearnedNetwork": "inference.graphs.learned",
+    "Margins": "structure.margins",
     # answers
     "Answer": "inference.queries.answer",
     # fitted models
@@ -64,9 +67,11 @@ __all__ = [
     "Event",
     "HiddenMarkovModel",
     "JointCounts",
+    "LearnedNetwork",
     "Ledger",
     "LedgerRow",
     "LinearRegressionModel",
+    "Margins",
     "MomentDescription",
     "NaiveBayes",
     "NaiveBayesEnsemble",
@@ -91,6 +96,7 @@ if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
     from dpgraph.estimators.cross_validation import CrossValidation
     from dpgraph.inference.expfam.draws import ParameterDraws
+    from dpgraph.inference.graphs.learned import LearnedNetwork
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import DirichletPosterior
     from dpgraph.inference.queries.answer import Answer
@@ -109,6 +115,7 @@ if TYPE_CHECKING:
     from dpgraph.privacy.scope import RowGroup
     from dpgraph.structure.design import Column
     from dpgraph.structure.joint import JointCounts, PooledCounts
+    from dpgraph.structure.margins import Margins
     from dpgraph.structure.moments import MomentDescription, NoisyMoments
     from dpgraph.structure.outcomes import NoisyOutcomes
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
