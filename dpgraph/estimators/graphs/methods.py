@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dpgraph.estimators.graphs.paid import GREEDY, TREE
 from dpgraph.estimators.graphs.pairs import PAIRS
 from dpgraph.estimators.graphs.task import Learner, Task
 
 METHODS: dict[str, Learner] = {
     "pairs": PAIRS,
+    "greedy": GREEDY,
+    "tree": TREE,
 }
 
 

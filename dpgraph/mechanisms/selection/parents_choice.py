@@ -46,6 +46,7 @@ class ParentsChoice:
         max_parents: The most parents of a variable.
         max_cells: Tables of more cells are no candidates.
         forbidden: Arcs (parent, child) that may not be.
+        required: Arcs that must be: a child has these parents and up to ``max_parents`` in all.
 
     Raises:
         ReleaseError: If a setting is out of its range.
@@ -63,24 +64,28 @@ class ParentsChoice:
     max_parents: int = 2
     max_cells: int = MOST_CELLS
     forbidden: frozenset[tuple[str, str]] = frozenset()
+    required: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         check_noise(self.noise)
         check_whole("max_parents", self.max_parents, most=20)
         check_whole("max_cells", self.max_cells, most=MOST_CELLS)
-        object.__setattr__(self, "forbidden", _arcs(self.forbidden))
+        for name in ("forbidden", "required"):
+            object.__setattr__(self, name, _arcs(name, getattr(self, name)))
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
         """What a release would do: d - 1 selections that share epsilon.
 
         Raises:
             ReleaseError: If the margins are of other variables, there is but one, or epsilon is too small.
+            NetworkError: If required arcs make a cycle.
         """
         check_any_tables(description, self)
         check_margins(description, self.margins)
-        if unknown := sorted({name for arc in self.forbidden for name in arc} - set(description.domain.names)):
-            raise ReleaseError(f"forbidden arcs are between variables of the domain; {', '.join(unknown)} is none")
+        if unknown := sorted({n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)):
+            raise ReleaseError(f"arcs are between variables of the domain; {', '.join(unknown)} is none")
+        Network.of(description.domain, {name: self._needed(name) for name in description.domain.names})
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
         choice_scale(half_fixed_range(self.margins, unit), share_of(epsilon, draws))
         return choices_event("ParentsChoice", epsilon, draws)
@@ -102,21 +107,25 @@ class ParentsChoice:
             if place == 0 and starting:
                 break
             starting = place == 0
-            if starting:
-                continue
-            child, parents = steps[place - 1]
-            placed |= {name: () for name in parents if name not in placed} | {child: parents}
-        return Network.of(domain, {name: list(placed.get(name, ())) for name in domain.names})
+            if not starting:
+                child, parents = steps[place - 1]
+                placed |= {name: () for name in parents if name not in placed} | {child: parents}
+        return Network.of(domain, {name: list(placed.get(name, self._needed(name))) for name in domain.names})
 
     def _steps(self, tables: AnyTables, placed: dict[str, Family], starting: bool) -> Iterator[Step]:
         """The candidates of one choice, in an order that depends on what is public alone."""
         names = tables.domain.names
         for child in (name for name in names if name not in placed):
             allowed = [name for name in names if name != child and (name, child) not in self.forbidden]
-            above = [name for name in allowed if (name in placed) != starting]
-            for parents in _subsets(above, 1 if starting else self.max_parents):
-                if self._is_measurable(tables.cells((child, *parents))):
+            above = [name for name in allowed if (name in placed) != starting and not (starting and self._needed(name))]
+            needed = set(self._needed(child))
+            for parents in _subsets(above, 1 if starting else max(self.max_parents, len(needed))):
+                if needed.issubset(parents) and self._is_measurable(tables.cells((child, *parents))):
                     yield child, parents
+
+    def _needed(self, child: str) -> list[str]:
+        """The required parents of a variable, in a fixed order."""
+        return sorted(parent for parent, other in self.required if other == child)
 
     def _is_measurable(self, cells: int) -> bool:
         """Whether a table is small enough, and would not be sure to lose to "stop" by its noise alone."""
@@ -138,13 +147,13 @@ def _subsets(names: list[str], most: int) -> Iterator[Family]:
     return (some for size in range(1, most + 1) for some in combinations(names, size))
 
 
-def _arcs(given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     """Arcs as pairs of names.
 
     Raises:
         ReleaseError: If they are none.
     """
     arcs = [tuple(arc) if isinstance(arc, tuple | list) else () for arc in given]
-    if not all(len(arc) == 2 and all(isinstance(name, str) for name in arc) for arc in arcs):
-        raise ReleaseError("forbidden arcs are pairs of names, (parent, child)")
+    if not all(len(arc) == 2 and all(isinstance(end, str) for end in arc) for arc in arcs):
+        raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
     return frozenset((parent, child) for parent, child in arcs)
