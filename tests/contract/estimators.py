@@ -17,7 +17,7 @@ import dpgraph as dg
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.outcomes import ClassifierScore
-from tests.contract import models
+from tests.contract import learning, models
 from tests.contract.case import Case
 from tests.contract.enumeration import ADD, ADD_3, REPLACE, REPLACE_3, Pairs, Rows, pairs_of
 
@@ -72,6 +72,7 @@ def cases() -> Iterator[Case]:
     yield from _regression()
     yield from _judged()
     yield from _cross_validated()
+    yield from learning.cases()
 
 
 def _fitted(estimator: Any, fit: Callable[[Any], Any], seen: Callable[[Any], Any], setting: str, **more: Any) -> Case:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Literal
 
 from dpgraph.estimators.graphs.task import Learner, Task
@@ -24,7 +24,7 @@ from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.tree_choice import TreeChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.filters import LESS, rho_within
+from dpgraph.privacy.filters import LESS, Accounting, filter_of, rho_within
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, joint_release, rounded
 from dpgraph.privacy.release import release
 from dpgraph.privacy.rows import RowsRecord
@@ -129,17 +129,22 @@ def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
         choice.event(AnyTables(task.domain), unit),
         shares.adding(shares.tables).event(alone, unit),
     ]
-    rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
-    whole = Event(EVENT, task.epsilon, task.delta, rho=rho)
-    inside = _purse(task)
-    for part in parts:
-        inside.charge(part)
-    return (whole,)
+    limit = PrivacyCost(task.epsilon, task.delta)
+    rule = filter_of(_accounting(task), limit)
+    spent = reduce(rule.after, parts, rule.start)
+    if not rule.fits(spent):
+        raise ReleaseError(f"the parts of method={kind!r} do not fit {limit}")
+    return (Event(EVENT, task.epsilon, task.delta, rho=rho_within(limit) if task.delta else None),)
+
+
+def _accounting(task: Task) -> Accounting:
+    """How the parts add."""
+    return "zcdp" if task.delta else "basic"
 
 
 def _purse(task: Task) -> Budget:
     """The budget that the parts are paid from, of the size of the one charge."""
-    return Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting="zcdp" if task.delta else "basic")
+    return Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
 
 
 def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
