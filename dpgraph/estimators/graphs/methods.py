@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dpgraph.estimators.graphs.paid import GREEDY, TREE
 from dpgraph.estimators.graphs.pairs import PAIRS
+from dpgraph.estimators.graphs.second_stage import with_stages
 from dpgraph.estimators.graphs.task import Learner, Task
 
 METHODS: dict[str, Learner] = {
-    "pairs": PAIRS,
+    "pairs": with_stages(PAIRS),
     "greedy": GREEDY,
     "tree": TREE,
 }

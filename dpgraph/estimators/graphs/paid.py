@@ -2,8 +2,7 @@
 
 For pure epsilon, and for wide domains, where all pairs at once would drown in their noise. Three releases, each by a
 mechanism of its own: one-way tables; the choices, by scores against the margins of these; the tables of the chosen
-network. The whole is charged once, before the first of them. Its parts are paid from a budget of exactly that size, of
-its own: a filter, so that the sum is within the charge whatever is chosen.
+network. The whole is charged once, before the first of them (``purse``).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from fractions import Fraction
 from functools import partial, reduce
 from typing import Any, Literal
 
+from dpgraph.estimators.graphs.purse import accounting_of, adding, charged, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
@@ -22,12 +22,9 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.tree_choice import TreeChoice
-from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.filters import LESS, Accounting, filter_of, rho_within
-from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, joint_release, rounded
+from dpgraph.privacy.filters import LESS, filter_of, rho_within
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, joint_release
 from dpgraph.privacy.release import release
-from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.any_tables import AnyTables, OneWays
@@ -35,8 +32,6 @@ from dpgraph.structure.network import Network
 
 Kind = Literal["tree", "greedy"]
 
-#: The label of the one charge.
-EVENT = "learn_network"
 #: What one-way tables get of the budget, and what the choices get, pure and in rho.
 MARGINS, CHOICES, CHOICES_RHO = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
 #: The most parents of a variable, unless it is said.
@@ -61,19 +56,13 @@ class _Shares:
 
     def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
         """A mechanism that adds noise and spends a share."""
-        if self.delta:
-            return GaussianMechanism(delta=self.delta, rho=share)
-        return LaplaceMechanism(share)
+        return adding(share, self.delta)
 
     def choosing(self, draws: int) -> Fraction:
         """The pure epsilon of all choices together: each costs its square / 8 in rho."""
         if not self.delta:
             return self.choices
-        square = 8 * self.choices / draws
-        root = rounded(Fraction(math.sqrt(square)), up=False)
-        while root**2 > square:
-            root = rounded(root * (1 - Fraction(1, 10**11)), up=False)
-        return draws * root
+        return draws * root_below(8 * self.choices / draws)
 
     def noise(self, tables: int, unit: PrivacyUnit) -> float:
         """The expected absolute noise of a cell, were so many tables measured with equal budgets."""
@@ -129,32 +118,17 @@ def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
         choice.event(AnyTables(task.domain), unit),
         shares.adding(shares.tables).event(alone, unit),
     ]
-    limit = PrivacyCost(task.epsilon, task.delta)
-    rule = filter_of(_accounting(task), limit)
-    spent = reduce(rule.after, parts, rule.start)
-    if not rule.fits(spent):
-        raise ReleaseError(f"the parts of method={kind!r} do not fit {limit}")
-    return (Event(EVENT, task.epsilon, task.delta, rho=rho_within(limit) if task.delta else None),)
-
-
-def _accounting(task: Task) -> Accounting:
-    """How the parts add."""
-    return "zcdp" if task.delta else "basic"
-
-
-def _purse(task: Task) -> Budget:
-    """The budget that the parts are paid from, of the size of the one charge."""
-    return Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
+    rule = filter_of(accounting_of(task), PrivacyCost(task.epsilon, task.delta))
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of method={kind!r} do not fit epsilon {float(task.epsilon):g}")
+    return (one_charge(task),)
 
 
 def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
     """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
-    (whole,) = _plan(kind, task)
-    codes = statistics.sensitive_codes
-    choice = None if codes.cap is None else codes.cap.draw
-    receipt = task.budget.charge(whole, Made(statistics.description, choice=choice))
-    scope = RowsRecord(task.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+    _plan(kind, task)
+    scope = charged(task, statistics)
     made = _released(kind, task, statistics)
     noisy = joint_release([replace(one, scope=scope) for one in made[:2]])
     tables = replace(read_families(noisy.value, made[2]), provenance=noisy.provenance)
@@ -163,7 +137,7 @@ def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
 
 def _released(kind: Kind, task: Task, statistics: TableCounts) -> tuple[Release[Any], Release[Any], Network]:
     """One-way tables, the tables of the chosen network, and the network; all paid from the budget of their own."""
-    shares, purse, codes = _Shares.of(task.epsilon, task.delta), _purse(task), statistics.sensitive_codes
+    shares, purse, codes = _Shares.of(task.epsilon, task.delta), purse_of(task), statistics.sensitive_codes
     margins = count(codes, Network.of(task.domain, {}))
     alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
     flat = reconcile(alone)
