@@ -18,7 +18,8 @@ from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable, first_twice
-from dpgraph.structure.network import Network
+from dpgraph.structure.margins import Margins
+from dpgraph.structure.network import Family, Network
 
 EXAMPLE = "example:"
 
@@ -156,7 +157,26 @@ def _public_part(source: str | Path) -> dict[str, Any]:
 def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
+    if "tables" in document:
+        if any((document.get("parents") or {}).values()):
+            raise FileError("tables to be measured have no parents")
+        return Margins.of_tables(domain, _tables_of(document["tables"]), _whole_list(document.get("shares", [])))
     return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
+
+
+def _tables_of(plain: Any) -> list[Family]:
+    """The variables of tables to be measured."""
+    if not isinstance(plain, list) or not all(isinstance(table, list) for table in plain):
+        raise FileError("tables are a list of lists of variables")
+    if not all(isinstance(name, str) for table in plain for name in table):
+        raise FileError("tables are a list of lists of variables")
+    return [tuple(table) for table in plain]
+
+
+def _whole_list(plain: Any) -> list[int]:
+    if not isinstance(plain, list):
+        raise FileError("shares are a list of whole numbers")
+    return plain
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
@@ -170,7 +190,10 @@ def plain_network(network: Network) -> dict[str, Any]:
     """The inverse of ``network_of``."""
     parents = {name: list(above) for name, above in network.parents.items()}
     strict = {"strict": True} if network.domain.strict else {}
-    return {**strict, "variables": plain_domain(network.domain), "parents": parents}
+    plain = {**strict, "variables": plain_domain(network.domain), "parents": parents}
+    if isinstance(network, Margins):
+        plain |= {"tables": [list(table) for table in network.tables], "shares": list(network.shares)}
+    return plain
 
 
 def plain_domain(domain: Domain) -> dict[str, Any]:

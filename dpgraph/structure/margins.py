@@ -17,6 +17,8 @@ Beyond = Literal["refuse", "leave-out"]
 
 #: The most cells of a pair of ``all_pairs``, unless it is said; a table of more holds almost only noise.
 MAX_PAIR_CELLS = 100_000
+#: The largest share of a table; only their ratios matter.
+MOST_SHARE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,10 @@ class Margins(Network):
     needs a graph, which ``choose_network`` finds.
 
     Attributes:
-        tables: The variables of each table; every variable of the domain is in one of them.
+        tables: The variables of each table, not all of the domain perhaps. All are measured, those inside another too,
+            where a mechanism measures maximal tables.
+        shares: The part of the budget of each table, of any scale; () for what the mechanism finds best for the total
+            squared error of all their cells. They say what ``allocation="optimal"`` is, for the tables as they stand.
 
     >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, [("a", "b"), ("b", "c")])
     >>> margins.families, margins.maximal_families
@@ -35,19 +40,24 @@ class Margins(Network):
     """
 
     tables: tuple[Family, ...] = ()
+    shares: tuple[int, ...] = ()
 
     @classmethod
     def of_tables(
-        cls, domain: Domain | Mapping[str, Variable | Iterable[Level]], tables: Iterable[Iterable[str]]
+        cls,
+        domain: Domain | Mapping[str, Variable | Iterable[Level]],
+        tables: Iterable[Iterable[str]],
+        shares: Iterable[int] = (),
     ) -> Margins:
         """The tables over these sets of variables.
 
         Raises:
-            NetworkError: If there are none, a variable is unknown, twice in a table or in none, a table is there twice,
-                or would be absurdly large.
+            NetworkError: If there are none, a variable is unknown or twice in a table, a table is there twice, or
+                would be absurdly large; or if shares are no whole numbers above 0, one for each table.
         """
         domain = Domain.of(domain)
-        return cls(domain, FrozenMap((name, ()) for name in domain.names), tuple(tuple(table) for table in tables))
+        alone = FrozenMap((name, ()) for name in domain.names)
+        return cls(domain, alone, tuple(tuple(table) for table in tables), tuple(shares))
 
     def __post_init__(self) -> None:
         if any(self.parents.values()):
@@ -59,13 +69,22 @@ class Margins(Network):
                 self.domain[name]
         if len({frozenset(table) for table in self.tables}) < len(self.tables):
             raise NetworkError("a table is there twice")
-        if missing := sorted(set(self.domain.names) - {name for table in self.tables for name in table}):
-            raise NetworkError(f"no table holds {', '.join(missing)}; give each variable one")
+        if not self.tables:
+            raise NetworkError("there is no table to measure; give one at least")
+        if self.shares and len(self.shares) != len(self.tables):
+            raise NetworkError(f"{len(self.tables)} tables have as many shares; got {len(self.shares)}")
+        if not all(is_whole(share, 1, MOST_SHARE) for share in self.shares):
+            raise NetworkError(f"shares are whole numbers from 1 to {MOST_SHARE:,}")
         super().__post_init__()
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """The tables."""
+        return self.tables
+
+    @cached_property
+    def maximal_families(self) -> tuple[Family, ...]:
+        """The tables, those inside another too."""
         return self.tables
 
     def __repr__(self) -> str:
@@ -87,7 +106,8 @@ def all_pairs(
             measured by itself.
 
     Returns:
-        A public description. The price of measuring it, ``dg.privacy_cost(dg.all_pairs(domain), ...)``, needs no data.
+        A public description; every table has the same share of the budget, since narrow pairs are worth more than what
+        the widest would need. The price of measuring it, ``dg.privacy_cost(dg.all_pairs(domain), ...)``, needs no data.
 
     Raises:
         NetworkError: If there are fewer than two variables, or a pair has more than ``max_cells`` cells, naming it.
@@ -114,4 +134,5 @@ def all_pairs(
                 "coarser levels, raise max_cells, or leave such pairs out, beyond='leave-out'"
             )
     held = {name for pair in kept for name in pair}
-    return Margins.of_tables(domain, [*kept, *((name,) for name in domain.names if name not in held)])
+    tables = [*kept, *((name,) for name in domain.names if name not in held)]
+    return Margins.of_tables(domain, tables, [1] * len(tables))

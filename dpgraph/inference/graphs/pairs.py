@@ -80,13 +80,12 @@ def read_pairs(noisy: Any) -> Pairs:
     """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
 
     Raises:
-        InferenceError: If nothing of a pair was measured, or it is no such value.
+        InferenceError: If it is no such value.
+        NetworkError: If no table holds some variable.
     """
     domain = declared_domain(noisy)
     names = domain.names
     held = _held_pairs(noisy)
-    if not held:
-        raise InferenceError("no released table holds two variables; measure pairs, dg.all_pairs(domain)")
     single = [(name,) for name in names if not any(name in pair for pair in held)]
     margins = Margins.of_tables(domain, [*held, *single])
     if not isinstance(noisy, NoisyCoefficients):
