@@ -44,12 +44,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpgraph.statistics.table_counts import TableCounts, any_tables
     from dpgraph.statistics.counts import Counts
     from dpgraph.statistics.moments import Moments
     from dpgraph.statistics.rows.cache import read_codes, write_codes
     from dpgraph.statistics.rows.codes import Codes, encode
     from dpgraph.statistics.rows.persons import cap_rows
+    from dpgraph.statistics.table_counts import TableCounts, any_tables
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

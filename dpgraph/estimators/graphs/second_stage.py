@@ -20,8 +20,8 @@ import numpy as np
 from dpgraph.estimators.graphs.purse import LESS, adding, charged, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.pairs import read_pairs
 from dpgraph.inference.graphs.refining import PublicModel
-from dpgraph.inference.network.consistency import reconcile
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.table_choice import TableChoice
@@ -32,7 +32,6 @@ from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, j
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCounts
 
@@ -115,7 +114,7 @@ def _rounds(
 ) -> tuple[PublicModel, list[Release[NoisyCounts]]]:
     """The model and the tables that were measured, all paid from the purse."""
     value = start.release.value
-    n = float(value.n or max(1.0, _rows(value)))
+    n = float(value.n or read_pairs(value).n)
     model = PublicModel(start.probabilities, n, task.constraints)
     measured: list[Release[NoisyCounts]] = []
     most = min(MOST_ROUNDS, len(task.domain.names))
@@ -128,7 +127,9 @@ def _rounds(
         here = _Round(share, task.delta)
         spread, noise = here.noise(task)
         done = {frozenset(table) for one in measured for table in one.value.tables}
-        expected = {table: counts for table, counts in model.expected(VARIABLES).items() if frozenset(table) not in done}
+        expected = {
+            table: counts for table, counts in model.expected(VARIABLES).items() if frozenset(table) not in done
+        }
         if not expected:
             break
         choice = TableChoice(here.choosing, expected, noise)
@@ -138,7 +139,8 @@ def _rounds(
             continue
         found = _measure(task, purse, statistics, table, here)
         measured.append(found)
-        counts = found.value.tables[table].astype(float)
+        ((key, values),) = found.value.tables.items()
+        counts = values.transpose([key.index(name) for name in table]).astype(float)
         after = model.with_table(table, counts, spread)
         moved = n * float(np.abs(after.joint(table) - expected[table] / n).sum())
         model = after
@@ -147,25 +149,15 @@ def _rounds(
     return model, measured
 
 
-def _rows(value: Any) -> float:
-    """The number of rows by noisy tables, by least squares."""
-    return reconcile(value).n
-
-
 def _left(purse: Budget) -> Fraction:
     """What is left in the purse: epsilon, or rho."""
     return purse.remaining if purse.remaining_rho is None else purse.remaining_rho
 
 
-def _measure(
-    task: Task, purse: Budget, statistics: TableCounts, table: Family, here: _Round
-) -> Release[NoisyCounts]:
+def _measure(task: Task, purse: Budget, statistics: TableCounts, table: Family, here: _Round) -> Release[NoisyCounts]:
     """One table with noise, as counts over the whole domain."""
     child, others = table[-1], table[:-1]
     alone = Network.of(task.domain.restrict(table), {child: list(others)})
     made = release(count(statistics.sensitive_codes, alone), here.adding(), budget=purse, noise=task.noise)
-    (key,) = made.value.tables
-    axes = [key.index(name) for name in table]
-    values, law = made.value.tables[key].transpose(axes), made.value.laws[key]
     whole = Network.of(task.domain, {})
-    return made.map(lambda noisy: NoisyCounts(whole, FrozenMap({table: values}), FrozenMap({table: law}), noisy.n))
+    return made.map(lambda noisy: NoisyCounts(whole, noisy.tables, noisy.laws, noisy.n))

@@ -24,6 +24,7 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, margin
 
+NOTHING = Evidence(FrozenMap(), FrozenMap(), FrozenMap())
 #: Sweeps of proportional fitting in a family.
 SWEEPS = 20
 
@@ -51,7 +52,7 @@ class PublicModel:
 
     def joint(self, table: Family) -> Reals:
         """The joint probabilities of some variables, axes in their order."""
-        found = conditional_of(drawn_tables(self.probabilities), table, Evidence({}, {}, {}), whole=False)
+        found = conditional_of(drawn_tables(self.probabilities), table, NOTHING, whole=False)
         return found.probabilities[0, 0]
 
     def expected(self, size: int = 3) -> dict[Family, Reals]:

@@ -30,14 +30,16 @@ Step = tuple[str, Family]
 
 @dataclass(frozen=True)
 class ParentsChoice:
-    """Chooses variables one after the other, each with its parents, as GreedyBayes of PrivBayes does (Zhang et al. 2017).
+    """Chooses variables one after the other with their parents, as GreedyBayes of PrivBayes does (Zhang et al. 2017).
 
     The first choice is of a pair, of which one becomes the other's parent; then one variable after the other, each with
-    one to ``max_parents`` parents among those placed. Each choice also has the candidate "stop": after it another pair is
-    chosen among the rest, and "stop" then leaves the rest without parents. So at most d - 1 choices. Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the
-    child's public margin times the exact table of the parents, less half the expected noise of the table. A row of
-    level x moves it by at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0
-    (proofs.md P117). PrivBayes's score has the exact margin for the public one, and moves further.
+    one to ``max_parents`` parents among those placed. Each choice also has the candidate "stop": after it another pair
+    is chosen among the rest, and "stop" then leaves the rest without parents. So there are at most d - 1 choices.
+
+    Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the child's public
+    margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by
+    at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P117). PrivBayes's
+    score has the exact margin for the public one, and moves further.
 
     Args:
         epsilon: The whole budget, exact; the d - 1 choices share it equally.
@@ -83,7 +85,9 @@ class ParentsChoice:
         """
         check_any_tables(description, self)
         check_margins(description, self.margins)
-        if unknown := sorted({n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)):
+        if unknown := sorted(
+            {n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)
+        ):
             raise ReleaseError(f"arcs are between variables of the domain; {', '.join(unknown)} is none")
         Network.of(description.domain, {name: self._needed(name) for name in description.domain.names})
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
@@ -153,7 +157,9 @@ def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, s
     Raises:
         ReleaseError: If they are none.
     """
-    arcs = [tuple(arc) if isinstance(arc, tuple | list) else () for arc in given]
-    if not all(len(arc) == 2 and all(isinstance(end, str) for end in arc) for arc in arcs):
-        raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
-    return frozenset((parent, child) for parent, child in arcs)
+    found: set[tuple[str, str]] = set()
+    for arc in given:
+        if not isinstance(arc, tuple | list) or len(arc) != 2 or not all(isinstance(end, str) for end in arc):
+            raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
+        found.add((arc[0], arc[1]))
+    return frozenset(found)

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.noise import selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact, rounded
 from dpgraph.structure.any_tables import PARTS, OneWays
@@ -102,8 +103,7 @@ def check_noise(noise: object) -> None:
     Raises:
         ReleaseError: If it is none.
     """
-    number = isinstance(noise, int | float) and not isinstance(noise, bool)
-    if not number or not 0 <= noise <= 2.0**40:
+    if not is_number(noise) or not 0 <= noise <= 2.0**40:
         raise ReleaseError(f"noise must be a number of rows, at least 0 and at most 2^40; got {noise!r:.60}")
 
 

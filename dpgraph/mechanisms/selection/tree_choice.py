@@ -74,7 +74,7 @@ class TreeChoice:
         return choices_event("TreeChoice", epsilon, draws)
 
     def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Network:
-        """Chooses the pairs; ``release`` calls this after the charge. Arcs lead away from each tree's first variable."""
+        """Chooses the pairs; ``release`` calls this after the charge. Arcs lead away from a tree's first variable."""
         domain = statistics.description.domain
         draws = len(domain.names) - 1
         scale = choice_scale(fixed_range(unit), share_of(self.epsilon, draws))

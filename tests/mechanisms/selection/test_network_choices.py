@@ -149,9 +149,7 @@ def test_forbidden_arcs_and_many_parents_are_not_chosen():
     for seed in range(20):
         for most in (1, 2):
             mechanism = ParentsChoice(1, margins, max_parents=most, forbidden=forbidden)
-            network = dg.release(
-                statistics, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)
-            ).value
+            network = dg.release(statistics, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)).value
             arcs = {(parent, child) for child, parents in network.parents.items() for parent in parents}
             assert not arcs & set(forbidden)
             assert max(len(parents) for parents in network.parents.values()) <= most
