@@ -73,6 +73,14 @@ class _Shares:
         return math.sqrt(squared / (2 * float(self.tables))) * math.sqrt(2 / math.pi)
 
 
+def expected_noise(task: Task) -> tuple[float, float]:
+    """The expected absolute noise of a cell of d - 1 tables, and by how many rows a choice errs, e-fold."""
+    shares, draws = _Shares.of(task.epsilon, task.delta), len(task.domain.names) - 1
+    unit = task.budget.unit
+    moved = unit.rows_per_person * (2 if unit.n_is_public else 1)
+    return shares.noise(draws, unit), moved * draws / float(shares.choosing(draws))
+
+
 def _choice(kind: Kind, task: Task, shares: _Shares, margins: OneWays) -> TreeChoice | ParentsChoice:
     """The mechanism that chooses."""
     limits, draws = task.constraints, len(task.domain.names) - 1
@@ -112,12 +120,8 @@ def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
     _check(kind, task)
     unit, shares = task.budget.unit, _Shares.of(task.epsilon, task.delta)
     alone = Network.of(task.domain, {})
-    choice = _choice(kind, task, shares, _even(task))
-    parts = [
-        shares.adding(shares.margins).event(alone, unit),
-        choice.event(AnyTables(task.domain), unit),
-        shares.adding(shares.tables).event(alone, unit),
-    ]
+    measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
+    parts = [*measured, _choice(kind, task, shares, _even(task)).event(AnyTables(task.domain), unit)]
     rule = filter_of(accounting_of(task), PrivacyCost(task.epsilon, task.delta))
     if not rule.fits(reduce(rule.after, parts, rule.start)):
         raise ReleaseError(f"the parts of method={kind!r} do not fit epsilon {float(task.epsilon):g}")
