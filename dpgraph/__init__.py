@@ -1,10 +1,10 @@
 """Differentially private Bayesian inference on graphical models.
 
 The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
-rest is in namespaces: ``methods`` (how a posterior is drawn), ``questions`` (what else can be asked of one),
-``results`` (the classes of what functions return), ``errors``, ``statistics`` (rows as codes), ``papers`` (mechanisms
-and formulas of the papers), ``testing`` (noise for tests) and ``extension`` (what families and mechanisms from outside
-are written with).
+rest is in namespaces: ``choices`` (of a graph, where they are paid for), ``methods`` (how a posterior is drawn),
+``questions`` (what else can be asked of one), ``results`` (the classes of what functions return), ``errors``,
+``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for tests) and
+``extension`` (what families and mechanisms from outside are written with).
 
 >>> import dpgraph as dg
 >>> dg.read_network("example:asia").cell_count
@@ -83,6 +83,7 @@ _HOMES = {
     "PrivateLinearRegression": "estimators.regression",
     "cross_validate": "estimators.cross_validation",
     # namespaces
+    "choices": "mechanisms.choices",
     "errors": "privacy.errors",
     "extension": "extension",
     "methods": "inference.methods",
@@ -117,6 +118,7 @@ __all__ = [
     "Release",
     "all_pairs",
     "audit",
+    "choices",
     "choose_network",
     "contrast",
     "cost",
@@ -185,6 +187,7 @@ if TYPE_CHECKING:
     from dpgraph.inference.queries.numbers import expectation
     from dpgraph.inference.queries.rows import query_rows
     from dpgraph.inference.regression.prior import RegressionPrior
+    from dpgraph.mechanisms import choices
     from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -33,6 +33,7 @@ _HOMES = {
     "PooledCounts": "structure.joint",
     "NoisyOutcomes": "structure.outcomes",
     # what was measured: of one group of rows, of a family's moments, of a design's columns
+    "RowCap": "privacy.scope",
     "RowGroup": "privacy.scope",
     "MomentDescription": "structure.moments",
     "Column": "structure.design",
@@ -87,6 +88,7 @@ __all__ = [
     "Provenance",
     "Receipt",
     "RegressionDraws",
+    "RowCap",
     "RowGroup",
     "Score",
     "Verification",
@@ -112,7 +114,7 @@ if TYPE_CHECKING:
     from dpgraph.privacy.ledger.row import LedgerRow
     from dpgraph.privacy.ledger.terms import Allowance
     from dpgraph.privacy.records import Event, PrivacyCost, Provenance
-    from dpgraph.privacy.scope import RowGroup
+    from dpgraph.privacy.scope import RowCap, RowGroup
     from dpgraph.structure.design import Column
     from dpgraph.structure.joint import JointCounts, PooledCounts
     from dpgraph.structure.margins import Margins

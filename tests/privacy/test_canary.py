@@ -80,6 +80,12 @@ def regression(budget=None):
     return dg.PrivateLinearRegression({"age": (0, 100)}, (0, 10), 1, inference="plug-in", draws=5, budget=budget)
 
 
+def learned(rows, method, **settings):
+    """A network of three variables, by answers of the noise source that tell nothing."""
+    given = {"epsilon": 1, "budget": BUDGET, "noise": RecordingNoise(), "method": method}
+    return dg.learn_network(rows, DOMAIN, **given, **settings)
+
+
 GOOD = hostile.good(40).infer_objects()
 
 
@@ -116,6 +122,10 @@ def quiet(answer):
 TABLES = {
     "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
+    "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
+    "learn_network, tree": lambda rows, fitted: learned(rows, "tree"),
+    "learn_network, greedy": lambda rows, fitted: learned(rows, "greedy"),
+    "learn_network, two stages": lambda rows, fitted: learned(rows, "pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
     "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),

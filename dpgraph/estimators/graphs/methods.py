@@ -44,7 +44,7 @@ def best_method(task: Task) -> tuple[str, str]:
     if pairs < DROWNED:
         return (
             "pairs",
-            f"all pairs measured once: their noise moves {pairs:.2g} of the rows, so choices need not be paid",
+            f"all pairs measured once: their noise moves {pairs:.2g} of the rows, so no choice need be paid",
         )
     if tables < CLEAR or (tables < BEARABLE and choice < SHARP):
         return "greedy", (
@@ -53,7 +53,7 @@ def best_method(task: Task) -> tuple[str, str]:
         )
     return (
         "pairs",
-        f"all pairs, or those above their noise: a network's tables would be noise too, {tables:.2g} of the rows",
+        f"all pairs, or those above their noise: that of a network's tables would move {tables:.2g} of the rows",
     )
 
 
