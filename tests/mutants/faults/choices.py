@@ -17,7 +17,8 @@ MUTANTS = (
         "a fixed score with exact margins",
         FILE,
         DISTANCE,
-        "n = max(1, table.sum())\n    product = np.multiply.outer(table.sum(axis=tuple(range(1, table.ndim))), table.sum(axis=0)) / n\n"
+        "n, over = max(1, table.sum()), tuple(range(1, table.ndim))\n"
+        "    product = np.multiply.outer(table.sum(axis=over), table.sum(axis=0)) / n\n"
         "    return int(np.abs(table * GRID - np.rint(product * GRID).astype(np.int64)).sum())",
         (FIXED,),
     ),
@@ -80,7 +81,7 @@ MUTANTS = (
         "a penalty that rows decide",
         "mechanisms/selection/parents_choice.py",
         "penalty(table.size, self.noise, PARTS)",
-        "penalty(int(4 * table.sum()), self.noise, PARTS)",
+        "penalty(int(100 * table.sum()), self.noise, PARTS)",
         (f"{LAWS}[two variables-parents-add-remove]",),
     ),
     Mutant(
