@@ -42,8 +42,8 @@ class LearnedNetwork:
     """A graph chosen from a release, with all that the choice was made of.
 
     Attributes:
-        probabilities: The tables of the chosen network: for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``, and
-            ``dg.save``, which writes them.
+        probabilities: The tables of the chosen network: for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``.
+            ``dg.save`` of a learned network writes them, with the release beside them.
         release: Every noisy table, as released: what the posterior reads.
         method: How the graph was chosen.
         reason: Why by that method.
@@ -64,6 +64,16 @@ class LearnedNetwork:
     def provenance(self) -> Provenance | None:
         """The record of the release; None where values were given without one."""
         return self.probabilities.provenance
+
+    @property
+    def model_(self) -> Probabilities:
+        """What ``dg.save`` writes, as of an estimator, with the release beside it."""
+        return self.probabilities
+
+    @property
+    def release_(self) -> Any:
+        """The release, as an estimator names it."""
+        return self.release
 
     @cached_property
     def edges(self) -> pd.DataFrame:
