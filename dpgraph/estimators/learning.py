@@ -13,7 +13,7 @@ from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, combined_event, exact, exact_delta
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 
 
@@ -37,7 +37,51 @@ def learn_network(
     seed: int | None = None,
     noise: Noise | None = None,
 ) -> LearnedNetwork:
-    """Learns a network, its graph and its probabilities, from private rows: one charge."""
+    """Learns a network, its graph and its probabilities, from private rows that have no graph.
+
+    Pairs of variables are measured once, and the graph is chosen from what was measured: the choice costs nothing, and
+    ``dg.choose_network(learned.release, ...)`` makes another for free. Which pairs are worth measuring follows from
+    epsilon, the domain and the number of rows. Where that is private and ``n`` is not given, the narrowest variable is
+    measured first with a twenty-fifth of epsilon, which is a charge of its own; together they are epsilon and delta.
+
+    Args:
+        rows: As for ``count``: a table, ``Codes``, or the path of a CSV or Parquet file.
+        domain: The declared variables, two at least.
+        epsilon: What it costs, exact; a float means the decimal it prints as.
+        delta: Above 0 for Gaussian noise, which is far less where there are many pairs; 0 for Laplace noise.
+        budget: What is charged; one of exactly epsilon and delta where it is left out.
+        unit: Whom to protect, where there is no budget.
+        method: ``"auto"``, or one of the methods by name: ``"pairs"``.
+        max_parents: As for ``choose_network``, and so are the next five.
+        max_cells: The most cells of a family's table.
+        required: Edges (parent, child) that the graph must have.
+        forbidden: Edges that it must not have.
+        order: Variables, or tiers of variables, first to last.
+        target: A variable that is a parent of every other.
+        stages: How often the rows are asked for what the graph is chosen by: 1, after which nothing of the noise is
+            left out of the posterior.
+        n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
+        seed: For what follows the release.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
+
+    Returns:
+        A ``LearnedNetwork``: ``.network``, ``.probabilities``, ``.release``, ``.edges``, ``.alternatives(k)``,
+        ``.posterior()``.
+
+    Raises:
+        NetworkError: If the domain has one variable, or constraints contradict one another; nothing is charged.
+        ReleaseError, BudgetExceededError: If a setting or the budget does not fit; nothing is charged.
+        DomainError: If the rows do not fit the domain; nothing is charged.
+
+    Warns:
+        PriorWarning: If nothing stands out of the noise, so that the graph is empty.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"rain": ["no", "no", "yes", "yes"] * 500, "wet": ["no", "no", "yes", "no"] * 500})
+    >>> domain = {"rain": ["no", "yes"], "wet": ["no", "yes"]}
+    >>> learn_network(rows, domain, epsilon=1, unit=PrivacyUnit("replace"))
+    LearnedNetwork(2 variables, 1 arcs, method='pairs')
+    """
     task = learning_task(
         domain,
         epsilon=epsilon,
@@ -56,8 +100,24 @@ def learn_network(
         noise=noise,
     )
     name, task = chosen_method(task, method)
-    METHODS[name].plan(task)
+    if task.budget.accounting != "pld":
+        task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
     return METHODS[name].learn(task, rows)
+
+
+def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
+    """What ``learn_network`` would charge, by the same settings and without rows: one event, of several perhaps.
+
+    Raises:
+        NetworkError, ReleaseError: As ``learn_network``.
+    """
+    usual: dict[str, Any] = {
+        "budget": None, "unit": None, "delta": 0, "max_parents": None, "max_cells": None, "required": (),
+        "forbidden": (), "order": None, "target": None, "stages": 1, "n": None, "seed": None, "noise": None,
+    }  # fmt: skip
+    name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
+    planned = METHODS[name].plan(task)
+    return planned[0] if len(planned) == 1 else combined_event(planned)
 
 
 def learning_task(
@@ -82,7 +142,7 @@ def learning_task(
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
-    check_whole("stages", stages, 1, 2)
+    check_whole("stages", stages, 1)
     if n is not None:
         check_whole("n", n, 1)
     spend, slack = exact(epsilon), exact_delta(delta)

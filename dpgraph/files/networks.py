@@ -196,6 +196,39 @@ def plain_network(network: Network) -> dict[str, Any]:
     return plain
 
 
+def toml_of(network: Network) -> str:
+    """A network as TOML that ``read_network`` reads: variables, then parents.
+
+    >>> print(toml_of(Network.of({"rain": ["no", "yes"], "wet": [0, 1]}, {"wet": ["rain"]})))
+    [variables]
+    "rain" = ["no", "yes"]
+    "wet" = [0, 1]
+    <BLANKLINE>
+    [parents]
+    "rain" = []
+    "wet" = ["rain"]
+    <BLANKLINE>
+    """
+    plain = plain_network(network)
+    lines = ["strict = true", ""] if plain.get("strict") else []
+    if "tables" in plain:
+        lines += [f"tables = {_toml(plain['tables'])}", f"shares = {_toml(plain['shares'])}", ""]
+    lines += ["[variables]", *(f"{_toml(name)} = {_toml(declared)}" for name, declared in plain["variables"].items())]
+    lines += ["", "[parents]", *(f"{_toml(name)} = {_toml(above)}" for name, above in plain["parents"].items()), ""]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    """A plain value as TOML on one line; its texts are those of JSON but for DEL, which TOML escapes too."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
+
+
 def plain_domain(domain: Domain) -> dict[str, Any]:
     """The inverse of ``domain_of``."""
     return {name: plain_variable(domain[name]) for name in domain.names}

@@ -18,7 +18,7 @@ from dpgraph.inference.graphs.choosing import choose_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.privacy.records import Event, Release, joint_release
+from dpgraph.privacy.records import Event, Release, ReleaseError, joint_release
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import Codes, encode
@@ -46,6 +46,8 @@ def _asks_first(task: Task) -> bool:
 
 def _plan(task: Task) -> tuple[Event, ...]:
     """The events: which pairs the last one measures is decided by how many rows there are, its price is not."""
+    if task.stages > 1:
+        raise ReleaseError('method "pairs" has one stage: what it measures does not look at the rows again')
     unit, pairs = task.budget.unit, all_pairs(task.domain, beyond="leave-out")
     if not _asks_first(task):
         return (_mechanism(task).event(pairs, unit),)
@@ -60,7 +62,7 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
         releases.append(_release(task, rows, _narrowest(task), LaplaceMechanism(task.epsilon * FIRST)))
         n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)
     else:
-        n = float(task.n or _public_rows(task, rows))
+        n = float(task.n or max(1, _public_rows(task, rows)))
     unit = task.budget.unit
     beside = isinstance(mechanism, GaussianMechanism)
     margins = designed(task.domain, lambda one: mechanism.event(one, unit), unit, n, beside=beside)

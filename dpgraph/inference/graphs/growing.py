@@ -7,29 +7,28 @@ and the shrunk pairs of x with each parent, by proportional fitting.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.graphs.pairs import Pairs, mutual_information
+from dpgraph.inference.graphs.pairs import Pairs, dependence
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, margin
 
-#: Sweeps of proportional fitting in a family, and the least information a further parent must add, in nats.
-SWEEPS, LEAST = 12, 1e-4
+#: Sweeps of proportional fitting in a family, and the least dependence a further parent must add, in total variation.
+SWEEPS, LEAST = 12, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """A family with its probabilities: axes (variable, *parents), and the information that the parents carry."""
+    """A family with its probabilities: axes (variable, *parents), and how far these are from independence."""
 
     family: Family
     table: Reals
-    information: float
+    dependence: float
 
 
 def grow(pairs: Pairs, constraints: Constraints) -> Probabilities:
@@ -42,16 +41,16 @@ def grow(pairs: Pairs, constraints: Constraints) -> Probabilities:
         for name in open_names:
             if name not in offers:
                 tries = [_offer(pairs, constraints, name, clique) for clique in placed.values()]
-                offers[name] = _best(tries, pairs, name)
+                offers[name] = _best(tries, pairs, constraints, name)
         chosen = (
-            max(open_names, key=lambda name: (offers[name].information, sizes[name]))
+            max(open_names, key=lambda name: (offers[name].dependence, sizes[name]))
             if placed
             else _root(pairs, open_names)
         )
         placed[chosen] = offers.pop(chosen)
         for name in list(offers):
             mine = _offer(pairs, constraints, name, placed[chosen])
-            if mine.information > offers[name].information:
+            if mine.dependence > offers[name].dependence:
                 offers[name] = mine
     parents = {name: placed[name].family[1:] for name in names}
     network = Network.of(pairs.domain, parents)
@@ -66,14 +65,27 @@ def _root(pairs: Pairs, names: list[str]) -> str:
     return max(names, key=total.__getitem__)
 
 
-def _best(tries: list[Grown], pairs: Pairs, name: str) -> Grown:
-    alone = Grown((name,), pairs.singles[name], 0.0)
-    return max([alone, *tries], key=lambda grown: grown.information)
+def _best(tries: list[Grown], pairs: Pairs, constraints: Constraints, name: str) -> Grown:
+    return max([_least(pairs, constraints, name), *tries], key=lambda grown: grown.dependence)
+
+
+def _least(pairs: Pairs, constraints: Constraints, name: str) -> Grown:
+    """The family of the required parents alone, which need not lie in a clique: theirs is a table of their pairs."""
+    parents = constraints.required_parents[name]
+    if not parents:
+        return Grown((name,), pairs.singles[name], 0.0)
+    known = pairs.singles[parents[0]]
+    for i, parent in enumerate(parents[1:], 1):
+        known = np.moveaxis(family_table(pairs, parent, parents[:i], known), 0, -1)
+    table = family_table(pairs, name, parents, known)
+    return Grown((name, *parents), table, dependence(table))
 
 
 def _offer(pairs: Pairs, constraints: Constraints, name: str, clique: Grown) -> Grown:
-    """The best family of a variable with parents inside a clique: forward selection."""
-    best = Grown((name,), pairs.singles[name], 0.0)
+    """The best family of a variable with parents inside a clique: forward selection, from the required ones on."""
+    best = _least(pairs, constraints, name)
+    if not set(best.family[1:]) <= set(clique.family):
+        return best
     while True:
         tries = []
         for parent in clique.family:
@@ -82,11 +94,11 @@ def _offer(pairs: Pairs, constraints: Constraints, name: str, clique: Grown) -> 
                 continue
             known = margin(clique.table, clique.family, parents)
             table = family_table(pairs, name, parents, known)
-            tries.append(Grown((name, *parents), table, mutual_information(table)))
+            tries.append(Grown((name, *parents), table, dependence(table)))
         if not tries:
             return best
-        found = max(tries, key=lambda grown: grown.information)
-        if found.information < best.information + LEAST:
+        found = max(tries, key=lambda grown: grown.dependence)
+        if found.dependence < best.dependence + LEAST:
             return best
         best = found
 
@@ -112,8 +124,3 @@ def conditional(table: Reals) -> Reals:
     total = table.sum(axis=0)
     even = np.full(table.shape[0], 1 / table.shape[0]).reshape(-1, *[1] * (table.ndim - 1))
     return np.where(total > 0, table / np.where(total > 0, total, 1.0), even)
-
-
-def cells(pairs: Pairs, family: Family) -> int:
-    """The cells of a family."""
-    return math.prod(pairs.domain.sizes[name] for name in family)

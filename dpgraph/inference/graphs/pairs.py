@@ -31,6 +31,8 @@ Pair = tuple[str, str]
 SWEEPS = 30
 #: Below this share of independence no cell of a pair goes: noise never says that something is impossible.
 FLOOR = 1e-6
+#: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
+POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Pairs:
         excess: For each measured pair, in the domain's order, the estimated number of rows in each cell beyond
             independence; its rows and columns sum to zero.
         spread: The standard deviation of the noise of a coordinate of each pair's residual block.
+        residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
     """
 
     domain: Domain
@@ -51,6 +54,7 @@ class Pairs:
     singles: Mapping[str, Reals]
     excess: Mapping[Pair, Reals]
     spread: Mapping[Pair, float]
+    residuals: Mapping[Family, tuple[Reals, float]]
 
     @cached_property
     def tables(self) -> dict[Pair, Reals]:
@@ -63,17 +67,29 @@ class Pairs:
             return self.tables[one, other]
         return self.tables[other, one].T
 
-    def information(self, one: str, other: str) -> float:
-        """The mutual information of a pair, in nats, by its shrunk probabilities."""
-        return mutual_information(self.table(one, other))
+    def dependence(self, one: str, other: str) -> float:
+        """How far a pair is from independence, in total variation, by its shrunk probabilities."""
+        return dependence(self.table(one, other))
+
+    def redrawn(self, rng: np.random.Generator) -> Pairs:
+        """Estimates with the pairs drawn from their posterior: cells normal around the shrunk ones, given the noise."""
+        excess, residuals = {}, dict(self.residuals)
+        for pair, cells in self.excess.items():
+            first, second = (self.singles[name] for name in pair)
+            kept, left = shrinkage(cells, self.spread[pair], first, second)
+            excess[pair] = kept * cells + left * rng.standard_normal(cells.shape)
+            away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
+            one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
+            residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
+        return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
 
     def _table(self, pair: Pair) -> Reals:
         first, second = (self.singles[name] for name in pair)
         apart = np.outer(first, second)
         if pair not in self.excess:
             return apart
-        kept = shrunk(self.excess[pair], self.spread[pair], first, second)
-        return fitted(apart + kept / self.n, first, second, FLOOR * apart)
+        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second)
+        return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
 def read_pairs(noisy: Any) -> Pairs:
@@ -101,7 +117,7 @@ def read_pairs(noisy: Any) -> Pairs:
             away = [singles[name] - 1 / size for name, size in zip(pair, sizes, strict=True)]
             excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
             spread[pair] = float(np.sqrt(found[pair][1]))
-    return Pairs(domain, n, singles, excess, spread)
+    return Pairs(domain, n, singles, excess, spread, found)
 
 
 def declared_domain(noisy: Any) -> Domain:
@@ -151,26 +167,26 @@ def onto_simplex(values: Reals) -> Reals:
     return np.maximum(values - over[np.nonzero(down > over)[0][-1]], 0.0)
 
 
-def shrunk(excess: Reals, spread: float, first: Reals, second: Reals) -> Reals:
-    """A pair's excess over independence, each cell shrunk by how much it may stand out of the noise.
+def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
+    """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown.
 
-    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^(2 gamma), plus the noise; tau and
+    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
     gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
     """
     noise = spread**2
     if noise == 0:
-        return excess
+        return np.ones_like(excess), np.zeros_like(excess)
     base = np.outer(first, second)
     best, kept = -np.inf, np.zeros_like(excess)
-    for power in (0.0, 1.0, 1.5, 2.0):
+    for power in POWERS:
         shape = base**power
         shape = shape / shape.mean()
-        for scale in np.geomspace(1e-3, 1e5, 33) * noise:
+        for scale in SCALES * noise:
             whole = scale * shape + noise
             likelihood = -0.5 * float((np.log(whole) + excess**2 / whole).sum())
             if likelihood > best:
-                best, kept = likelihood, excess * (scale * shape / whole)
-    return kept
+                best, kept = likelihood, scale * shape / whole
+    return kept, np.sqrt(kept * noise)
 
 
 def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:
@@ -182,9 +198,11 @@ def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:
     return table
 
 
-def mutual_information(joint: Reals) -> float:
-    """The mutual information of axis 0 and all others, in nats."""
+def dependence(joint: Reals) -> float:
+    """The total variation of axis 0 and all others from independence.
+
+    >>> dependence(np.array([[0.5, 0.0], [0.0, 0.5]]))
+    0.5
+    """
     flat = joint.reshape(joint.shape[0], -1)
-    apart = np.outer(flat.sum(axis=1), flat.sum(axis=0))
-    seen = flat > 0
-    return max(0.0, float((flat[seen] * np.log(flat[seen] / apart[seen])).sum()))
+    return 0.5 * float(np.abs(flat - np.outer(flat.sum(axis=1), flat.sum(axis=0))).sum())
