@@ -51,7 +51,8 @@ def learn_network(
         delta: Above 0 for Gaussian noise, which is far less where there are many pairs; 0 for Laplace noise.
         budget: What is charged; one of exactly epsilon and delta where it is left out.
         unit: Whom to protect, where there is no budget.
-        method: ``"auto"``, or one of the methods by name: ``"pairs"``.
+        method: ``"auto"``, or one of the methods by name: ``"pairs"``, all pairs measured once; ``"greedy"``, each
+            variable's parents chosen with a part of epsilon; ``"tree"``, pairs chosen likewise.
         max_parents: As for ``choose_network``, and so are the next five.
         max_cells: The most cells of a family's table.
         required: Edges (parent, child) that the graph must have.
@@ -59,7 +60,8 @@ def learn_network(
         order: Variables, or tiers of variables, first to last.
         target: A variable that is a parent of every other.
         stages: How often the rows are asked for what the graph is chosen by: 1, after which nothing of the noise is
-            left out of the posterior.
+            left out of the posterior; or 2, for ``"pairs"``: tables of three variables are measured after the pairs,
+            where the model of the pairs is most likely wrong.
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
         seed: For what follows the release.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
@@ -101,7 +103,7 @@ def learn_network(
     )
     name, task = chosen_method(task, method)
     if task.budget.accounting != "pld":
-        task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
+        task.budget.left_after(_together(METHODS[name].plan(task)))  # refuses before anything is charged
     return METHODS[name].learn(task, rows)
 
 
@@ -116,7 +118,11 @@ def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Eve
         "forbidden": (), "order": None, "target": None, "stages": 1, "n": None, "seed": None, "noise": None,
     }  # fmt: skip
     name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
-    planned = METHODS[name].plan(task)
+    return _together(METHODS[name].plan(task))
+
+
+def _together(planned: Sequence[Event]) -> Event:
+    """One event of those that are planned."""
     return planned[0] if len(planned) == 1 else combined_event(planned)
 
 
@@ -142,7 +148,7 @@ def learning_task(
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
-    check_whole("stages", stages, 1)
+    check_whole("stages", stages, 1, 2)
     if n is not None:
         check_whole("n", n, 1)
     spend, slack = exact(epsilon), exact_delta(delta)

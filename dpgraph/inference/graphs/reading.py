@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import FLOOR, fitted, onto_simplex, shrunk
+from dpgraph.inference.graphs.pairs import FLOOR, fitted, onto_simplex, shrinkage
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
@@ -23,7 +23,7 @@ def read_families(noisy: Any, network: Network) -> Probabilities:
     """The probabilities of a network whose families were measured.
 
     Tables are made consistent first (proofs.md P30). What a family adds to independence of the variable from its
-    parents is shrunk by how much it may stand out of its noise, as pairs are (``pairs.shrunk``); so are the parents
+    parents is shrunk by how much it may stand out of its noise, as pairs are (``pairs.shrinkage``); so are the parents
     among each other.
 
     Args:
@@ -63,8 +63,8 @@ def _added(counts: Reals, single: Reals, known: Reals, n: float, noise: float) -
     others = known.ravel()
     apart = np.outer(single, others)
     excess = counts.reshape(single.size, -1) - n * apart
-    kept = shrunk(excess, noise, single, others)
-    return fitted(apart + kept / n, single, others, FLOOR * apart).reshape(counts.shape)
+    kept, _ = shrinkage(excess, noise, single, others)
+    return fitted(apart + kept * excess / n, single, others, FLOOR * apart).reshape(counts.shape)
 
 
 def _single(shares: Reals) -> Reals:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import FLOOR, shrunk
+from dpgraph.inference.graphs.pairs import FLOOR, shrinkage
 from dpgraph.inference.queries.contraction import conditional as conditional_of
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import drawn_tables
@@ -81,8 +81,8 @@ class PublicModel:
         before = self.joint((child, *others))
         flat = before.ravel()
         excess = np.moveaxis(counts, -1, 0).ravel() - self.n * flat
-        kept = shrunk(excess[:, None], noise, flat, np.ones(1))[:, 0]
-        target = np.maximum(flat + kept / self.n, FLOOR * flat).reshape(before.shape)
+        kept = shrinkage(excess[:, None], noise, flat, np.ones(1))[0][:, 0]
+        target = np.maximum(flat + kept * excess / self.n, FLOOR * flat).reshape(before.shape)
         target = target * (before.sum(axis=0) / np.maximum(target.sum(axis=0), 1e-300))
         held = (*(one for one in self.targets.get(child, ()) if set(one[0]) != set(table)), ((child, *others), target))
         return self._refitted(child, self.parents_with(table), held)

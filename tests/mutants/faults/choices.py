@@ -101,8 +101,8 @@ MUTANTS = (
     Mutant(
         "a table measured for a second stage, read without its noise",
         "inference/graphs/refining.py",
-        "kept = shrunk(excess[:, None], noise, flat, np.ones(1))[:, 0]",
-        "kept = excess",
+        "kept = shrinkage(excess[:, None], noise, flat, np.ones(1))[0][:, 0]",
+        "kept = np.ones_like(excess)",
         (f"{PAID}::test_a_measured_table_joins_the_model_and_leaves_its_other_pairs",),
     ),
 )
