@@ -121,9 +121,9 @@ def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Eve
     return _together(METHODS[name].plan(task))
 
 
-def _together(planned: Sequence[Event]) -> Event:
-    """One event of those that are planned."""
-    return planned[0] if len(planned) == 1 else combined_event(planned)
+def _together(events: Sequence[Event]) -> Event:
+    """One event, or one of several."""
+    return events[0] if len(events) == 1 else combined_event(events)
 
 
 def learning_task(

@@ -55,6 +55,12 @@ def judged(fitted, name, X, y=None):
     return dg.evaluate(fitted[name], X, y, epsilon=1, budget=BUDGET, noise=RecordingNoise(), bounds=(0, 10))
 
 
+def learned(rows, **settings):
+    """A network that is learned with answers that tell nothing, whole."""
+    made = dg.learn_network(rows, DOMAIN, epsilon=1, budget=BUDGET, noise=RecordingNoise(), **settings)
+    return made, made.network, made.reason
+
+
 def validated(estimator, X, y=None):
     """A cross-validation alike, each row somebody's only one where X has no column of persons."""
     person = "who" if hasattr(X, "columns") else list(range(N))
@@ -78,12 +84,6 @@ def hmm(**who):
 
 def regression(budget=None):
     return dg.PrivateLinearRegression({"age": (0, 100)}, (0, 10), 1, inference="plug-in", draws=5, budget=budget)
-
-
-def learned(rows, method, **settings):
-    """A network of three variables, by answers of the noise source that tell nothing."""
-    given = {"epsilon": 1, "budget": BUDGET, "noise": RecordingNoise(), "method": method}
-    return dg.learn_network(rows, DOMAIN, **given, **settings)
 
 
 GOOD = hostile.good(40).infer_objects()
@@ -123,9 +123,9 @@ TABLES = {
     "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
     "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
-    "learn_network, tree": lambda rows, fitted: learned(rows, "tree"),
-    "learn_network, greedy": lambda rows, fitted: learned(rows, "greedy"),
-    "learn_network, two stages": lambda rows, fitted: learned(rows, "pairs", stages=2),
+    "learn_network, tree": lambda rows, fitted: learned(rows, method="tree"),
+    "learn_network, greedy": lambda rows, fitted: learned(rows, method="greedy"),
+    "learn_network, two stages": lambda rows, fitted: learned(rows, method="pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
     "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),
@@ -194,6 +194,7 @@ TABLES = {
     "evaluate, a group": lambda rows, fitted: dg.evaluate(
         fitted["nb"], rows, epsilon=1, budget=GROUP, noise=RecordingNoise()
     ),
+    "learn_network": lambda rows, fitted: learned(rows),
     "cross_validate": lambda rows, fitted: validated(bare("nb"), only(rows, "age", "who"), LABELS),
     "cross_validate, regression": lambda rows, fitted: validated(bare("regression"), only(rows, "age", "who"), PAY),
     "cross_validate, HMM": lambda rows, fitted: validated(bare("hmm"), only(rows, "region", "month", "sex", "who")),
@@ -267,6 +268,7 @@ COMMANDS = {
     "release": "release {rows} --network net.toml --epsilon 1 --neighbours add-remove --out out.json",
     "release, a ledger": "release {rows} --network net.toml --epsilon 1 --ledger l.sqlite --dataset a --out out.json",
     "release, person": "release {rows} --network net.toml --epsilon 1 --person who --rows-per-person 2 --out out.json",
+    "learn": "learn {rows} --domain net.toml --epsilon 1 --neighbours add-remove --out out.json --release r.json",
     "fit naive-bayes, person": "fit naive-bayes {rows} --domain net.toml --target sex --epsilon 1 --inference plug-in "
     "--person who --out out.json",
     "fit regression, person": "fit regression {rows} --domain pay.toml --target pay --epsilon 1 --inference plug-in "

@@ -60,12 +60,13 @@ def grow(pairs: Pairs, constraints: Constraints) -> Probabilities:
 def _root(pairs: Pairs, names: list[str]) -> str:
     """The variable that is most informed of the others."""
     total = {
-        name: sum(pairs.information(name, other) for other in pairs.domain.names if other != name) for name in names
+        name: sum(pairs.dependence(name, other) for other in pairs.domain.names if other != name) for name in names
     }
     return max(names, key=total.__getitem__)
 
 
 def _best(tries: list[Grown], pairs: Pairs, constraints: Constraints, name: str) -> Grown:
+    """The best of several families, or that of the required parents alone."""
     return max([_least(pairs, constraints, name), *tries], key=lambda grown: grown.dependence)
 
 

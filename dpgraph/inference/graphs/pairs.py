@@ -31,6 +31,8 @@ Pair = tuple[str, str]
 SWEEPS = 30
 #: Below this share of independence no cell of a pair goes: noise never says that something is impossible.
 FLOOR = 1e-6
+#: Noise whose variance is below this part of a pair's mean square is none.
+NO_NOISE = 1e-9
 #: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
 POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
@@ -174,8 +176,8 @@ def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tupl
     gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
     """
     noise = spread**2
-    if noise == 0:
-        return np.ones_like(excess), np.zeros_like(excess)
+    if noise <= NO_NOISE * float((excess**2).mean()):
+        return np.ones_like(excess), np.full_like(excess, spread)
     base = np.outer(first, second)
     best, kept = -np.inf, np.zeros_like(excess)
     for power in POWERS:
