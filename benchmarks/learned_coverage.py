@@ -22,7 +22,11 @@ from dpgraph.testing import SeededNoise
 NAMES = list("abcdef")
 TRUTH = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"], "e": ["c", "d"], "f": ["e"]}
 QUESTIONS = (("c", {"a": 1}), ("f", {"e": 0}), ("d", {"b": 1}), ("e", {"c": 1, "d": 0}))
-WAYS = {"one stage": {"method": "pairs"}, "two stages": {"method": "pairs", "stages": 2}, "greedy": {"method": "greedy"}}
+WAYS = {
+    "one stage": {"method": "pairs"},
+    "two stages": {"method": "pairs", "stages": 2},
+    "greedy": {"method": "greedy"},
+}
 
 
 def held(seed: int, rows: int, epsilon: str) -> dict[str, list[bool]]:

@@ -228,7 +228,7 @@ def _learned() -> Iterator[Case]:
 
     for n in (None, 100):
         known = "" if n is None else "; about n is known"
-        yield case(f"laplace{known}", n=n)
+        yield case(f"laplace{known}", n=n, method="pairs")
         yield case(f"gaussian{known}", n=n, delta="1e-6")
 
 

@@ -62,7 +62,7 @@ def test_a_choice_is_made_again_for_free():
         ({"epsilon": 1, "delta": 2}, dg.errors.ReleaseError),
         ({"epsilon": 1, "method": "mst"}, dg.errors.ReleaseError),
         ({"epsilon": 1, "stages": 0}, dg.errors.ReleaseError),
-        ({"epsilon": 1, "method": "pairs", "stages": 2}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "stages": 3}, dg.errors.ReleaseError),
         ({"epsilon": 1, "n": 0}, dg.errors.ReleaseError),
         ({"epsilon": 1, "unit": dg.PrivacyUnit("replace")}, dg.errors.ReleaseError),
         ({"epsilon": 6}, dg.errors.BudgetExceededError),

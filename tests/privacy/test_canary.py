@@ -302,6 +302,8 @@ NO_ROWS = {
     "expectation": "values are what levels stand for, which is public",
     "fit_hmm": "held_out names cells, which are public",
     "GibbsSample": "held_out names cells, which are public",
+    "OneWays": "rows are about how many there are, which is public",
+    "OneWays.of": "rows are about how many there are, which is public",
     "Bounded.scaled": "arithmetic on an array",
     "Bounded.on_grid": "arithmetic on an array",
     "count_error_bound": "cells is how many there are",
