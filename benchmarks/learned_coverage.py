@@ -3,9 +3,9 @@
     python benchmarks/learned_coverage.py [--worlds 100] [--rows 1000] [--epsilon 2]
 
 A world has six binary variables, a network with two v-structures whose tables are drawn from Beta(1, 1), and so many
-rows. Each is learned with zCDP at delta 1e-6, add-remove, in one stage, in two, and by greedy choices that are paid for.
-Printed: in how many worlds the 90 % interval of the posterior given the release holds the true answer, of four questions
-(two pairs of neighbours, one pair two arcs apart, one with two variables given), and seconds of the processor.
+rows. Each is learned with zCDP at delta 1e-6, add-remove, in one stage, in two, and by greedy choices that are paid
+for. Printed: in how many worlds the 90 % interval of the posterior given the release holds the true answer, of four
+questions (two pairs of neighbours, one pair two arcs apart, one with two variables given), and processor seconds.
 """
 
 from __future__ import annotations
