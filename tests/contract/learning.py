@@ -53,7 +53,8 @@ def learning(method: str, variables: int, delta: str, most: int, *, scripts: int
         )
         return learned.release.value, learned.network, learned.probabilities.tables
 
-    setting = f"{method}, {variables} variables, delta {delta}, up to {most} rows"
+    ways = "two stages" if settings.get("stages") == 2 else method
+    setting = f"{ways}, {variables} variables, delta {delta}, up to {most} rows"
     return Case(dg.learn_network, setting, make, pairs(len(kinds), most), scripts=scripts, **LOOSE)
 
 
@@ -62,6 +63,8 @@ def cases() -> Iterator[Case]:
     for method, delta in itertools.product(("tree", "greedy"), ("0", "1e-6")):
         yield learning(method, 2, delta, 2)
         yield learning(method, 3, delta, 1)
+    for delta in ("0", "1e-6"):
+        yield learning("pairs", 3, delta, 1, scripts=1, stages=2, n=2)
 
 
 def long_cases() -> Iterator[Case]:

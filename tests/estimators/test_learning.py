@@ -1,5 +1,6 @@
 """``learn_network``: what is charged, what is refused before it, and that it is what its two steps are."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
+from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.testing import SeededNoise
 
 UNIT = dg.PrivacyUnit("add-remove")
@@ -122,3 +124,19 @@ def test_what_is_measured_follows_from_public_values():
     assert {len(one) for one in measured(100).tables} == {1}
     many = measured(10_000_000)
     assert sum(len(one) == 2 for one in many.tables) == 15
+
+
+def test_what_is_measured_follows_from_what_was_released():
+    """Noise that answers alike whatever the rows are: then tables, scales and the graph are alike too.
+
+    By the exact number of rows 40 and 40 000 would have other tables measured.
+    """
+    wide = dg.Domain.of({name: list(range(20)) for name in "abcd"})
+    seen = []
+    for n in (40, 40_000):
+        rows = pd.DataFrame(np.random.default_rng(n).integers(0, 20, (n, 4)), columns=list("abcd"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.errors.PriorWarning)
+            learned = dg.learn_network(rows, wide, epsilon="0.5", delta="1e-6", unit=UNIT, noise=RecordingNoise())
+        seen.append((learned.release.value, learned.release.event, learned.network))
+    assert seen[0] == seen[1]
