@@ -44,6 +44,7 @@ _HOMES = {
     "RegressionDraws": "inference.regression.draws",
     # networks that were learned, and what is measured for them
     "LearnedNetwork": "inference.graphs.learned",
+    "Alternative": "inference.graphs.learned",
     "Margins": "structure.margins",
     # answers
     "Answer": "inference.queries.answer",
@@ -60,6 +61,7 @@ _HOMES = {
 
 __all__ = [
     "Allowance",
+    "Alternative",
     "Answer",
     "Column",
     "CrossValidation",
@@ -98,7 +100,7 @@ if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
     from dpgraph.estimators.cross_validation import CrossValidation
     from dpgraph.inference.expfam.draws import ParameterDraws
-    from dpgraph.inference.graphs.learned import LearnedNetwork
+    from dpgraph.inference.graphs.learned import Alternative, LearnedNetwork
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import DirichletPosterior
     from dpgraph.inference.queries.answer import Answer

@@ -221,6 +221,8 @@ def toml_of(network: Network) -> str:
 def _toml(value: Any) -> str:
     """A plain value as TOML on one line; its texts are those of JSON but for DEL, which TOML escapes too."""
     if isinstance(value, dict):
+        if list(value) == ["levels"]:
+            return _toml(value["levels"])
         return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"

@@ -13,7 +13,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import concentration_tables, evidence_for
-from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.records import InferenceError, Provenance, released_value
 from dpgraph.structure.holding import Holding
@@ -142,16 +142,16 @@ class LearnedNetwork:
             raise InferenceError(
                 'no table holds some family, so records alone can draw: leave method out, or "records"'
             )
-        prior, draws = settings.get("prior"), settings.get("draws", 1000)
+        draws, prior = settings.get("draws", 1000), settings.get("prior")
         check_whole_number("draws", draws, 1)
-        learned = prior is None or prior == "hierarchical"
+        hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
         drawn = draw_by_records(
             evidence_for(self.network, value),
-            concentration_tables(self.network, 1.0 if learned else float(prior)),
+            concentration_tables(self.network, cells),
             rng=np.random.default_rng(settings.get("seed")),
             draws=draws,
             progress=settings.get("progress", False),
-            hierarchy=HierarchicalPrior() if learned else None,
+            hierarchy=hierarchy,
         )
         return replace(drawn, provenance=provenance, reason="no table holds some family")
 
@@ -192,7 +192,7 @@ def _strength(table: Reals, axis: int) -> float:
 
 def _all_held(value: Any, network: Network) -> bool:
     """Whether each family lies in a table that was measured; coefficients have no tables."""
-    parts = value.singles if isinstance(value, JointCounts) else (value,)
+    parts: tuple[Any, ...] = value.singles if isinstance(value, JointCounts) else (value,)
     if not all(isinstance(part, NoisyCounts) for part in parts):
         return False
     holding = Holding(network, [key for part in parts for key in part.tables])
