@@ -1,10 +1,10 @@
 """Differentially private Bayesian inference on graphical models.
 
 The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
-rest is in namespaces: ``methods`` (how a posterior is drawn), ``questions`` (what else can be asked of one),
-``results`` (the classes of what functions return), ``errors``, ``statistics`` (rows as codes), ``papers`` (mechanisms
-and formulas of the papers), ``testing`` (noise for tests) and ``extension`` (what families and mechanisms from outside
-are written with).
+rest is in namespaces: ``choices`` (of a graph, where they are paid for), ``methods`` (how a posterior is drawn),
+``questions`` (what else can be asked of one), ``results`` (the classes of what functions return), ``errors``,
+``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for tests) and
+``extension`` (what families and mechanisms from outside are written with).
 
 >>> import dpgraph as dg
 >>> dg.read_network("example:asia").cell_count
@@ -25,6 +25,7 @@ _HOMES = {
     "Bins": "structure.domain",
     "Domain": "structure.domain",
     "Network": "structure.network",
+    "all_pairs": "structure.margins",
     "naive_bayes_network": "models.naive_bayes",
     "hmm_network": "models.hmm",
     "read_network": "files.networks",
@@ -52,6 +53,7 @@ _HOMES = {
     "PrivateQuantile": "mechanisms.selection.quantile",
     # after the door
     "pooled": "structure.joint",
+    "choose_network": "inference.graphs.choosing",
     "Probabilities": "structure.tables",
     "reconcile": "inference.network.consistency",
     "posterior": "inference.network.plug_in",
@@ -74,12 +76,14 @@ _HOMES = {
     "regression_cost": "analysis.regression_cost",
     "audit": "audit",
     # estimators
+    "learn_network": "estimators.learning",
     "evaluate": "estimators.evaluation",
     "PrivateNaiveBayes": "estimators.naive_bayes",
     "PrivateHMM": "estimators.hmm",
     "PrivateLinearRegression": "estimators.regression",
     "cross_validate": "estimators.cross_validation",
     # namespaces
+    "choices": "mechanisms.choices",
     "errors": "privacy.errors",
     "extension": "extension",
     "methods": "inference.methods",
@@ -112,7 +116,10 @@ __all__ = [
     "Probabilities",
     "RegressionPrior",
     "Release",
+    "all_pairs",
     "audit",
+    "choices",
+    "choose_network",
     "contrast",
     "cost",
     "count",
@@ -126,6 +133,7 @@ __all__ = [
     "from_pgmpy",
     "hmm_network",
     "infer_domain",
+    "learn_network",
     "load",
     "methods",
     "naive_bayes_network",
@@ -161,12 +169,14 @@ if TYPE_CHECKING:
     from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
     from dpgraph.estimators.cross_validation import cross_validate
     from dpgraph.estimators.evaluation import evaluate
+    from dpgraph.estimators.learning import learn_network
     from dpgraph.files.arviz import to_datatree
     from dpgraph.files.designs import read_design
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_domain, read_network
     from dpgraph.files.pgmpy import from_pgmpy, to_pgmpy
     from dpgraph.inference import methods, questions
+    from dpgraph.inference.graphs.choosing import choose_network
     from dpgraph.inference.network.consistency import reconcile
     from dpgraph.inference.network.plug_in import posterior
     from dpgraph.inference.network.prior import HierarchicalPrior
@@ -177,6 +187,7 @@ if TYPE_CHECKING:
     from dpgraph.inference.queries.numbers import expectation
     from dpgraph.inference.queries.rows import query_rows
     from dpgraph.inference.regression.prior import RegressionPrior
+    from dpgraph.mechanisms import choices
     from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -198,6 +209,7 @@ if TYPE_CHECKING:
     from dpgraph.structure.design import Bounded, LinearDesign
     from dpgraph.structure.domain import Bins, Categories, Domain
     from dpgraph.structure.joint import pooled
+    from dpgraph.structure.margins import all_pairs
     from dpgraph.structure.network import Network
     from dpgraph.structure.tables import Probabilities
 

@@ -33,6 +33,7 @@ _HOMES = {
     "PooledCounts": "structure.joint",
     "NoisyOutcomes": "structure.outcomes",
     # what was measured: of one group of rows, of a family's moments, of a design's columns
+    "RowCap": "privacy.scope",
     "RowGroup": "privacy.scope",
     "MomentDescription": "structure.moments",
     "Column": "structure.design",
@@ -41,6 +42,10 @@ _HOMES = {
     "PosteriorDraws": "inference.network.draws",
     "ParameterDraws": "inference.expfam.draws",
     "RegressionDraws": "inference.regression.draws",
+    # networks that were learned, and what is measured for them
+    "LearnedNetwork": "inference.graphs.learned",
+    "Alternative": "inference.graphs.learned",
+    "Margins": "structure.margins",
     # answers
     "Answer": "inference.queries.answer",
     # fitted models
@@ -56,6 +61,7 @@ _HOMES = {
 
 __all__ = [
     "Allowance",
+    "Alternative",
     "Answer",
     "Column",
     "CrossValidation",
@@ -64,9 +70,11 @@ __all__ = [
     "Event",
     "HiddenMarkovModel",
     "JointCounts",
+    "LearnedNetwork",
     "Ledger",
     "LedgerRow",
     "LinearRegressionModel",
+    "Margins",
     "MomentDescription",
     "NaiveBayes",
     "NaiveBayesEnsemble",
@@ -82,6 +90,7 @@ __all__ = [
     "Provenance",
     "Receipt",
     "RegressionDraws",
+    "RowCap",
     "RowGroup",
     "Score",
     "Verification",
@@ -91,6 +100,7 @@ if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
     from dpgraph.estimators.cross_validation import CrossValidation
     from dpgraph.inference.expfam.draws import ParameterDraws
+    from dpgraph.inference.graphs.learned import Alternative, LearnedNetwork
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import DirichletPosterior
     from dpgraph.inference.queries.answer import Answer
@@ -106,9 +116,10 @@ if TYPE_CHECKING:
     from dpgraph.privacy.ledger.row import LedgerRow
     from dpgraph.privacy.ledger.terms import Allowance
     from dpgraph.privacy.records import Event, PrivacyCost, Provenance
-    from dpgraph.privacy.scope import RowGroup
+    from dpgraph.privacy.scope import RowCap, RowGroup
     from dpgraph.structure.design import Column
     from dpgraph.structure.joint import JointCounts, PooledCounts
+    from dpgraph.structure.margins import Margins
     from dpgraph.structure.moments import MomentDescription, NoisyMoments
     from dpgraph.structure.outcomes import NoisyOutcomes
     from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts

@@ -16,6 +16,7 @@ from dpgraph.cli.auditing import audit
 from dpgraph.cli.ending import ended
 from dpgraph.cli.fitting import fit, refit
 from dpgraph.cli.judging import evaluate
+from dpgraph.cli.learning import learn
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import predict, sample
 from dpgraph.cli.networks import cost, posterior, release
@@ -60,8 +61,13 @@ def main(ctx: click.Context, config: Path | None) -> None:
     what every value and null counts as, and no row can be refused.
     """
     if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
-        ctx.default_map = {"release": defaults, "evaluate": defaults, "fit": dict.fromkeys(fit.commands, defaults)}
+        ctx.default_map = {
+            "release": defaults,
+            "learn": defaults,
+            "evaluate": defaults,
+            "fit": dict.fromkeys(fit.commands, defaults),
+        }
 
 
-for _command in (cost, audit, release, posterior, fit, refit, evaluate, predict, sample, query, ledger):
+for _command in (cost, audit, release, learn, posterior, fit, refit, evaluate, predict, sample, query, ledger):
     main.add_command(_command)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The file of defaults that is read where there is one in the working directory.
 CONFIG = "dpgraph.toml"
 #: The commands that spend, by what is typed first.
-SPENDING = ("release", "fit", "evaluate")
+SPENDING = ("release", "learn", "fit", "evaluate")
 
 _OPTIONS = {
     "ledger": click.option(
@@ -160,7 +160,7 @@ def only_priced(dry_run: bool, mechanism: Any, description: Any, budget: Budget)
     left = budget.left_after(event) if dry_run or budget.accounting == "basic" else None
     book = ledger_of(budget)
     if dry_run and left is not None:
-        tables = len(event.measurements)
+        tables = sum(len(part.measurements) for part in event.events)
         show(f"would spend {Provenance(event, budget.unit)}; {tables} tables; nothing was read")
         if book is not None:
             now = _amount(budget, budget.remaining, budget.remaining_delta)

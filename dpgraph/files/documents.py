@@ -40,7 +40,15 @@ from dpgraph.files.network_models import (
     posterior_of,
     probabilities_in,
 )
-from dpgraph.files.networks import EXAMPLE, network_of, parse_json, plain_network, read_probabilities, with_source_name
+from dpgraph.files.networks import (
+    EXAMPLE,
+    network_of,
+    parse_json,
+    plain_network,
+    read_probabilities,
+    toml_of,
+    with_source_name,
+)
 from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
 from dpgraph.files.plain import plain_provenance, plain_receipts, plain_scope, provenance_of
 from dpgraph.files.regression import plain_regression, regression_of
@@ -73,6 +81,8 @@ READ = (1, 2)
 def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -> None:
     """Writes a public value to ``.json``, to ``.npz``, where arrays are binary, or, probabilities alone, to ``.bif``.
 
+    A network alone may also be written to ``.toml``, to be read and edited.
+
     A value is a Network, LinearDesign, Release, posterior, Probabilities or fitted model; BIF has a posterior's mean.
     Of a fitted estimator its model is written and, but for BIF, its release beside that, to learn from again for free.
 
@@ -104,6 +114,8 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -
     elif target.suffix.lower() == ".npz":
         plain = _document_with_arrays(value) | _beside(released)
         write_with(target, lambda file: write_packed(file, plain))
+    elif target.suffix.lower() == ".toml" and isinstance(value, Network):
+        write_text(target, toml_of(value))
     elif target.suffix.lower() == ".json" or is_stream(target):
         write_text(
             target, json.dumps(sealed(document(value) | nested(_beside(released))), indent=1, allow_nan=False) + "\n"

@@ -18,7 +18,8 @@ from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable, first_twice
-from dpgraph.structure.network import Network
+from dpgraph.structure.margins import Margins
+from dpgraph.structure.network import Family, Network
 
 EXAMPLE = "example:"
 
@@ -156,7 +157,26 @@ def _public_part(source: str | Path) -> dict[str, Any]:
 def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
+    if "tables" in document:
+        if any((document.get("parents") or {}).values()):
+            raise FileError("tables to be measured have no parents")
+        return Margins.of_tables(domain, _tables_of(document["tables"]), _whole_list(document.get("shares", [])))
     return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
+
+
+def _tables_of(plain: Any) -> list[Family]:
+    """The variables of tables to be measured."""
+    if not isinstance(plain, list) or not all(isinstance(table, list) for table in plain):
+        raise FileError("tables are a list of lists of variables")
+    if not all(isinstance(name, str) for table in plain for name in table):
+        raise FileError("tables are a list of lists of variables")
+    return [tuple(table) for table in plain]
+
+
+def _whole_list(plain: Any) -> list[int]:
+    if not isinstance(plain, list):
+        raise FileError("shares are a list of whole numbers")
+    return plain
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
@@ -170,7 +190,45 @@ def plain_network(network: Network) -> dict[str, Any]:
     """The inverse of ``network_of``."""
     parents = {name: list(above) for name, above in network.parents.items()}
     strict = {"strict": True} if network.domain.strict else {}
-    return {**strict, "variables": plain_domain(network.domain), "parents": parents}
+    plain = {**strict, "variables": plain_domain(network.domain), "parents": parents}
+    if isinstance(network, Margins):
+        plain |= {"tables": [list(table) for table in network.tables], "shares": list(network.shares)}
+    return plain
+
+
+def toml_of(network: Network) -> str:
+    """A network as TOML that ``read_network`` reads: variables, then parents.
+
+    >>> print(toml_of(Network.of({"rain": ["no", "yes"], "wet": [0, 1]}, {"wet": ["rain"]})))
+    [variables]
+    "rain" = ["no", "yes"]
+    "wet" = [0, 1]
+    <BLANKLINE>
+    [parents]
+    "rain" = []
+    "wet" = ["rain"]
+    <BLANKLINE>
+    """
+    plain = plain_network(network)
+    lines = ["strict = true", ""] if plain.get("strict") else []
+    if "tables" in plain:
+        lines += [f"tables = {_toml(plain['tables'])}", f"shares = {_toml(plain['shares'])}", ""]
+    lines += ["[variables]", *(f"{_toml(name)} = {_toml(declared)}" for name, declared in plain["variables"].items())]
+    lines += ["", "[parents]", *(f"{_toml(name)} = {_toml(above)}" for name, above in plain["parents"].items()), ""]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    """A plain value as TOML on one line; its texts are those of JSON but for DEL, which TOML escapes too."""
+    if isinstance(value, dict):
+        if list(value) == ["levels"]:
+            return _toml(value["levels"])
+        return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
 
 
 def plain_domain(domain: Domain) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     combined_label,
 )
+from dpgraph.structure.any_tables import AnyTables
 from dpgraph.structure.basis import block_shape, coefficient_blocks
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.network import Family, Network
@@ -319,6 +320,9 @@ _SELECTING: dict[str, tuple[type, tuple[str, ...]]] = {
     "PosteriorSample (idealized numerics)": (Network, ("continuous",)),
     "MapEstimate": (Network, ("softmax", "permute-and-flip")),
     "PrivateQuantile": (type(None), ("softmax",)),
+    "TreeChoice": (AnyTables, ("softmax",)),
+    "ParentsChoice": (AnyTables, ("softmax",)),
+    "TableChoice": (AnyTables, ("softmax",)),
     "GibbsSample": (Network, ("softmax",)),
     "RegressionSample (idealized numerics)": (LinearDesign, ("continuous",)),
 }

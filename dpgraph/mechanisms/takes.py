@@ -1,8 +1,9 @@
-"""Mechanisms for counts of a network refuse any other description, before anything is charged."""
+"""Mechanisms for counts of a network, or for any tables, refuse any other description, before anything is charged."""
 
 from __future__ import annotations
 
 from dpgraph.privacy.records import ReleaseError
+from dpgraph.structure.any_tables import AnyTables, OneWays
 from dpgraph.structure.network import Network
 
 
@@ -17,3 +18,26 @@ def check_network(description: object, mechanism: object) -> None:
     if not isinstance(description, Network):
         name = type(mechanism).__name__
         raise ReleaseError(f"{name} takes counts of a network; moments need LaplaceMechanism or GaussianMechanism")
+
+
+def check_any_tables(description: object, mechanism: object) -> None:
+    """Refuses what is not any table of a domain.
+
+    Raises:
+        ReleaseError: Naming the mechanism.
+    """
+    if not isinstance(description, AnyTables):
+        raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
+
+
+def check_margins(description: AnyTables, margins: OneWays) -> None:
+    """Refuses public margins of other variables, and a single variable.
+
+    Raises:
+        ReleaseError: If there are no two variables, or the margins do not have their levels.
+    """
+    sizes = description.domain.sizes
+    if len(sizes) < 2:
+        raise ReleaseError("a choice of arcs needs at least two variables")
+    if {name: len(shares) for name, shares in margins.weights.items()} != dict(sizes):
+        raise ReleaseError("the public margins are not those of the domain's variables")

@@ -1,8 +1,9 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
 ``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once,
-``cap_rows`` those of some rows of each person, and ``write_codes`` keeps codes on disk. ``Codes``, ``Counts`` and
-``Moments`` are as sensitive as the rows. Names are imported when they are first used.
+``cap_rows`` those of some rows of each person, and ``write_codes`` keeps codes on disk. ``any_tables`` makes them
+statistics for mechanisms that choose which tables to measure. ``Codes``, ``Counts``, ``Moments`` and ``TableCounts``
+are as sensitive as the rows. Names are imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 from dpgraph.lazy import lazy_names
 
 _HOMES = {
+    "any_tables": "statistics.table_counts",
+    "TableCounts": "statistics.table_counts",
     "Codes": "statistics.rows.codes",
     "cap_rows": "statistics.rows.persons",
     "encode": "statistics.rows.codes",
@@ -32,6 +35,8 @@ __all__ = [
     "Codes",
     "Counts",
     "Moments",
+    "TableCounts",
+    "any_tables",
     "cap_rows",
     "encode",
     "read_codes",
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from dpgraph.statistics.rows.cache import read_codes, write_codes
     from dpgraph.statistics.rows.codes import Codes, encode
     from dpgraph.statistics.rows.persons import cap_rows
+    from dpgraph.statistics.table_counts import TableCounts, any_tables
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

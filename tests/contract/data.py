@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dpgraph as dg
 from dpgraph.privacy.records import PrivacyUnit
@@ -40,6 +41,30 @@ class Tables:
         """Their counts."""
         together = map(sum, zip(rows, self.others or (0,) * len(rows), strict=True))
         return counted(self.network, {kind: times for kind, times in zip(self.kinds, together, strict=True) if times})
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Any tables of a domain, to choose from."""
+
+    name: str
+    domain: dg.Domain
+
+    @property
+    def kinds(self) -> list[tuple[int, ...]]:
+        """The rows, as codes."""
+        return list(itertools.product(*(range(size) for size in self.domain.sizes.values())))
+
+    def pairs(self, unit: PrivacyUnit) -> Pairs:
+        """All neighbours beside at most one row of others; with three rows a person, those whose rows are all alike."""
+        alone = unit.rows_per_person == 1
+        return pairs_of(len(self.kinds), unit, int(alone), not alone)
+
+    @cache  # noqa: B019 (as many as there are data sets here)
+    def statistics(self, rows: Rows) -> Any:
+        """Their rows, encoded."""
+        listed = np.repeat(np.array(self.kinds), rows, axis=0)
+        return dg.statistics.any_tables(pd.DataFrame(listed, columns=list(self.domain.names)), self.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +113,9 @@ class Regression:
 ARC = Tables("two and three levels", dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]}))
 CHAIN = Tables("chain of two levels", dg.Network.of({n: [0, 1] for n in "abc"}, {"b": ["a"], "c": ["b"]}))
 APART = Tables("no arc", dg.Network.of({"a": [0, 1], "b": [0, 1, 2], "only": ["x"]}, {}))
+
+SQUARE = Choices("two of two levels", dg.Domain.of({name: [0, 1] for name in "ab"}))
+CUBE = Choices("three of two levels", dg.Domain.of({name: [0, 1] for name in "abc"}))
 
 _LOG = dg.Domain.of({"region": ["N"], "month": [1, 2], "kind": ["a", "b"]})
 LOG = Tables("a log of two cells", dg.hmm_network(_LOG, "region", "month"))

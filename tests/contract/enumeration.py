@@ -16,7 +16,8 @@ from unittest import mock
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.estimators.cross_validation import EVENT
+from dpgraph.estimators import cross_validation
+from dpgraph.estimators.graphs import purse
 from dpgraph.estimators.private_fits import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
@@ -30,6 +31,8 @@ Rows = tuple[int, ...]
 Pairs = tuple[tuple[Rows, Rows], ...]
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 REPLACE_3, ADD_3 = dg.PrivacyUnit("replace", 3), dg.PrivacyUnit("add-remove", 3)
+#: The charge of a whole, whose parts are paid from a budget of their own.
+WHOLES = (cross_validation.EVENT, purse.EVENT)
 UNITS = (REPLACE, ADD, REPLACE_3, ADD_3)
 
 
@@ -87,13 +90,14 @@ def pairs_of(kinds: int, unit: dg.PrivacyUnit, kept: int, alike_only: bool) -> P
 @contextmanager
 def charges() -> Iterator[list[Event]]:
     """Everything that any budget is charged meanwhile, but for what is inside the charge of a whole: by a group, and by
-    the parts of a cross-validation, from budgets of their own; and but for what stops at a closed door."""
+    the parts of a cross-validation or of a learned network, from budgets of their own; and but for what stops at a
+    closed door."""
     found: list[Event] = []
     plain = Budget.charge
 
     def charge(self: Budget, event: Event, made: Made | None = None) -> Receipt | None:
         receipt = plain(self, event, made)
-        inside = self.group is not None or any(one.mechanism == EVENT for one in found)
+        inside = self.group is not None or any(one.mechanism in WHOLES for one in found)
         if not inside and not isinstance(self, ClosedDoor):
             found.append(event)
         return receipt

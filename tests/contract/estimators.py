@@ -17,7 +17,7 @@ import dpgraph as dg
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.outcomes import ClassifierScore
-from tests.contract import models
+from tests.contract import learning, models
 from tests.contract.case import Case
 from tests.contract.enumeration import ADD, ADD_3, REPLACE, REPLACE_3, Pairs, Rows, pairs_of
 
@@ -72,6 +72,8 @@ def cases() -> Iterator[Case]:
     yield from _regression()
     yield from _judged()
     yield from _cross_validated()
+    yield from _learned()
+    yield from learning.cases()
 
 
 def _fitted(estimator: Any, fit: Callable[[Any], Any], seen: Callable[[Any], Any], setting: str, **more: Any) -> Case:
@@ -208,6 +210,26 @@ def _judged() -> Iterator[Case]:
         yield case(model, ENTRIES, names, f"{mechanism}; entries", mechanism=mechanism)
     for score in get_args(ClassifierScore):
         yield case(classifier, MAILS, ["word", "spam"], f"laplace; classes, {score}", scores=(score,))
+
+
+def _learned() -> Iterator[Case]:
+    """Pairs with every noise; where nobody says how many rows there are, a table before them."""
+
+    def case(setting: str, **asked: Any) -> Case:
+        def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise) -> Any:
+            mails = frame(MAILS, ["word", "spam"], rows)
+            budget = dg.Budget("0.8", asked.get("delta", 0), unit=unit)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dg.errors.PriorWarning)
+                found = dg.learn_network(mails, SPAM, epsilon="0.8", budget=budget, noise=noise, **asked)
+            return found.release.value, found.release.event, found.probabilities.tables, repr(found), budget.spent
+
+        return Case(dg.learn_network, setting, make, few_neighbours)
+
+    for n in (None, 100):
+        known = "" if n is None else "; about n is known"
+        yield case(f"laplace{known}", n=n, method="pairs")
+        yield case(f"gaussian{known}", n=n, delta="1e-6")
 
 
 def _cross_validated() -> Iterator[Case]:

@@ -6,13 +6,20 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import dpgraph as dg
+from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.tree_choice import TreeChoice
 from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.structure.any_tables import OneWays
 from tests.contract.case import Case
 from tests.contract.data import (
     APART,
     ARC,
     CHAIN,
+    CUBE,
     FAMILIES,
     LINE,
     LOG,
@@ -20,6 +27,7 @@ from tests.contract.data import (
     REGRESSIONS,
     SIDES,
     SLOPE,
+    SQUARE,
     Regression,
     Tables,
 )
@@ -45,6 +53,7 @@ def cases() -> Iterator[Case]:
     yield from _gaussian()
     yield from _fourier()
     yield from _selections()
+    yield from _choices()
     yield from _gibbs()
     yield from _moments()
 
@@ -101,6 +110,26 @@ def _selections() -> Iterator[Case]:
         quantile = dg.PrivateQuantile("0.9", alphas, bounds=(0, 4), grid=4)
         data = Tables(f"{sum(others)} others", quantile.network("x"), others=others)
         yield case(quantile, data, f"at {', '.join(alphas)}; {data.name}")
+
+
+def _choices() -> Iterator[Case]:
+    """Expected counts and margins that a row moves apart by the whole range; pasts with and without "stop"."""
+    opposite = [[0.0, 1.0], [1.0, 9.0]], [[9.0, 1.0], [1.0, 0.0]]
+    near = {("a", "b"): opposite[0], ("b", "c"): opposite[1], ("a", "b", "c"): np.ones((2, 2, 2))}
+    yield case(TableChoice("0.9", near, noise=0.3), CUBE, f"expected far and near; {CUBE.name}")
+    each = dict.fromkeys(near, 0.3)
+    yield case(TableChoice("0.9", near, noise=each), CUBE, f"noise of each; {CUBE.name}")
+    for data in (SQUARE, CUBE):
+        margins = OneWays.of({name: [3.0, 1.0] for name in data.domain.names}, 4)
+        yield case(TreeChoice("0.9", margins, noise=0.3), data, f"noise 0.3; {data.name}", scripts=6, **_LEFT)
+        parents = ParentsChoice("0.9", margins, noise=0.3)
+        yield case(parents, data, f"two parents; {data.name}", scripts=6, **_LEFT)
+
+
+_LEFT: dict[str, Any] = {
+    "tight": (("replace", 0.3), ("add-remove", 0.3)),
+    "why": "few candidates are left, and on so few rows they do not move in opposite directions in every choice",
+}
 
 
 def _gibbs() -> Iterator[Case]:

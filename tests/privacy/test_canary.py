@@ -55,6 +55,12 @@ def judged(fitted, name, X, y=None):
     return dg.evaluate(fitted[name], X, y, epsilon=1, budget=BUDGET, noise=RecordingNoise(), bounds=(0, 10))
 
 
+def learned(rows, **settings):
+    """A network that is learned with answers that tell nothing, whole."""
+    made = dg.learn_network(rows, DOMAIN, epsilon=1, budget=BUDGET, noise=RecordingNoise(), **settings)
+    return made, made.network, made.reason
+
+
 def validated(estimator, X, y=None):
     """A cross-validation alike, each row somebody's only one where X has no column of persons."""
     person = "who" if hasattr(X, "columns") else list(range(N))
@@ -116,6 +122,10 @@ def quiet(answer):
 TABLES = {
     "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
+    "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
+    "learn_network, tree": lambda rows, fitted: learned(rows, method="tree"),
+    "learn_network, greedy": lambda rows, fitted: learned(rows, method="greedy"),
+    "learn_network, two stages": lambda rows, fitted: learned(rows, method="pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
     "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),
@@ -184,6 +194,7 @@ TABLES = {
     "evaluate, a group": lambda rows, fitted: dg.evaluate(
         fitted["nb"], rows, epsilon=1, budget=GROUP, noise=RecordingNoise()
     ),
+    "learn_network": lambda rows, fitted: learned(rows),
     "cross_validate": lambda rows, fitted: validated(bare("nb"), only(rows, "age", "who"), LABELS),
     "cross_validate, regression": lambda rows, fitted: validated(bare("regression"), only(rows, "age", "who"), PAY),
     "cross_validate, HMM": lambda rows, fitted: validated(bare("hmm"), only(rows, "region", "month", "sex", "who")),
@@ -257,6 +268,7 @@ COMMANDS = {
     "release": "release {rows} --network net.toml --epsilon 1 --neighbours add-remove --out out.json",
     "release, a ledger": "release {rows} --network net.toml --epsilon 1 --ledger l.sqlite --dataset a --out out.json",
     "release, person": "release {rows} --network net.toml --epsilon 1 --person who --rows-per-person 2 --out out.json",
+    "learn": "learn {rows} --domain net.toml --epsilon 1 --neighbours add-remove --out out.json --release r.json",
     "fit naive-bayes, person": "fit naive-bayes {rows} --domain net.toml --target sex --epsilon 1 --inference plug-in "
     "--person who --out out.json",
     "fit regression, person": "fit regression {rows} --domain pay.toml --target pay --epsilon 1 --inference plug-in "
@@ -290,6 +302,8 @@ NO_ROWS = {
     "expectation": "values are what levels stand for, which is public",
     "fit_hmm": "held_out names cells, which are public",
     "GibbsSample": "held_out names cells, which are public",
+    "OneWays": "rows are about how many there are, which is public",
+    "OneWays.of": "rows are about how many there are, which is public",
     "Bounded.scaled": "arithmetic on an array",
     "Bounded.on_grid": "arithmetic on an array",
     "count_error_bound": "cells is how many there are",

@@ -109,6 +109,16 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
     return Evidence(noisy.network, _measured(noisy), noisy.n)
 
 
+def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
+    """All that was released, for learning a network none of whose families need lie in one table.
+
+    What no table holds together is left to the tables of its parts and the prior: chains of records read that, methods
+    that draw each family from its own tables cannot.
+    """
+    parts = noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
+    return Evidence(network, tuple(table for part in parts for table in _measured(part)), noisy.n)
+
+
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
     """What one release measured."""
     if isinstance(noisy, NoisyCounts):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.merging import measured_families, weights
 from dpgraph.structure.network import Family, Network
 
@@ -54,7 +55,7 @@ def shares(
     ``"closed-form"`` minimises the total squared error of all family tables, each read from one measured table: with
     Laplace noise epsilon_m proportional to W_m^(1/3), with Gaussian noise rho_m proportional to W_m^(1/2), its
     ``power`` (proofs.md P28). ``"optimal"`` minimises the error after least squares, where tables help each other: up
-    to about one per cent better (proofs.md P30). ``"uniform"`` gives each table the same.
+    to about one per cent better (proofs.md P30); margins may say their own. ``"uniform"`` gives each table the same.
 
     Args:
         network: The DAG over its domain.
@@ -67,6 +68,8 @@ def shares(
     """
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)
+    if allocation == "optimal" and isinstance(network, Margins) and network.shares and tuple(tables) == network.tables:
+        return tuple(Fraction(share, sum(network.shares)) for share in network.shares)
     roots = np.array([weight**power for weight in weights(network, tables)])
     ideal = roots / roots.sum()
     if allocation == "optimal" and len(tables) > 1:

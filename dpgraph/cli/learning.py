@@ -1,0 +1,128 @@
+"""``dpgraph learn``: a network, its graph and its probabilities, from rows without a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpgraph.cli.options import (
+    DELTA,
+    DRY_RUN,
+    EPSILON,
+    NEIGHBOURS_SPENT,
+    OUT_PATH,
+    OUT_UNLESS_DRY,
+    ROWS_PER_PERSON_SPENT,
+    writable,
+)
+from dpgraph.cli.output import capture_warnings, delivering, plain, save_charged, say, show
+from dpgraph.cli.paying import Payer, charging, only_priced, spends
+
+
+@click.command()
+@click.argument("rows")
+@click.option("--domain", required=True, help="The variables and their levels, declared.")
+@EPSILON
+@DELTA
+@click.option("--method", default="auto", show_default=True, help="How; auto says which it chose and why.")
+@click.option("--max-parents", type=click.IntRange(min=0), help="The most parents of a variable.")
+@click.option("--max-cells", type=click.IntRange(min=1), help="The most cells of a family's table.")
+@click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")
+@click.option("--forbidden", metavar="A->B", multiple=True, help="An edge that must not be; may be repeated.")
+@click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
+@click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
+@click.option("--n", type=click.IntRange(min=1), help="About how many rows there are, if that is public.")
+@NEIGHBOURS_SPENT
+@ROWS_PER_PERSON_SPENT
+@spends
+@DRY_RUN
+@OUT_UNLESS_DRY
+@click.option("--release", "release_out", type=OUT_PATH, help="Where to write every noisy table as well.")
+@click.option("--model", "model_out", type=OUT_PATH, help="Where to write the probabilities as well.")
+def learn(
+    rows: str,
+    domain: str,
+    epsilon: str,
+    delta: str,
+    method: str,
+    max_parents: int | None,
+    max_cells: int | None,
+    required: tuple[str, ...],
+    forbidden: tuple[str, ...],
+    order: str | None,
+    target: str | None,
+    n: int | None,
+    neighbours: str | None,
+    rows_per_person: int | None,
+    payer: Payer,
+    dry_run: bool,
+    out: Path | None,
+    release_out: Path | None,
+    model_out: Path | None,
+) -> None:
+    """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
+    from dpgraph.estimators.learning import planned_events
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_domain
+
+    declared = read_domain(domain)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta)
+    settings: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "budget": budget,
+        "method": method,
+        "max_parents": max_parents,
+        "max_cells": max_cells,
+        "required": [_edge(text) for text in required],
+        "forbidden": [_edge(text) for text in forbidden],
+        "order": None if order is None else [name.strip() for name in order.split(",")],
+        "target": target,
+        "n": n,
+    }
+    planned = planned_events(declared, **settings)
+    if only_priced(dry_run, _Planned(planned), declared, budget):
+        return
+    from dpgraph.estimators.learning import learn_network
+
+    out = writable(out, ".toml", ".json")
+    beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
+    with charging(budget):
+        learned, said = capture_warnings(lambda: learn_network(rows, declared, **settings))
+        for words in said:
+            say(f"warning: {words}")
+        if beside[0] is not None:
+            save_charged(learned.release, beside[0])
+            say(f"wrote {beside[0]}")
+        if beside[1] is not None:
+            save_charged(learned.probabilities, beside[1])
+            say(f"wrote {beside[1]}")
+        with delivering(out):
+            save(learned.network, out)
+        say(f"wrote {out}: {learned.provenance}; {learned.reason}")
+    edges = [
+        {"parent": parent, "child": child, "strength": f"{data['strength']:.4f}"}
+        for parent, child, data in sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])
+    ]
+    show(plain(edges) if edges else "no edge stands out of the noise")
+
+
+class _Planned:
+    """What a dry run asks of a mechanism: the event, which is known."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def event(self, description: Any, unit: Any) -> Any:
+        """The event."""
+        return self._event
+
+
+def _edge(text: str) -> tuple[str, str]:
+    """An edge from what was typed."""
+    parent, arrow, child = text.partition("->")
+    if not arrow or not parent.strip() or not child.strip():
+        raise click.UsageError(f"an edge is written PARENT->CHILD; got {text!r:.60}")
+    return parent.strip(), child.strip()

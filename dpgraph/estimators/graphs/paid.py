@@ -1,0 +1,155 @@
+"""The methods ``"tree"`` and ``"greedy"``: a graph chosen with a part of the budget, then its families measured.
+
+For pure epsilon, and for wide domains, where all pairs at once would drown in their noise. Three releases, each by a
+mechanism of its own: one-way tables; the choices, by scores against the margins of these; the tables of the chosen
+network. The whole is charged once, before the first of them (``purse``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial, reduce
+from typing import Any, Literal
+
+from dpgraph.estimators.graphs.purse import accounting_of, adding, charged, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.reading import read_families
+from dpgraph.inference.network.consistency import reconcile
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.tree_choice import TreeChoice
+from dpgraph.privacy.filters import LESS, filter_of, rho_within
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, joint_release
+from dpgraph.privacy.release import release
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.network import Network
+
+Kind = Literal["tree", "greedy"]
+
+#: What one-way tables get of the budget, and what the choices get, pure and in rho.
+MARGINS, CHOICES, CHOICES_RHO = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
+#: The most parents of a variable, unless it is said.
+PARENTS = 2
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """What each of the three releases may spend: epsilons, or where there is a delta rhos."""
+
+    margins: Fraction
+    choices: Fraction
+    tables: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, delta: Fraction) -> _Shares:
+        """The shares of a whole."""
+        whole = LESS * rho_within(PrivacyCost(epsilon, delta)) if delta else epsilon
+        chosen = CHOICES_RHO if delta else CHOICES
+        return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, delta)
+
+    def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
+        """A mechanism that adds noise and spends a share."""
+        return adding(share, self.delta)
+
+    def choosing(self, draws: int) -> Fraction:
+        """The pure epsilon of all choices together: each costs its square / 8 in rho."""
+        if not self.delta:
+            return self.choices
+        return draws * root_below(8 * self.choices / draws)
+
+    def noise(self, tables: int, unit: PrivacyUnit) -> float:
+        """The expected absolute noise of a cell, were so many tables measured with equal budgets."""
+        moved = unit.rows_per_person * (2 if unit.n_is_public else 1)
+        if not self.delta:
+            return moved * tables / float(self.tables)
+        squared = moved * unit.rows_per_person * tables
+        return math.sqrt(squared / (2 * float(self.tables))) * math.sqrt(2 / math.pi)
+
+
+def expected_noise(task: Task) -> tuple[float, float]:
+    """The expected absolute noise of a cell of d - 1 tables, and by how many rows a choice errs, e-fold."""
+    shares, draws = _Shares.of(task.epsilon, task.delta), len(task.domain.names) - 1
+    unit = task.budget.unit
+    moved = unit.rows_per_person * (2 if unit.n_is_public else 1)
+    return shares.noise(draws, unit), moved * draws / float(shares.choosing(draws))
+
+
+def _choice(kind: Kind, task: Task, shares: _Shares, margins: OneWays) -> TreeChoice | ParentsChoice:
+    """The mechanism that chooses."""
+    limits, draws = task.constraints, len(task.domain.names) - 1
+    epsilon, noise = shares.choosing(draws), shares.noise(draws, task.budget.unit)
+    if kind == "tree":
+        return TreeChoice(epsilon, margins, noise, limits.max_cells)
+    names = task.domain.names
+    banned = frozenset((a, b) for a in names for b in names if a != b and not limits.allows(a, b))
+    parents = PARENTS if limits.max_parents is None else limits.max_parents
+    return ParentsChoice(epsilon, margins, noise, max(1, parents), limits.max_cells, banned, limits.required)
+
+
+def _even(task: Task) -> OneWays:
+    """Margins that stand for those to come: what a release will cost does not depend on them."""
+    return OneWays.of({name: [1.0] * size for name, size in task.domain.sizes.items()}, 1)
+
+
+def _check(kind: Kind, task: Task) -> None:
+    """Refuses what the method cannot do.
+
+    Raises:
+        ReleaseError: Naming it.
+    """
+    limits = task.constraints
+    if task.stages != 1:
+        raise ReleaseError(f"stages={task.stages} is for method='pairs'; {kind!r} chooses in one")
+    if task.budget.group is not None:
+        raise ReleaseError(f"method={kind!r} learns from all rows, not from those of a group's budget")
+    if limits.max_parents == 0:
+        raise ReleaseError(f"method={kind!r} chooses parents, and max_parents is 0")
+    if kind == "tree" and (limits.required or limits.forbidden or limits.tiers or limits.target is not None):
+        raise ReleaseError("method='tree' takes no constraints on edges; method='greedy' does")
+
+
+def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
+    """The one charge, after everything that could be refused was asked."""
+    _check(kind, task)
+    unit, shares = task.budget.unit, _Shares.of(task.epsilon, task.delta)
+    alone = Network.of(task.domain, {})
+    measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
+    parts = [*measured, _choice(kind, task, shares, _even(task)).event(AnyTables(task.domain), unit)]
+    rule = filter_of(accounting_of(task), PrivacyCost(task.epsilon, task.delta))
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of method={kind!r} do not fit epsilon {float(task.epsilon):g}")
+    return (one_charge(task),)
+
+
+def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
+    """Encodes the rows, charges the whole, and releases its parts."""
+    statistics = any_tables(rows, task.domain)
+    _plan(kind, task)
+    scope = charged(task, statistics)
+    made = _released(kind, task, statistics)
+    noisy = joint_release([replace(one, scope=scope) for one in made[:2]])
+    tables = replace(read_families(noisy.value, made[2]), provenance=noisy.provenance)
+    return LearnedNetwork(tables, noisy, kind, task.reason)
+
+
+def _released(kind: Kind, task: Task, statistics: TableCounts) -> tuple[Release[Any], Release[Any], Network]:
+    """One-way tables, the tables of the chosen network, and the network; all paid from the budget of their own."""
+    shares, purse, codes = _Shares.of(task.epsilon, task.delta), purse_of(task), statistics.sensitive_codes
+    margins = count(codes, Network.of(task.domain, {}))
+    alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
+    flat = reconcile(alone)
+    public = OneWays.of({name: flat.margin(name) for name in task.domain.names}, flat.n)
+    network = release(statistics, _choice(kind, task, shares, public), budget=purse, noise=task.noise).value
+    tables = release(count(codes, network), shares.adding(shares.tables), budget=purse, noise=task.noise)
+    return alone, tables, network
+
+
+TREE = Learner(partial(_plan, "tree"), partial(_learn, "tree"))
+GREEDY = Learner(partial(_plan, "greedy"), partial(_learn, "greedy"))

@@ -1,0 +1,182 @@
+"""A network from rows: what is measured is charged once, and everything after it is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpgraph.estimators.graphs.methods import METHODS, best_method
+from dpgraph.estimators.graphs.task import Task
+from dpgraph.inference.graphs.constraints import Edge, read_constraints
+from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, combined_event, exact, exact_delta
+from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
+
+
+def learn_network(
+    rows: Any,
+    domain: Domain | Mapping[str, Variable | Iterable[Level]],
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    budget: Budget | None = None,
+    unit: PrivacyUnit | None = None,
+    method: str = "auto",
+    max_parents: int | None = None,
+    max_cells: int | None = None,
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[Any] | None = None,
+    target: str | None = None,
+    stages: int = 1,
+    n: int | None = None,
+    seed: int | None = None,
+    noise: Noise | None = None,
+) -> LearnedNetwork:
+    """Learns a network, its graph and its probabilities, from private rows that have no graph.
+
+    Pairs of variables are measured once, and the graph is chosen from what was measured: the choice costs nothing, and
+    ``dg.choose_network(learned.release, ...)`` makes another for free. Which pairs are worth measuring follows from
+    epsilon, the domain and the number of rows. Where that is private and ``n`` is not given, the narrowest variable is
+    measured first with a twenty-fifth of epsilon, which is a charge of its own; together they are epsilon and delta.
+
+    Args:
+        rows: As for ``count``: a table, ``Codes``, or the path of a CSV or Parquet file.
+        domain: The declared variables, two at least.
+        epsilon: What it costs, exact; a float means the decimal it prints as.
+        delta: Above 0 for Gaussian noise, which is far less where there are many pairs; 0 for Laplace noise.
+        budget: What is charged; one of exactly epsilon and delta where it is left out.
+        unit: Whom to protect, where there is no budget.
+        method: ``"auto"``, or one of the methods by name: ``"pairs"``, all pairs measured once; ``"greedy"``, each
+            variable's parents chosen with a part of epsilon; ``"tree"``, pairs chosen likewise.
+        max_parents: As for ``choose_network``, and so are the next five.
+        max_cells: The most cells of a family's table.
+        required: Edges (parent, child) that the graph must have.
+        forbidden: Edges that it must not have.
+        order: Variables, or tiers of variables, first to last.
+        target: A variable that is a parent of every other.
+        stages: How often the rows are asked for what the graph is chosen by: 1, after which nothing of the noise is
+            left out of the posterior; or 2, for ``"pairs"``: tables of three variables are measured after the pairs,
+            where the model of the pairs is most likely wrong.
+        n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
+        seed: For what follows the release.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
+
+    Returns:
+        A ``LearnedNetwork``: ``.network``, ``.probabilities``, ``.release``, ``.edges``, ``.alternatives(k)``,
+        ``.posterior()``.
+
+    Raises:
+        NetworkError: If the domain has one variable, or constraints contradict one another; nothing is charged.
+        ReleaseError, BudgetExceededError: If a setting or the budget does not fit; nothing is charged.
+        DomainError: If the rows do not fit the domain; nothing is charged.
+
+    Warns:
+        PriorWarning: If nothing stands out of the noise, so that the graph is empty.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"rain": ["no", "no", "yes", "yes"] * 500, "wet": ["no", "no", "yes", "no"] * 500})
+    >>> domain = {"rain": ["no", "yes"], "wet": ["no", "yes"]}
+    >>> learn_network(rows, domain, epsilon=1, unit=PrivacyUnit("replace"))
+    LearnedNetwork(2 variables, 1 arcs, method='pairs')
+    """
+    task = learning_task(
+        domain,
+        epsilon=epsilon,
+        delta=delta,
+        budget=budget,
+        unit=unit,
+        max_parents=max_parents,
+        max_cells=max_cells,
+        required=required,
+        forbidden=forbidden,
+        order=order,
+        target=target,
+        stages=stages,
+        n=n,
+        seed=seed,
+        noise=noise,
+    )
+    name, task = chosen_method(task, method)
+    if task.budget.accounting != "pld":
+        task.budget.left_after(_together(METHODS[name].plan(task)))  # refuses before anything is charged
+    return METHODS[name].learn(task, rows)
+
+
+def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
+    """What ``learn_network`` would charge, by the same settings and without rows: one event, of several perhaps.
+
+    Raises:
+        NetworkError, ReleaseError: As ``learn_network``.
+    """
+    usual: dict[str, Any] = {
+        "budget": None, "unit": None, "delta": 0, "max_parents": None, "max_cells": None, "required": (),
+        "forbidden": (), "order": None, "target": None, "stages": 1, "n": None, "seed": None, "noise": None,
+    }  # fmt: skip
+    name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
+    return _together(METHODS[name].plan(task))
+
+
+def _together(events: Sequence[Event]) -> Event:
+    """One event, or one of several."""
+    return events[0] if len(events) == 1 else combined_event(events)
+
+
+def learning_task(
+    domain: Domain | Mapping[str, Variable | Iterable[Level]],
+    *,
+    epsilon: Number,
+    delta: Number,
+    budget: Budget | None,
+    unit: PrivacyUnit | None,
+    max_parents: int | None,
+    max_cells: int | None,
+    required: Iterable[Edge],
+    forbidden: Iterable[Edge],
+    order: Sequence[Any] | None,
+    target: str | None,
+    stages: int,
+    n: int | None,
+    seed: int | None,
+    noise: Noise | None,
+) -> Task:
+    """Reads the settings of ``learn_network``, all of them public."""
+    domain = Domain.of(domain)
+    if len(domain.names) < 2:
+        raise NetworkError("a graph needs two variables at least; the domain declares one")
+    check_whole("stages", stages, 1, 2)
+    if n is not None:
+        check_whole("n", n, 1)
+    spend, slack = exact(epsilon), exact_delta(delta)
+    if budget is None:
+        budget = Budget(spend, slack, unit=unit)
+    elif unit is not None and unit != budget.unit:
+        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
+    constraints = read_constraints(
+        domain,
+        max_parents=max_parents,
+        max_cells=max_cells,
+        required=required,
+        forbidden=forbidden,
+        order=order,
+        target=target,
+    )
+    return Task(domain, spend, slack, budget, constraints, stages, n, seed=seed, noise=noise)
+
+
+def chosen_method(task: Task, method: str) -> tuple[str, Task]:
+    """The name of the method, and the task with the reason for it.
+
+    Raises:
+        ReleaseError: If there is none of that name.
+    """
+    if method == "auto":
+        name, reason = best_method(task)
+        return name, replace(task, reason=reason)
+    if method not in METHODS:
+        raise ReleaseError(f"method must be one of 'auto', {', '.join(map(repr, METHODS))}; got {method!r:.60}")
+    return method, task

@@ -1,0 +1,112 @@
+"""Choosing a graph from a release: post-processing, so free, and again as often as one likes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
+from dpgraph.inference.graphs.growing import grow
+from dpgraph.inference.graphs.joint import QUICK_STEPS, STEPS, Joint, fitted_joint, is_small, read_network
+from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
+from dpgraph.privacy.errors import PriorWarning
+from dpgraph.privacy.records import joint_release, released_value
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+
+def choose_network(
+    noisy: Any,
+    *,
+    max_parents: int | None = None,
+    max_cells: int | None = None,
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[Any] | None = None,
+    target: str | None = None,
+    seed: int | None = None,
+) -> LearnedNetwork:
+    """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
+
+    Where the joint of all variables is small (``joint.MOST_CELLS``), the maximum-entropy joint that fits the measured
+    pairs is written down, and parents are chosen greedily by conditional mutual information in it. Otherwise the graph
+    grows one family at a time, parents inside a family that is there, each fitted to the shrunk pairs. Interactions
+    that do not stand out of their noise count for nothing: where all drown, the graph is empty.
+
+    Args:
+        noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
+            or a list of releases of the same rows.
+        max_parents: The most parents of a variable; 2 where there is a target, else as many as cells allow.
+        max_cells: The most cells of a family's table; 20 000 unless it is said.
+        required: Edges (parent, child) that the graph must have.
+        forbidden: Edges (parent, child) that it must not have.
+        order: Variables, or lists of variables that share a tier, first to last: no edge leads to an earlier tier.
+        target: A variable that is a parent of every other, which depend on one more each: tree-augmented naive Bayes.
+        seed: Not used by this method: nothing is drawn.
+
+    Returns:
+        A ``LearnedNetwork``.
+
+    Raises:
+        InferenceError: If the release is of no tables of a network.
+        NetworkError: If a constraint is malformed, names an unknown variable, or contradicts another.
+
+    Warns:
+        PriorWarning: If nothing stands out of the noise, so that the graph has no edge that was not required.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.structure.tables import NoisyCounts
+    >>> from dpgraph.structure.margins import all_pairs
+    >>> pair = all_pairs({"rain": ["no", "yes"], "wet": ["no", "yes"]})
+    >>> law = {("rain", "wet"): DiscreteLaplace(2.0)}
+    >>> learned = choose_network(NoisyCounts(pair, {("rain", "wet"): [[60, 5], [3, 32]]}, law, 100))
+    >>> learned, sum(map(len, learned.network.parents.values()))
+    (LearnedNetwork(2 variables, 1 arcs, method='pairs'), 1)
+    """
+    together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
+    value, _ = released_value(together)
+    constraints = read_constraints(
+        declared_domain(value),
+        max_parents=max_parents,
+        max_cells=max_cells,
+        required=required,
+        forbidden=forbidden,
+        order=order,
+        target=target,
+    )
+    return choose_within(together, constraints, seed=seed)
+
+
+def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = None) -> LearnedNetwork:
+    """As ``choose_network``, by constraints that were read."""
+    value, provenance = released_value(noisy)
+    pairs = read_pairs(value)
+    small = is_small(pairs.domain)
+
+    def chosen(given: Pairs, steps: int = STEPS) -> Probabilities:
+        if small:
+            return read_network(Joint(given.domain.names, fitted_joint(given, steps)), given, constraints)
+        return grow(given, constraints)
+
+    def again(rng: np.random.Generator) -> Network:
+        return chosen(pairs.redrawn(rng), QUICK_STEPS).network
+
+    found = replace(chosen(pairs), provenance=provenance)
+    _warn_if_empty(found.network, constraints)
+    return LearnedNetwork(found, noisy, "pairs", "as asked", again)
+
+
+def _warn_if_empty(network: Network, constraints: Constraints) -> None:
+    edges = {(parent, name) for name, parents in network.parents.items() for parent in parents}
+    if edges <= constraints.required and constraints.max_parents != 0:
+        warnings.warn(
+            "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
+            "independent. Spend more epsilon, or declare fewer or coarser variables",
+            PriorWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,166 @@
+"""What a chosen graph must and must not hold: edges, an order or tiers, a target, numbers of parents and of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dpgraph.privacy.checks import is_whole
+from dpgraph.structure.domain import Domain, NetworkError
+from dpgraph.structure.network import Family, Network
+
+Edge = tuple[str, str]
+
+#: The most cells of a family's table, unless it is said.
+MAX_CELLS = 20_000
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """The graphs that may be chosen. An edge is a pair (parent, child).
+
+    Attributes:
+        domain: The variables.
+        max_parents: The most parents of a variable; None for as many as the cells allow.
+        max_cells: The most cells of a family's table.
+        required: Edges that every graph has.
+        forbidden: Edges that no graph has.
+        tiers: Variables in tiers: no parent stands in a later tier than its child. Those not named have no tier.
+        ordered: Whether parents stand before their children within a tier too: the tiers hold one variable each.
+        target: The variable that is a parent of every other, which then have one more parent at most, or None.
+
+    Raises:
+        NetworkError: If the constraints contradict one another, or name an unknown variable.
+    """
+
+    domain: Domain
+    max_parents: int | None
+    max_cells: int
+    required: frozenset[Edge]
+    forbidden: frozenset[Edge]
+    tiers: tuple[Family, ...]
+    target: str | None
+
+    def __post_init__(self) -> None:
+        for name in {name for edge in self.required | self.forbidden for name in edge}:
+            self.domain[name]
+        both = sorted(self.required & self.forbidden)
+        if both:
+            raise NetworkError(f"the edge {_shown(both[0])} is both required and forbidden")
+        for parent, child in sorted(self.required):
+            if not self._in_order(parent, child):
+                raise NetworkError(f"the edge {_shown((parent, child))} is required, and against the order")
+        network = Network.of(self.domain, self.required_parents)  # refuses a cycle, and names it
+        for name, parents in network.parents.items():
+            if self.max_parents is not None and len(parents) > self.max_parents:
+                raise NetworkError(
+                    f"{name!r} has {len(parents)} required parents, more than max_parents={self.max_parents}"
+                )
+            if network.cells(network.family(name)) > self.max_cells:
+                raise NetworkError(
+                    f"the required family of {name!r} has {network.cells(network.family(name)):,} cells, more than "
+                    f"max_cells={self.max_cells:,}"
+                )
+
+    @cached_property
+    def required_parents(self) -> dict[str, Family]:
+        """The required parents of each variable, in the domain's order."""
+        return {
+            name: tuple(parent for parent in self.domain.names if (parent, name) in self.required)
+            for name in self.domain.names
+        }
+
+    @cached_property
+    def _tier(self) -> dict[str, int]:
+        return {name: i for i, tier in enumerate(self.tiers) for name in tier}
+
+    def _in_order(self, parent: str, child: str) -> bool:
+        return parent not in self._tier or child not in self._tier or self._tier[parent] <= self._tier[child]
+
+    def allows(self, parent: str, child: str) -> bool:
+        """Whether an edge may be there."""
+        return parent != child and (parent, child) not in self.forbidden and self._in_order(parent, child)
+
+    def may_enter(self, name: str, placed: Iterable[str]) -> bool:
+        """Whether a variable may be the next in an order that so far has these: nothing that must precede is missing.
+
+        That is its required parents, and the variables of earlier tiers.
+        """
+        here = set(placed)
+        if not here.issuperset(self.required_parents[name]):
+            return False
+        mine = self._tier.get(name)
+        return mine is None or all(other in here for other, tier in self._tier.items() if tier < mine)
+
+    def fits(self, name: str, parents: Sequence[str]) -> bool:
+        """Whether a family is within the limits of parents and cells."""
+        if self.max_parents is not None and len(parents) > self.max_parents:
+            return False
+        cells = self.domain.sizes[name]
+        for parent in parents:
+            cells *= self.domain.sizes[parent]
+        return cells <= self.max_cells
+
+
+def read_constraints(
+    domain: Domain,
+    *,
+    max_parents: int | None = None,
+    max_cells: int | None = None,
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[Any] | None = None,
+    target: str | None = None,
+) -> Constraints:
+    """Reads the settings of ``choose_network``.
+
+    Raises:
+        NetworkError: If one is malformed, names an unknown variable, or they contradict one another.
+    """
+    if max_parents is not None and not is_whole(max_parents):
+        raise NetworkError(f"max_parents is a whole number, or None; got {max_parents!r:.60}")
+    if max_cells is not None and not is_whole(max_cells, 1):
+        raise NetworkError(f"max_cells is a whole number above 0, or None; got {max_cells!r:.60}")
+    needed, banned = _edges(required, "required"), _edges(forbidden, "forbidden")
+    if target is not None:
+        domain[target]
+        if max_parents == 0:
+            raise NetworkError("a target is a parent of every other variable, and max_parents is 0")
+        needed |= {(target, name) for name in domain.names if name != target}
+        max_parents = 2 if max_parents is None else max_parents
+    return Constraints(domain, max_parents, max_cells or MAX_CELLS, needed, banned, _tiers(domain, order), target)
+
+
+def _edges(edges: Any, name: str) -> frozenset[Edge]:
+    """Edges as pairs (parent, child)."""
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise NetworkError(f"{name} is a list of edges (parent, child); got {edges!r:.60}")
+    read: set[Edge] = set()
+    for edge in edges:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2 or edge[0] == edge[1]:
+            raise NetworkError(f"{name} holds edges (parent, child) of two variables; got {edge!r:.60}")
+        if not all(isinstance(end, str) for end in edge):
+            raise NetworkError(f"{name} holds edges (parent, child) of two variables; got {edge!r:.60}")
+        read.add((edge[0], edge[1]))
+    return frozenset(read)
+
+
+def _tiers(domain: Domain, order: Any) -> tuple[Family, ...]:
+    """Tiers of variables: an item of an order is a variable, or a list of those that share a tier."""
+    if order is None:
+        return ()
+    if isinstance(order, str) or not isinstance(order, Sequence):
+        raise NetworkError(f"order is a list of variables, or of lists of them; got {order!r:.60}")
+    tiers = tuple((item,) if isinstance(item, str) else tuple(item) for item in order)
+    names = [name for tier in tiers for name in tier]
+    for name in names:
+        domain[name]
+    if len(set(names)) < len(names):
+        raise NetworkError("order names a variable twice")
+    return tiers
+
+
+def _shown(edge: Edge) -> str:
+    return f"{edge[0]!r} -> {edge[1]!r}"

@@ -1,0 +1,199 @@
+"""A network that was learned: the graph, its probabilities, and the release that both were read from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.evidence import concentration_tables, evidence_for
+from dpgraph.inference.network.posterior import read_prior
+from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.privacy.records import InferenceError, Provenance, released_value
+from dpgraph.structure.holding import Holding
+from dpgraph.structure.joint import JointCounts
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCounts, Probabilities, Reals
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+#: Graphs that are chosen again, on draws of the pairs, unless it is said how many.
+DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another graph that the release allows, and the share of draws of the pairs on which it is chosen."""
+
+    network: Network
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedNetwork:
+    """A graph chosen from a release, with all that the choice was made of.
+
+    Attributes:
+        probabilities: The tables of the chosen network: for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``.
+            ``dg.save`` of a learned network writes them, with the release beside them.
+        release: Every noisy table, as released: what the posterior reads.
+        method: How the graph was chosen.
+        reason: Why by that method.
+    """
+
+    probabilities: Probabilities
+    release: Any
+    method: str
+    reason: str
+    _again: Callable[[np.random.Generator], Network] | None = field(default=None, repr=False)
+
+    @property
+    def network(self) -> Network:
+        """The chosen graph over its domain."""
+        return self.probabilities.network
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """The record of the release; None where values were given without one."""
+        return self.probabilities.provenance
+
+    @property
+    def model_(self) -> Probabilities:
+        """What ``dg.save`` writes, as of an estimator, with the release beside it."""
+        return self.probabilities
+
+    @property
+    def release_(self) -> Any:
+        """The release, as an estimator names it."""
+        return self.release
+
+    @cached_property
+    def edges(self) -> pd.DataFrame:
+        """The edges, strongest first: parent, child, strength, share.
+
+        ``strength`` is how far the child depends on the parent given its other parents: the mean total variation of its
+        probabilities from their mean over that parent's levels, all configurations alike. ``share`` is the part of
+        ``DRAWS`` draws of the pairs,
+        from their posterior given the release, on which the two are joined, in either direction; choosing again on each
+        takes as long as choosing did. NaN where the method cannot choose again for free.
+        """
+        import pandas as pd
+
+        found = [
+            (parent, name, _strength(self.probabilities.table(name), axis))
+            for name, parents in self.network.parents.items()
+            for axis, parent in enumerate(parents, 1)
+        ]
+        frame = pd.DataFrame(found, columns=["parent", "child", "strength"])
+        frame["share"] = [self._share(parent, child) for parent, child, _ in found]
+        return frame.sort_values("strength", ascending=False, ignore_index=True)
+
+    def alternatives(self, k: int = 5, *, draws: int = DRAWS, seed: int = 0) -> tuple[Alternative, ...]:
+        """The graphs that are chosen most often on draws of the pairs from their posterior given the release.
+
+        Args:
+            k: At most so many.
+            draws: On how many draws to choose; each takes as long as choosing did.
+            seed: For the draws.
+
+        Returns:
+            Graphs with their shares, most frequent first. Where there are many variables nearly every draw has a graph
+            of its own; ``edges`` says what they have in common.
+
+        Raises:
+            InferenceError: If a number is out of range, or the method cannot choose again for free.
+        """
+        check_whole_number("k", k, 1)
+        check_whole_number("draws", draws, 1)
+        if self._again is None:
+            raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
+        graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
+        many = Counter(graphs).most_common(k)
+        return tuple(Alternative(network, times / draws) for network, times in many)
+
+    def posterior(self, **settings: Any) -> Any:
+        """Draws of the chosen network's probabilities from their posterior given every released table.
+
+        The choice of the graph read nothing but the release, so nothing of the noise is left out. A family that lies in
+        one measured table is read as ever; where one does not, chains of records read all tables at once, as
+        ``method="records"``.
+
+        Args:
+            settings: Those of ``dg.noise_aware_posterior``: prior, method, draws, seed, progress.
+
+        Returns:
+            ``PosteriorDraws``.
+
+        Raises:
+            InferenceError: If a setting is out of range, or another method is asked for where records alone can draw.
+        """
+        value, provenance = released_value(self.release)
+        if _all_held(value, self.network):
+            return noise_aware_posterior(self.release, network=self.network, **settings)
+        if settings.get("method", "auto") not in ("auto", "records"):
+            raise InferenceError(
+                'no table holds some family, so records alone can draw: leave method out, or "records"'
+            )
+        draws, prior = settings.get("draws", 1000), settings.get("prior")
+        check_whole_number("draws", draws, 1)
+        hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
+        drawn = draw_by_records(
+            evidence_for(self.network, value),
+            concentration_tables(self.network, cells),
+            rng=np.random.default_rng(settings.get("seed")),
+            draws=draws,
+            progress=settings.get("progress", False),
+            hierarchy=hierarchy,
+        )
+        return replace(drawn, provenance=provenance, reason="no table holds some family")
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The graph as an ``nx.DiGraph``; each edge has its strength, in total variation."""
+        graph = self.network.to_networkx()
+        for name, parents in self.network.parents.items():
+            for axis, parent in enumerate(parents, 1):
+                graph.edges[parent, name]["strength"] = _strength(self.probabilities.table(name), axis)
+        return graph
+
+    @cached_property
+    def _drawn(self) -> tuple[Network, ...]:
+        return () if self._again is None else _graphs(self._again, DRAWS, 0)
+
+    def _share(self, one: str, other: str) -> float:
+        """The part of the draws on which two variables are joined."""
+        graphs = self._drawn
+        if not graphs:
+            return float("nan")
+        return sum(one in graph.parents[other] or other in graph.parents[one] for graph in graphs) / len(graphs)
+
+    def __repr__(self) -> str:
+        arcs = sum(len(parents) for parents in self.network.parents.values())
+        return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
+
+
+def _graphs(again: Callable[[np.random.Generator], Network], draws: int, seed: int) -> tuple[Network, ...]:
+    rng = np.random.default_rng(seed)
+    return tuple(again(rng) for _ in range(draws))
+
+
+def _strength(table: Reals, axis: int) -> float:
+    """The mean total variation, over the other parents evenly, of a row from the mean over one parent's levels."""
+    away = np.abs(table - table.mean(axis=axis, keepdims=True)).sum(axis=0)
+    return float(away.mean()) / 2
+
+
+def _all_held(value: Any, network: Network) -> bool:
+    """Whether each family lies in a table that was measured; coefficients have no tables."""
+    parts: tuple[Any, ...] = value.singles if isinstance(value, JointCounts) else (value,)
+    if not all(isinstance(part, NoisyCounts) for part in parts):
+        return False
+    holding = Holding(network, [key for part in parts for key in part.tables])
+    return all(holding.places(family) for family in network.maximal_families)

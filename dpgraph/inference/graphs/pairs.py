@@ -1,0 +1,210 @@
+"""Public estimates of every pair of variables, from whatever tables were released.
+
+Least squares reads each table in the residual basis (proofs.md P30): the part of a pair that neither of its variables
+has alone is one block, with noise of one known variance in every coordinate. What that part adds to independence is
+shrunk towards none, so that a pair that drowns in its noise falls back to independence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.network.consistency import residual_estimates
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.records import InferenceError
+from dpgraph.structure.basis import residual_matrix
+from dpgraph.structure.domain import Domain
+from dpgraph.structure.joint import JointCounts, learning
+from dpgraph.structure.margins import Margins
+from dpgraph.structure.network import Family
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+
+Pair = tuple[str, str]
+
+#: Sweeps of proportional fitting that give a pair its margins.
+SWEEPS = 30
+#: Below this share of independence no cell of a pair goes: noise never says that something is impossible.
+FLOOR = 1e-6
+#: Noise whose variance is below this part of a pair's mean square is none.
+NO_NOISE = 1e-9
+#: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
+POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What a release says of the variables and their pairs.
+
+    Attributes:
+        domain: The variables.
+        n: The number of rows, estimated or public; at least 1.
+        singles: The probabilities of each variable's levels.
+        excess: For each measured pair, in the domain's order, the estimated number of rows in each cell beyond
+            independence; its rows and columns sum to zero.
+        spread: The standard deviation of the noise of a coordinate of each pair's residual block.
+        residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
+    """
+
+    domain: Domain
+    n: float
+    singles: Mapping[str, Reals]
+    excess: Mapping[Pair, Reals]
+    spread: Mapping[Pair, float]
+    residuals: Mapping[Family, tuple[Reals, float]]
+
+    @cached_property
+    def tables(self) -> dict[Pair, Reals]:
+        """The shrunk probabilities of each pair; one that was not measured is independent."""
+        return {pair: self._table(pair) for pair in combinations(self.domain.names, 2)}
+
+    def table(self, one: str, other: str) -> Reals:
+        """The shrunk probabilities of two variables, axes in the order asked for."""
+        if (one, other) in self.tables:
+            return self.tables[one, other]
+        return self.tables[other, one].T
+
+    def dependence(self, one: str, other: str) -> float:
+        """How far a pair is from independence, in total variation, by its shrunk probabilities."""
+        return dependence(self.table(one, other))
+
+    def redrawn(self, rng: np.random.Generator) -> Pairs:
+        """Estimates with the pairs drawn from their posterior: cells normal around the shrunk ones, given the noise."""
+        excess, residuals = {}, dict(self.residuals)
+        for pair, cells in self.excess.items():
+            first, second = (self.singles[name] for name in pair)
+            kept, left = shrinkage(cells, self.spread[pair], first, second)
+            excess[pair] = kept * cells + left * rng.standard_normal(cells.shape)
+            away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
+            one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
+            residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
+        return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
+
+    def _table(self, pair: Pair) -> Reals:
+        first, second = (self.singles[name] for name in pair)
+        apart = np.outer(first, second)
+        if pair not in self.excess:
+            return apart
+        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second)
+        return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
+
+
+def read_pairs(noisy: Any) -> Pairs:
+    """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
+
+    Raises:
+        InferenceError: If it is no such value.
+        NetworkError: If no table holds some variable.
+    """
+    domain = declared_domain(noisy)
+    names = domain.names
+    held = _held_pairs(noisy)
+    single = [(name,) for name in names if not any(name in pair for pair in held)]
+    margins = Margins.of_tables(domain, [*held, *single])
+    if not isinstance(noisy, NoisyCoefficients):
+        noisy = learning(noisy, margins)
+    found = residual_estimates(noisy)
+    n = max(1.0, float(found[()][0]))
+    singles = {name: _single(found, name, domain.sizes[name], n) for name in names}
+    excess, spread = {}, {}
+    for pair in held:
+        if pair in found:
+            sizes = [domain.sizes[name] for name in pair]
+            first, second = (residual_matrix(size)[1][:, 1:] for size in sizes)
+            away = [singles[name] - 1 / size for name, size in zip(pair, sizes, strict=True)]
+            excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
+            spread[pair] = float(np.sqrt(found[pair][1]))
+    return Pairs(domain, n, singles, excess, spread, found)
+
+
+def declared_domain(noisy: Any) -> Domain:
+    """The domain of noisy counts or coefficients, of one release or several.
+
+    Raises:
+        InferenceError: If it is no such value.
+    """
+    if not isinstance(noisy, NoisyCounts | NoisyCoefficients | JointCounts):
+        raise InferenceError(
+            "a graph is chosen from a release of noisy counts or coefficients, such as that of count(rows, "
+            f"all_pairs(domain)); got {type(noisy).__name__}"
+        )
+    return _singles(noisy)[0].network.domain
+
+
+def _singles(noisy: Any) -> tuple[Any, ...]:
+    return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
+
+
+def _held_pairs(noisy: Any) -> list[Pair]:
+    """The pairs that some measured table or block holds, in the domain's order."""
+    tables: set[Family] = {
+        key for part in _singles(noisy) for key in (part.blocks if isinstance(part, NoisyCoefficients) else part.tables)
+    }
+    held = {frozenset(pair) for table in tables for pair in combinations(table, 2)}
+    return [pair for pair in combinations(declared_domain(noisy).names, 2) if frozenset(pair) in held]
+
+
+def _single(found: Any, name: str, size: int, n: float) -> Reals:
+    """The probabilities of one variable's levels: its least-squares counts, moved to the simplex."""
+    if size == 1:
+        return np.ones(1)
+    counts = n / size + residual_matrix(size)[1][:, 1:] @ found[(name,)][0]
+    kept = onto_simplex(counts / n)
+    return (kept + FLOOR / size) / (1 + FLOOR)
+
+
+def onto_simplex(values: Reals) -> Reals:
+    """The nearest probabilities.
+
+    >>> onto_simplex(np.array([0.7, 0.5, -0.1])).round(2).tolist()
+    [0.6, 0.4, 0.0]
+    """
+    down = np.sort(values)[::-1]
+    over = (np.cumsum(down) - 1) / np.arange(1, down.size + 1)
+    return np.maximum(values - over[np.nonzero(down > over)[0][-1]], 0.0)
+
+
+def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
+    """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown.
+
+    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
+    gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
+    """
+    noise = spread**2
+    if noise <= NO_NOISE * float((excess**2).mean()):
+        return np.ones_like(excess), np.full_like(excess, spread)
+    base = np.outer(first, second)
+    best, kept = -np.inf, np.zeros_like(excess)
+    for power in POWERS:
+        shape = base**power
+        shape = shape / shape.mean()
+        for scale in SCALES * noise:
+            whole = scale * shape + noise
+            likelihood = -0.5 * float((np.log(whole) + excess**2 / whole).sum())
+            if likelihood > best:
+                best, kept = likelihood, scale * shape / whole
+    return kept, np.sqrt(kept * noise)
+
+
+def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:
+    """A table with non-negative cells and the given margins, by proportional fitting."""
+    table = np.maximum(table, floor)
+    for _ in range(SWEEPS):
+        table = table * (first / table.sum(axis=1))[:, None]
+        table = table * (second / table.sum(axis=0))
+    return table
+
+
+def dependence(joint: Reals) -> float:
+    """The total variation of axis 0 and all others from independence.
+
+    >>> dependence(np.array([[0.5, 0.0], [0.0, 0.5]]))
+    0.5
+    """
+    flat = joint.reshape(joint.shape[0], -1)
+    return 0.5 * float(np.abs(flat - np.outer(flat.sum(axis=1), flat.sum(axis=0))).sum())

@@ -1,0 +1,104 @@
+"""Exact tables of any variables, counted when a choice asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.scope import RowCap, joined
+from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.structure.any_tables import MOST_CELLS, AnyTables
+from dpgraph.structure.domain import Domain
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family
+
+#: Tables of up to so many cells together are kept once counted.
+KEPT_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class TableCounts:
+    """Exact counts of whatever table is asked for: sensitive, as the encoded rows that it holds are.
+
+    There are no numbers in its ``repr``, it is not pickled and has no saver. Mechanisms that choose among tables read
+    it; what they choose is measured by a release of ``count``.
+    """
+
+    sensitive_codes: Codes
+    _kept: dict[Family, Integers] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def description(self) -> AnyTables:
+        """What may be asked for: every table of the domain."""
+        return AnyTables(self.sensitive_codes.domain)
+
+    @property
+    def cap(self) -> RowCap | None:
+        """How many of a person's rows there are, where ``cap_rows`` chose them."""
+        return self.sensitive_codes.cap
+
+    @property
+    def sensitive_rows(self) -> int:
+        """The exact number of rows, sensitive unless the neighbour relation makes it public."""
+        return self.sensitive_codes.sensitive_rows
+
+    def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
+        """The exact counts over some variables, in the order asked for; the same under every unit.
+
+        Raises:
+            ReleaseError: If the table would have more than ``MOST_CELLS`` cells.
+        """
+        domain = self.sensitive_codes.domain
+        ordered = tuple(one for one in domain.names if one in name)
+        if ordered not in self._kept:
+            cells = self.description.cells(name)
+            if cells > MOST_CELLS:
+                raise ReleaseError(f"the table of {', '.join(name)} has {cells:,} cells, more than {MOST_CELLS:,}")
+            columns = [self.sensitive_codes.columns[one] for one in ordered]
+            sizes = [domain.sizes[one] for one in ordered]
+            total = np.zeros(cells, np.int64)
+            add_tables(columns, sizes, [tuple(range(len(ordered)))], [total])
+            if sum(table.size for table in self._kept.values()) + cells > KEPT_CELLS:
+                self._kept.clear()
+            self._kept[ordered] = total.reshape(sizes)
+        return self._kept[ordered].transpose([ordered.index(one) for one in name])
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        if not isinstance(other, TableCounts):
+            return NotImplemented
+        mine, theirs = self.sensitive_codes, other.sensitive_codes
+        if mine.domain != theirs.domain:
+            raise ReleaseError("tables of different domains do not add")
+        columns = ((one, np.concatenate([mine.columns[one], theirs.columns[one]])) for one in mine.domain.names)
+        return TableCounts(Codes(mine.domain, FrozenMap(columns), joined(mine.cap, theirs.cap)))
+
+    def __repr__(self) -> str:
+        return f"TableCounts({len(self.sensitive_codes.domain.names)} variables, sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("tables to choose from are sensitive and are not pickled")
+
+
+def any_tables(rows: Any, domain: Domain) -> TableCounts:
+    """Encodes rows, so that a choice may count any table of them.
+
+    Args:
+        rows: As ``dg.statistics.encode`` takes them, or ``Codes``.
+        domain: The declared variables.
+
+    Returns:
+        Sensitive statistics, for mechanisms that choose among tables, such as ``TreeChoice``; they add.
+
+    Raises:
+        DomainError: If the rows do not fit the domain.
+
+    >>> import pandas as pd
+    >>> any_tables(pd.DataFrame({"rain": ["no", "yes"]}), Domain.of({"rain": ["no", "yes"]}))
+    TableCounts(1 variables, sensitive)
+    """
+    return TableCounts(encode(rows, domain))

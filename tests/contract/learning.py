@@ -1,0 +1,73 @@
+"""``learn_network`` by paid choices, as cases of the contract: one charge for margins, choices and tables together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import dpgraph as dg
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.recording_noise import RecordingNoise
+from tests.contract.case import Case
+from tests.contract.enumeration import Pairs, Rows, pairs_of
+
+WHY = "few variables leave few candidates, whose scores do not move in opposite directions in every choice"
+LOOSE: dict[str, Any] = {"tight": (("replace", 0.4), ("add-remove", 0.4)), "why": WHY}
+
+
+def domain_of(variables: int) -> dg.Domain:
+    """So many variables of two levels."""
+    return dg.Domain.of({name: [0, 1] for name in "abcd"[:variables]})
+
+
+def pairs(kinds: int, most: int) -> Callable[[dg.PrivacyUnit], Pairs]:
+    """Neighbours of up to so many rows; of three rows a person those that are alike, nobody else there."""
+
+    def found(unit: dg.PrivacyUnit) -> Pairs:
+        alone = unit.rows_per_person == 1
+        return pairs_of(kinds, unit, most - 1 if alone else 0, not alone)
+
+    return found
+
+
+def learning(method: str, variables: int, delta: str, most: int, *, scripts: int = 3, **settings: Any) -> Case:
+    """A network of some variables; what it shows is its release, its graph and its probabilities."""
+    domain = domain_of(variables)
+    kinds = list(itertools.product((0, 1), repeat=variables))
+
+    def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise) -> Any:
+        from tests.contract.estimators import frame
+
+        budget = Budget(10**4, "0.5", unit=unit)
+        learned = dg.learn_network(
+            frame(kinds, list(domain.names), rows),
+            domain,
+            epsilon=Fraction(9, 10),
+            delta=delta,
+            budget=budget,
+            method=method,
+            noise=noise,
+            **settings,
+        )
+        return learned.release.value, learned.network, learned.probabilities.tables
+
+    ways = "two stages" if settings.get("stages") == 2 else method
+    setting = f"{ways}, {variables} variables, delta {delta}, up to {most} rows"
+    return Case(dg.learn_network, setting, make, pairs(len(kinds), most), scripts=scripts, **LOOSE)
+
+
+def cases() -> Iterator[Case]:
+    """Both methods, pure and in rho, on two variables up to two rows and on three with one."""
+    for method, delta in itertools.product(("tree", "greedy"), ("0", "1e-6")):
+        yield learning(method, 2, delta, 2)
+        yield learning(method, 3, delta, 1)
+    for delta in ("0", "1e-6"):
+        yield learning("pairs", 3, delta, 1, scripts=1, stages=2, n=2)
+
+
+def long_cases() -> Iterator[Case]:
+    """Both on two and three variables up to four rows."""
+    for method, delta, variables in itertools.product(("tree", "greedy"), ("0", "1e-6"), (2, 3)):
+        yield learning(method, variables, delta, 4)

@@ -1,0 +1,142 @@
+"""``learn_network``: what is charged, what is refused before it, and that it is what its two steps are."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+from dpgraph.estimators.graphs.design import designed
+from dpgraph.estimators.learning import planned_events
+from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.testing import SeededNoise
+
+UNIT = dg.PrivacyUnit("add-remove")
+DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1], "c": [0, 1, 2]})
+
+
+def table(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, n)
+    b = np.where(rng.random(n) < 0.9, a, 1 - a)
+    return pd.DataFrame({"a": a, "b": b, "c": rng.integers(0, 3, n)})
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("n", [None, 2000])
+def test_what_is_charged_is_what_was_asked_and_planned(delta, neighbours, n):
+    unit = dg.PrivacyUnit(neighbours)
+    budget = dg.Budget(3, "1e-5", unit=unit)
+    planned = planned_events(DOMAIN, epsilon=1, delta=delta, unit=unit, n=n)
+    learned = dg.learn_network(table(), DOMAIN, epsilon=1, delta=delta, budget=budget, n=n)
+    assert budget.spent == 1
+    assert budget.remaining_delta == Fraction("1e-5") - Fraction(delta)
+    cost = dg.cost(learned.release)
+    assert (cost.epsilon, cost.delta) == (planned.epsilon, planned.delta) == (Fraction(1), Fraction(delta))
+    assert len(budget.events) == 1 + (n is None and not unit.n_is_public)
+
+
+def test_an_edge_is_found_and_none_where_there_is_none():
+    """At epsilon 4 the noise of 2000 rows is far below the edge's 800 and what none has: z above 20 and below 4."""
+    learned = dg.learn_network(table(), DOMAIN, epsilon=4, unit=UNIT, noise=SeededNoise(1))
+    edges = {frozenset((p, v)) for v, above in learned.network.parents.items() for p in above}
+    assert frozenset("ab") in edges
+    assert learned.edges.iloc[0]["strength"] == pytest.approx(0.4, abs=0.1)
+
+
+def test_a_choice_is_made_again_for_free():
+    budget = dg.Budget(1, unit=UNIT)
+    learned = dg.learn_network(table(), DOMAIN, epsilon=1, budget=budget, seed=1)
+    again = dg.choose_network(learned.release)
+    assert again.network == learned.network
+    assert dg.choose_network(learned.release, forbidden=[("a", "b"), ("b", "a")]).network != learned.network
+    assert budget.remaining == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"epsilon": 0}, dg.errors.ReleaseError),
+        ({"epsilon": "nan"}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "delta": 2}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "method": "mst"}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "stages": 0}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "stages": 3}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "n": 0}, dg.errors.ReleaseError),
+        ({"epsilon": 1, "unit": dg.PrivacyUnit("replace")}, dg.errors.ReleaseError),
+        ({"epsilon": 6}, dg.errors.BudgetExceededError),
+        ({"epsilon": 1, "delta": "1e-6"}, dg.errors.BudgetExceededError),
+        ({"epsilon": 1, "required": [("a", "b")], "forbidden": [("a", "b")]}, dg.errors.NetworkError),
+        ({"epsilon": 1, "target": "nowhere"}, dg.errors.NetworkError),
+    ],
+)
+def test_what_is_refused_is_not_charged(settings, error):
+    budget = dg.Budget(5, unit=UNIT)
+    with pytest.raises(error):
+        dg.learn_network(table(), DOMAIN, budget=budget, **settings)
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame({"a": [0]}), table().assign(a=7), None])
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(rows):
+    budget = dg.Budget(5, unit=UNIT)
+    with pytest.raises(dg.errors.DomainError):
+        dg.learn_network(rows, DOMAIN, epsilon=1, budget=budget)
+    assert budget.spent == 0
+
+
+def test_a_domain_of_one_variable_is_refused():
+    with pytest.raises(dg.errors.NetworkError, match="two variables"):
+        dg.learn_network(table(), {"a": [0, 1]}, epsilon=1)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_no_rows_are_learned_from_as_any(neighbours):
+    with pytest.warns(dg.errors.PriorWarning):
+        learned = dg.learn_network(
+            table()[:0], DOMAIN, epsilon="0.01", unit=dg.PrivacyUnit(neighbours), noise=SeededNoise(3)
+        )
+    assert not any(learned.network.parents.values())
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_a_group_of_rows_is_learned_from_by_its_own_budget(group):
+    parts = dg.Budget(1, unit=UNIT).parallel(DOMAIN.restrict(["a"]), "a", epsilon=1)
+    learned = dg.learn_network(table(), DOMAIN, epsilon=1, budget=parts[group], noise=SeededNoise(1))
+    assert learned.probabilities.network.domain == DOMAIN
+    measured = learned.release.value.singles[-1]
+    (key, cells) = next((key, cells) for key, cells in measured.tables.items() if "a" in key)
+    other = cells.sum(axis=tuple(i for i, name in enumerate(key) if name != "a"))[1 - group]
+    assert abs(other) < 500  # of 2000 rows about 1000 are of the other group; the noise of the sum is below 30
+
+
+def test_what_is_measured_follows_from_public_values():
+    """Many rows: every pair; few: variables by themselves."""
+    mechanism = dg.GaussianMechanism("0.5", "1e-6")
+    wide = dg.Domain.of({name: list(range(20)) for name in "abcdef"})
+
+    def measured(n):
+        return designed(wide, lambda one: mechanism.event(one, UNIT), UNIT, n, beside=True)
+
+    assert {len(one) for one in measured(100).tables} == {1}
+    many = measured(10_000_000)
+    assert sum(len(one) == 2 for one in many.tables) == 15
+
+
+def test_what_is_measured_follows_from_what_was_released():
+    """Noise that answers alike whatever the rows are: then tables, scales and the graph are alike too.
+
+    By the exact number of rows 40 and 40 000 would have other tables measured.
+    """
+    wide = dg.Domain.of({name: list(range(20)) for name in "abcd"})
+    seen = []
+    for n in (40, 40_000):
+        rows = pd.DataFrame(np.random.default_rng(n).integers(0, 20, (n, 4)), columns=list("abcd"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.errors.PriorWarning)
+            learned = dg.learn_network(rows, wide, epsilon="0.5", delta="1e-6", unit=UNIT, noise=RecordingNoise())
+        seen.append((learned.release.value, learned.release.event, learned.network))
+    assert seen[0] == seen[1]

@@ -1,0 +1,264 @@
+"""A graph chosen from released pairs: what it recovers, what it obeys, what it refuses, and that it draws nothing."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.inference.graphs import choosing, growing
+from dpgraph.inference.graphs import learned as learned_module
+from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.graphs.joint import Joint, fitted_joint
+from dpgraph.inference.graphs.pairs import Pairs, dependence, fitted, onto_simplex, read_pairs, shrinkage
+from dpgraph.privacy.records import DiscreteGaussian
+from dpgraph.structure.margins import Margins
+
+DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1], "d": [0, 1, 2]})
+CHAIN = dg.Network.of(DOMAIN, {"b": ["a"], "c": ["b"], "d": ["c"]})
+
+
+def exact_pairs(joint, n=100_000, scale=1e-3):
+    """A release of all pairs of a joint, with noise so small that it does not matter."""
+    pairs = dg.all_pairs(DOMAIN)
+    names = DOMAIN.names
+    tables = {
+        pair: np.rint(n * joint.sum(axis=tuple(i for i, name in enumerate(names) if name not in pair))).astype(int)
+        for pair in pairs.tables
+    }
+    laws = dict.fromkeys(pairs.tables, _law(scale))
+    return dg.results.NoisyCounts(pairs, tables, laws, None)
+
+
+def _law(scale):
+    return DiscreteGaussian(scale)
+
+
+def chain_joint(seed=0):
+    rng = np.random.default_rng(seed)
+    a = np.array([0.6, 0.4])
+    b, c, d = (rng.dirichlet(np.full(k, 0.7), size=p).T for k, p in ((3, 2), (2, 3), (3, 2)))
+    return np.einsum("a,ba,cb,dc->abcd", a, b, c, d)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return chain_joint()
+
+
+def margins_of(probabilities):
+    order = probabilities.network.order
+    index = {name: chr(97 + i) for i, name in enumerate(DOMAIN.names)}
+    terms = [(probabilities.table(n), "".join(index[x] for x in probabilities.network.family(n))) for n in order]
+    return np.einsum(",".join(t for _, t in terms) + "->abcd", *(t for t, _ in terms))
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_the_joint_of_a_chain_is_found_again(chain, grown, monkeypatch):
+    """Its pairs determine it: the maximum-entropy joint with these pairs is the chain itself."""
+    if grown:
+        monkeypatch.setattr(choosing, "is_small", lambda domain: False)
+    learned = dg.choose_network(exact_pairs(chain))
+    found = margins_of(learned.probabilities)
+    assert np.abs(found - chain).sum() / 2 < 0.01
+    skeleton = {frozenset((p, v)) for v, above in learned.network.parents.items() for p in above}
+    assert {frozenset("ab"), frozenset("bc"), frozenset("cd")} <= skeleton
+
+
+def test_an_explicit_joint_has_the_pairs_it_was_fitted_to(chain):
+    pairs = read_pairs(exact_pairs(chain))
+    made = fitted_joint(pairs)
+    joint = Joint(DOMAIN.names, made)
+    for pair in itertools.combinations(DOMAIN.names, 2):
+        axes = tuple(i for i, name in enumerate(DOMAIN.names) if name not in pair)
+        assert joint.margin(pair) == pytest.approx(chain.sum(axis=axes), abs=2e-3)
+
+
+@pytest.mark.parametrize("grown", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"required": [("d", "a")]},
+        {"required": [("a", "d"), ("c", "d")], "forbidden": [("a", "b"), ("b", "a")]},
+        {"order": ["d", "c", "b", "a"]},
+        {"order": [["c", "d"], ["a"]]},
+        {"target": "c"},
+        {"max_parents": 1},
+        {"max_parents": 0},
+        {"max_cells": 6},
+        {"order": ["a", "b", "c", "d"], "required": [("a", "d")], "max_parents": 1},
+    ],
+)
+def test_constraints_are_obeyed(chain, grown, settings, monkeypatch):
+    if grown:
+        monkeypatch.setattr(choosing, "is_small", lambda domain: False)
+    network = dg.choose_network(exact_pairs(chain), **settings).network
+    edges = {(parent, name) for name, above in network.parents.items() for parent in above}
+    assert set(settings.get("required", ())) <= edges
+    assert not set(settings.get("forbidden", ())) & edges
+    tier = {name: i for i, item in enumerate(settings.get("order", ())) for name in item}
+    assert all(tier[p] <= tier[v] for p, v in edges if p in tier and v in tier)
+    assert max(map(len, network.parents.values())) <= (settings.get("max_parents", 9))
+    assert all(network.cells(family) <= settings.get("max_cells", 99) for family in network.families)
+    if "target" in settings:
+        assert {("c", name) for name in "abd"} <= edges
+        assert not network.parents["c"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"required": [("a", "b")], "forbidden": [("a", "b")]}, "both required and forbidden"),
+        ({"required": [("a", "b"), ("b", "a")]}, "cycle"),
+        ({"required": [("b", "a")], "order": ["a", "b"]}, "against the order"),
+        ({"required": [("a", "d"), ("b", "d")], "max_parents": 1}, "required parents"),
+        ({"required": [("b", "d")], "max_cells": 8}, "cells"),
+        ({"required": [("a", "nowhere")]}, "nowhere"),
+        ({"required": ["ab"]}, "required holds edges"),
+        ({"required": "ab"}, "list of edges"),
+        ({"required": [("a", "a")]}, "two variables"),
+        ({"order": ["a", "a"]}, "twice"),
+        ({"order": "ab"}, "order is a list"),
+        ({"order": ["nowhere"]}, "nowhere"),
+        ({"target": "nowhere"}, "nowhere"),
+        ({"target": "a", "max_parents": 0}, "max_parents is 0"),
+        ({"target": "a", "forbidden": [("a", "b")]}, "both required and forbidden"),
+        ({"max_parents": -1}, "max_parents"),
+        ({"max_parents": True}, "max_parents"),
+        ({"max_cells": 0}, "max_cells"),
+    ],
+)
+def test_contradictions_are_refused(chain, settings, words):
+    with pytest.raises(dg.errors.NetworkError, match=words):
+        dg.choose_network(exact_pairs(chain), **settings)
+
+
+@pytest.mark.parametrize("value", [None, 3, "release", CHAIN])
+def test_what_is_no_release_is_refused(value):
+    with pytest.raises(dg.errors.InferenceError, match="noisy counts or coefficients"):
+        dg.choose_network(value)
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_pairs_that_drown_make_an_empty_graph_and_a_warning(grown, monkeypatch):
+    """Noise a thousand times the rows: whatever it says, the graph says nothing."""
+    if grown:
+        monkeypatch.setattr(choosing, "is_small", lambda domain: False)
+    pairs = dg.all_pairs(DOMAIN)
+    even = {pair: np.full(pairs.shape(pair), 10_000 // pairs.cells(pair)) for pair in pairs.tables}
+    noisy = dg.results.NoisyCounts(pairs, even, dict.fromkeys(pairs.tables, _law(1e4)), None)
+    with pytest.warns(dg.errors.PriorWarning, match="no pair stands out"):
+        learned = dg.choose_network(noisy)
+    assert not any(learned.network.parents.values())
+    assert learned.edges.empty
+
+
+def test_a_release_without_pairs_makes_an_empty_graph():
+    alone = Margins.of_tables(DOMAIN, [(name,) for name in DOMAIN.names])
+    tables = {table: np.full(alone.shape(table), 60) for table in alone.tables}
+    noisy = dg.results.NoisyCounts(alone, tables, dict.fromkeys(tables, _law(1.0)), None)
+    with pytest.warns(dg.errors.PriorWarning):
+        assert not any(dg.choose_network(noisy).network.parents.values())
+
+
+def test_a_variable_that_nobody_measured_is_refused():
+    some = Margins.of_tables(DOMAIN, [("a", "b")])
+    noisy = dg.results.NoisyCounts(some, {("a", "b"): np.full((2, 3), 60)}, {("a", "b"): _law(1.0)}, None)
+    with pytest.raises(dg.errors.NetworkError, match="no table holds"):
+        dg.choose_network(noisy)
+
+
+def test_the_same_release_has_the_same_graph_and_alternatives(chain, monkeypatch):
+    monkeypatch.setattr(learned_module, "DRAWS", 3)
+    noisy = exact_pairs(chain, n=500, scale=10.0)
+    one, other = dg.choose_network(noisy), dg.choose_network(noisy)
+    assert one.network == other.network
+    assert all((one.probabilities.table(v) == other.probabilities.table(v)).all() for v in DOMAIN.names)
+    assert one.alternatives(3, draws=2) == other.alternatives(3, draws=2)
+    shares = [found.share for found in one.alternatives(99, draws=3, seed=1)]
+    assert sum(shares) == pytest.approx(1)
+    assert shares == sorted(shares, reverse=True)
+    assert one.edges["share"].between(0, 1).all()
+    assert set(one.to_networkx().edges) == set(zip(one.edges["parent"], one.edges["child"], strict=True))
+
+
+def test_a_posterior_reads_every_table_where_none_holds_a_family(chain):
+    learned = dg.choose_network(exact_pairs(chain, n=300, scale=2.0), required=[("a", "d"), ("b", "d"), ("c", "d")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = learned.posterior(draws=20, seed=0)
+    assert drawn.mean().network == learned.network
+    with pytest.raises(dg.errors.InferenceError, match="records alone"):
+        learned.posterior(method="tables")
+
+
+def test_a_learned_network_is_saved_as_its_probabilities(chain, tmp_path):
+    domain, network = DOMAIN, dg.all_pairs(DOMAIN)
+    rows = dg.sample_rows(dg.choose_network(exact_pairs(chain)).probabilities, 400, np.random.default_rng(0))
+    noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(5), budget=dg.Budget(5))
+    learned = dg.choose_network(noisy)
+    dg.save(learned, tmp_path / "learned.json")
+    loaded = dg.load(tmp_path / "learned.json")
+    assert loaded.network == learned.network
+    again = dg.load(tmp_path / "learned.json", release=True)
+    assert again == noisy
+    assert dg.choose_network(again).network == learned.network
+    assert domain == loaded.network.domain
+
+
+def test_shrinking_keeps_what_stands_out_and_drops_what_does_not():
+    first, second = np.full(4, 0.25), np.full(5, 0.2)
+    rng = np.random.default_rng(0)
+    strong = np.outer([3.0, -1, -1, -1], [4.0, -1, -1, -1, -1]) * 100
+    kept, left = shrinkage(strong, 1.0, first, second)
+    assert kept.min() > 0.99
+    assert left.max() <= 1.0
+    noise = rng.normal(0, 1.0, (4, 5))
+    assert shrinkage(noise - noise.mean(), 5.0, first, second)[0].max() < 0.1
+
+
+def test_the_simplex_projection_is_the_nearest_point():
+    """By the condition of optimality: kept cells lose the same, dropped ones were at most that."""
+    values = np.array([0.5, 0.45, 0.3, -0.2, 0.05])
+    found = onto_simplex(values)
+    assert found.sum() == pytest.approx(1)
+    lost = values - found
+    assert np.ptp(lost[found > 0]) == pytest.approx(0, abs=1e-12)
+    assert (lost[found == 0] <= lost[found > 0].max() + 1e-12).all()
+
+
+def test_proportional_fitting_gives_the_margins():
+    first, second = np.array([0.2, 0.8]), np.array([0.5, 0.3, 0.2])
+    table = fitted(np.array([[0.3, -0.2, 0.1], [0.2, 0.5, 0.1]]), first, second, np.full((2, 3), 1e-6))
+    assert (table >= 0).all()
+    assert table.sum(axis=1) == pytest.approx(first, abs=1e-4)
+    assert table.sum(axis=0) == pytest.approx(second)
+
+
+def test_a_family_has_its_parents_margin_and_the_pairs_of_its_child():
+    rng = np.random.default_rng(3)
+    known = rng.dirichlet(np.ones(6)).reshape(2, 3)
+    truth = np.einsum("xab,ab->xab", rng.dirichlet(np.ones(2) * 3, size=(2, 3)).transpose(2, 0, 1), known)
+    domain = dg.Domain.of({"x": [0, 1], "a": [0, 1], "b": [0, 1, 2]})
+    singles = {"x": truth.sum((1, 2)), "a": known.sum(1), "b": known.sum(0)}
+    excess = {
+        ("x", "a"): truth.sum(2) - np.outer(singles["x"], singles["a"]),
+        ("x", "b"): truth.sum(1) - np.outer(singles["x"], singles["b"]),
+    }
+    pairs = Pairs(domain, 1.0, singles, excess, dict.fromkeys(excess, 0.0), {})
+    made = growing.family_table(pairs, "x", ("a", "b"), known)
+    assert made.sum(axis=0) == pytest.approx(known)
+    assert made.sum(axis=2) == pytest.approx(truth.sum(2), abs=1e-4)
+    assert made.sum(axis=1) == pytest.approx(truth.sum(1), abs=1e-4)
+    assert 0 < dependence(made) < 1
+
+
+def test_tiers_are_read_from_names_and_lists():
+    asked = read_constraints(DOMAIN, order=["a", ["b", "c"]])
+    assert asked.allows("a", "b")
+    assert asked.allows("c", "b")
+    assert not asked.allows("b", "a")
+    assert asked.allows("d", "a")
+    assert not asked.may_enter("b", [])
+    assert asked.may_enter("d", [])

@@ -1,0 +1,108 @@
+"""Faults in choices that are paid for: scores that move further than their charge says, charges made too late."""
+
+from tests.mutants.planting import Mutant
+
+SCORES = "tests/mechanisms/selection/test_table_scores.py"
+CHOICES = "tests/mechanisms/selection/test_network_choices.py"
+FIXED = f"{SCORES}::test_a_fixed_score_moves_by_a_half_or_by_one"
+HALF = f"{SCORES}::test_a_half_fixed_score_moves_by_one_or_by_two"
+LAWS = f"{CHOICES}::test_no_outcome_tells_neighbours_apart_by_more_than_epsilon"
+PAID = "tests/estimators/test_paid_choices.py"
+
+FILE = "mechanisms/selection/table_scores.py"
+DISTANCE = "return int(np.abs(table * GRID - np.rint(expected * GRID).astype(np.int64)).sum())"
+
+MUTANTS = (
+    Mutant(
+        "a fixed score with exact margins",
+        FILE,
+        DISTANCE,
+        "n, over = max(1, table.sum()), tuple(range(1, table.ndim))\n"
+        "    product = np.multiply.outer(table.sum(axis=over), table.sum(axis=0)) / n\n"
+        "    return int(np.abs(table * GRID - np.rint(product * GRID).astype(np.int64)).sum())",
+        (FIXED,),
+    ),
+    Mutant(
+        "mutual information with the bound of a fixed score",
+        FILE,
+        DISTANCE,
+        "n = max(1, table.sum())\n    flat = table.reshape(len(table), -1)\n"
+        "    terms = flat * np.log2(np.maximum(n * flat, 1) / np.maximum(np.outer(flat.sum(1), flat.sum(0)), 1))\n"
+        "    return int(2 * GRID * terms.sum())",
+        (FIXED,),
+    ),
+    Mutant(
+        "a normalised score",
+        FILE,
+        DISTANCE,
+        "n = max(1, table.sum())\n    flat = table.reshape(len(table), -1)\n"
+        "    terms = flat * np.log2(np.maximum(n * flat, 1) / np.maximum(np.outer(flat.sum(1), flat.sum(0)), 1))\n"
+        "    heights = [-(m * np.log2(np.maximum(m, 1) / n)).sum() for m in (flat.sum(1), flat.sum(0))]\n"
+        "    return int(2 * GRID * n * terms.sum() / max(1e-9, np.sqrt(heights[0] * heights[1])))",
+        (FIXED,),
+    ),
+    Mutant(
+        "a half-fixed score with the exact margin",
+        FILE,
+        "    flat = table.reshape(len(table), -1)\n",
+        "    flat = table.reshape(len(table), -1)\n    weights = PARTS * flat.sum(axis=1) // max(1, flat.sum())\n",
+        (HALF,),
+        within="half_fixed_score",
+    ),
+    Mutant(
+        "a choice that lets scores move one way alone",
+        FILE,
+        "return 2 * GRID * _moves(unit)",
+        "return GRID * _moves(unit)",
+        (f"{SCORES}::test_one_row_moves_two_candidates_apart_by_the_whole_range", LAWS),
+    ),
+    Mutant(
+        "a replaced row counted once in a choice",
+        FILE,
+        "return unit.rows_per_person * (2 if unit.n_is_public else 1)",
+        "return unit.rows_per_person",
+        (LAWS,),
+    ),
+    Mutant(
+        "the range of a half-fixed score halved",
+        FILE,
+        "return 4 * (PARTS - least) * _moves(unit)",
+        "return 2 * (PARTS - least) * _moves(unit)",
+        (HALF,),
+    ),
+    Mutant(
+        "choices that each cost the whole",
+        FILE,
+        "return exact(epsilon) / max(1, draws)",
+        "return exact(epsilon)",
+        (f"{CHOICES}::test_the_cost_is_known_before_data_and_shared_by_the_choices",),
+    ),
+    Mutant(
+        "a penalty that rows decide",
+        "mechanisms/selection/parents_choice.py",
+        "penalty(table.size, self.noise, PARTS)",
+        "penalty(int(100 * table.sum()), self.noise, PARTS)",
+        (f"{LAWS}[two variables-parents-add-remove]",),
+    ),
+    Mutant(
+        "a learned network charged after its margins",
+        "estimators/graphs/paid.py",
+        "    scope = charged(task, statistics)\n    made = _released(kind, task, statistics)\n",
+        "    made = _released(kind, task, statistics)\n    scope = charged(task, statistics)\n",
+        (f"{PAID}::test_a_budget_too_small_is_refused_before_any_draw", f"{PAID}::test_a_failing_draw_stays_charged"),
+    ),
+    Mutant(
+        "choices paid twice over",
+        "estimators/graphs/paid.py",
+        "return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, delta)",
+        "return cls(MARGINS * whole, 2 * chosen * whole, (1 - MARGINS - chosen) * whole, delta)",
+        (f"{PAID}::test_the_whole_is_one_charge_and_its_parts_are_within_it",),
+    ),
+    Mutant(
+        "a table measured for a second stage, read without its noise",
+        "inference/graphs/refining.py",
+        "kept = shrinkage(excess[:, None], noise, flat, np.ones(1))[0][:, 0]",
+        "kept = np.ones_like(excess)",
+        (f"{PAID}::test_a_measured_table_joins_the_model_and_leaves_its_other_pairs",),
+    ),
+)

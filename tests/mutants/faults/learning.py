@@ -1,0 +1,44 @@
+"""Faults in learning a network: what is charged, what the design sees, what is shrunk, what is obeyed."""
+
+from tests.mutants.planting import Mutant
+
+LEARNING, CHOOSING = "tests/estimators/test_learning.py", "tests/inference/graphs/test_choosing.py"
+MARGINS = "tests/structure/test_margins.py"
+
+MUTANTS = (
+    Mutant(
+        "a second release that spends all of epsilon again",
+        "estimators/graphs/pairs.py",
+        "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
+        "n, mechanism = _rows_in(releases[0]), _mechanism(task)",
+        (f"{LEARNING}::test_what_is_charged_is_what_was_asked_and_planned",),
+    ),
+    Mutant(
+        "pairs that are picked by the exact number of rows",
+        "estimators/graphs/pairs.py",
+        "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
+        "n, mechanism = float(_public_rows(task, rows)), _mechanism(task, 1 - FIRST)",
+        (f"{LEARNING}::test_what_is_measured_follows_from_what_was_released",),
+    ),
+    Mutant(
+        "pairs that are not shrunk",
+        "inference/graphs/pairs.py",
+        "best, kept = likelihood, scale * shape / whole",
+        "best, kept = likelihood, whole / whole",
+        (f"{CHOOSING}::test_shrinking_keeps_what_stands_out_and_drops_what_does_not",),
+    ),
+    Mutant(
+        "an order that is not obeyed",
+        "inference/graphs/constraints.py",
+        "return parent != child and (parent, child) not in self.forbidden and self._in_order(parent, child)",
+        "return parent != child and (parent, child) not in self.forbidden",
+        (f"{CHOOSING}::test_tiers_are_read_from_names_and_lists",),
+    ),
+    Mutant(
+        "shares of tables that are ignored",
+        "mechanisms/additive/allocation.py",
+        "return tuple(Fraction(share, sum(network.shares)) for share in network.shares)",
+        "return (Fraction(1, len(tables)),) * len(tables)",
+        (f"{MARGINS}::test_shares_are_those_that_are_said",),
+    ),
+)
