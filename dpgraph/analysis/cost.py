@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,8 @@ class PrivacyReport:
     mechanism_rows: TableRows
     _counts: Mapping[Family, Reals] | None = None
     question: QuestionCost | None = None
+    _priced: tuple[Candidate, ...] = field(default=(), repr=False)
+    _shares: Mapping[Family, Reals] | None = field(default=None, repr=False)
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -101,6 +103,16 @@ class PrivacyReport:
     def arc_rows(self) -> TableRows:
         """The rows of ``arcs``."""
         return arc_costs(self.network)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The mechanisms compared, with the noise law of every table, the smallest error first."""
+        return self._priced
+
+    @property
+    def margins(self) -> Mapping[Family, Reals] | None:
+        """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
+        return self._shares
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -181,6 +193,8 @@ def privacy_cost(
         _mechanism_rows(priced),
         counts,
         answer,
+        tuple(priced),
+        shares if isinstance(network, Probabilities) else None,
     )
 
 
