@@ -8,10 +8,10 @@ from dpgraph.audit.reporting import AuditReport
 from dpgraph.pages.blocks import Facts, Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import neighbours, number, promise, whom
-from dpgraph.privacy.accounts import InMemory
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.ledger.book import Ledger
 from dpgraph.privacy.ledger.checking import Verification
-from dpgraph.privacy.records import PrivacyCost, decimal
+from dpgraph.privacy.records import PrivacyCost, ReleaseError, decimal
 
 
 @page_of.register
@@ -32,16 +32,17 @@ def _of_budget(budget: Budget) -> Page:
         [Words([whom(budget.unit), "If all of the budget is spent:", *promise(budget.unit, budget.epsilon, budget.delta)])],
     )
     account = Section("The budget", [Words([f"{share:.0%} of epsilon is spent."]), bar, Facts(facts)])
-    if isinstance(budget._account, InMemory):
+    try:
+        ledger = budget.ledger
+    except ReleaseError:  # it lives in memory
         rows = [[at, event.mechanism, float(event.epsilon), float(event.delta)] for at, event in enumerate(budget.events, 1)]
         charges = Section("Charges", [Table(["charge", "mechanism", "epsilon", "delta"], rows)])
         return Page("A privacy budget", f"{spent} of {whole}, in memory", [who, account, charges])
-    return _of_ledger(budget, [who, account], facts)
+    return _of_ledger(budget, ledger, [who, account], facts)
 
 
-def _of_ledger(budget: Budget, head: list[Section], facts: list[tuple[str, str]]) -> Page:
+def _of_ledger(budget: Budget, ledger: Ledger, head: list[Section], facts: list[tuple[str, str]]) -> Page:
     """A budget that a ledger keeps: with its rows, its allowances, and whether its digests hold."""
-    ledger = budget.ledger
     facts += [("ledger", ledger.address), ("source", ledger.source or "-"), ("newest digest", ledger.head)]
     rows = []
     for row in ledger.rows():

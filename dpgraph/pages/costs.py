@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.analysis.cost import PrivacyReport, privacy_cost
-from dpgraph.pages.blocks import Chosen, Costs, Facts, Page, Section, Table, Words
+from dpgraph.pages.blocks import Chosen, Costs, Facts, Families, Page, Section, Table, Words
 from dpgraph.pages.closed_forms import closed_forms
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.drawing import drawn, plain_graph
@@ -49,7 +49,7 @@ def _of_report(report: PrivacyReport) -> Page:
         Section(
             "What it would cost",
             [
-                Costs(float(report.epsilon), report.n or SUPPOSED_ROWS, float(report.delta)),
+                Costs(float(report.epsilon), report.n or SUPPOSED_ROWS, float(report.delta), report.n is not None),
             ],
         ),
         Section(
@@ -60,6 +60,7 @@ def _of_report(report: PrivacyReport) -> Page:
                 Facts(facts),
             ],
         ),
+        Section("Families", [Families()]),
         Section("Arcs", _arcs(report)),
     ]
     if report.question is not None:

@@ -99,13 +99,13 @@ def _of_probabilities(value: Probabilities) -> Page:
 
 @page_of.register
 def _of_posterior(value: DirichletPosterior) -> Page:
-    from scipy.special import btdtri
+    from scipy.special import betaincinv
 
     ends: dict[str, Reals] = {}
     for name, concentration in value.concentration.items():
         rest = concentration.sum(axis=0) - concentration
         tail = (1 - LEVEL) / 2
-        ends[name] = np.stack([btdtri(concentration, np.maximum(rest, 1e-12), p) for p in (tail, 1 - tail)])
+        ends[name] = np.stack([betaincinv(concentration, np.maximum(rest, 1e-12), p) for p in (tail, 1 - tail)])
     section, data = tables_section(value.network, value.mean().tables, ends)
     words = Words(
         [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.files import documents  # noqa: F401 - registers the kinds that can be saved
 from dpgraph.files.codecs import written
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.pages.blocks import Chosen, Intervals, Page, Section, Table, Words
@@ -26,8 +27,7 @@ MOST_NUMBERS = 100_000
 @page_of.register
 def _of_release(release: Release) -> Page:
     """A release whose value can be saved, which no sensitive value can."""
-    _, plain = written(release.value, released=True)
-    del plain
+    written(release.value, released=True)
     if isinstance(release.value, NoisyOutcomes):
         return _of_evaluation(Evaluation(release))
     record, value = release.provenance, release.value
