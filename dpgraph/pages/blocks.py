@@ -116,7 +116,7 @@ class Ribbons:
 
 @dataclass(frozen=True)
 class Graph:
-    """A DAG in layers. ``data`` is what the page's program knows of each variable when it is chosen."""
+    """A DAG in layers, and beside it what the page's program knows of the variable that is chosen."""
 
     names: Sequence[str]
     arcs: Sequence[tuple[int, int, float]]
@@ -125,11 +125,12 @@ class Graph:
     width: float
     height: int
     label: str
+    hint: str
 
     @property
     def box(self) -> float:
         """The width of a variable's box: that of the longest name, cut at ``LONGEST_NAME`` letters."""
-        return max(44.0, 16 + 7.4 * min(LONGEST_NAME, max(map(len, self.names))))
+        return max(44.0, 18 + 8.0 * min(LONGEST_NAME, max(map(len, self.names))))
 
     @property
     def pitch(self) -> float:
@@ -181,13 +182,6 @@ class Costs:
 @dataclass(frozen=True)
 class Families:
     """Where the page's program lists what each family costs."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Where the page's program shows what it knows of the variable that was chosen."""
-
-    hint: str
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.analysis.cost import PrivacyReport, privacy_cost
-from dpgraph.pages.blocks import Chosen, Costs, Facts, Families, Page, Section, Table, Words
+from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
 from dpgraph.pages.closed_forms import closed_forms
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.drawing import drawn, plain_graph
-from dpgraph.pages.words import number, promise, whom
+from dpgraph.pages.words import neighbours, number, promise, whom
 from dpgraph.privacy.records import PrivacyCost
 from dpgraph.structure.network import Network
 
 #: The rows that a page supposes where a report was made without: its slider begins there.
 SUPPOSED_ROWS = 10_000
+
+CHOOSE = "Choose a variable in the drawing, or in the table of families, to see what its table costs."
 
 
 @page_of.register
@@ -55,8 +57,7 @@ def _of_report(report: PrivacyReport) -> Page:
         Section(
             "The network",
             [
-                drawn(network, "the network, coloured by what each variable's table costs", report.arc_rows),
-                Chosen("Choose a variable in the drawing, or in the table of families, to see what its table costs."),
+                drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows),
                 Facts(facts),
             ],
         ),
@@ -79,7 +80,7 @@ def _of_report(report: PrivacyReport) -> Page:
         ],
     }
     title = f"What privacy costs: {len(network.domain.names)} variables"
-    return Page(title, f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}", sections, data)
+    return Page(title, f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}", sections, data)
 
 
 def _arcs(report: PrivacyReport) -> list[Any]:

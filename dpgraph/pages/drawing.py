@@ -13,8 +13,8 @@ from dpgraph.structure.network import Network
 MOST_LEVELS = 60
 
 
-def drawn(network: Network, label: str, arc_rows: Sequence[Mapping[str, Any]] = ()) -> Graph:
-    """The DAG; arcs are as wide as they cost where their costs are given."""
+def drawn(network: Network, label: str, hint: str, arc_rows: Sequence[Mapping[str, Any]] = ()) -> Graph:
+    """The DAG; ``hint`` says what choosing a variable shows, and arcs are as wide as they cost."""
     places, position = layered(network), network.position
     prices = {(row["parent"], row["child"]): row["cost"] for row in arc_rows}
     dearest = max(prices.values(), default=1.0)
@@ -27,7 +27,7 @@ def drawn(network: Network, label: str, arc_rows: Sequence[Mapping[str, Any]] = 
         for child, parents in network.parents.items()
         for parent in parents
     ]
-    return Graph(network.domain.names, arcs, places.across, places.down, places.width, places.height, label)
+    return Graph(network.domain.names, arcs, places.across, places.down, places.width, places.height, label, hint)
 
 
 def plain_graph(network: Network, measures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

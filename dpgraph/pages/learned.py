@@ -16,7 +16,7 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
-from dpgraph.pages.blocks import Chosen, Intervals, Page, Ribbons, Section, Shades, Table, Words
+from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
 from dpgraph.pages.contents import facts_of, page_of, protection
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.privacy.arrays import Reals
@@ -63,7 +63,7 @@ def tables_section(
     hint = f"Choose a variable to see its probabilities, {shown}."
     section = Section(
         "Probabilities",
-        [Words([*words]), drawn(network, "the network"), Chosen(hint)] if words else [drawn(network, "the network"), Chosen(hint)],
+        [*([Words(words)] if words else []), drawn(network, "the network", hint)],
     )
     return section, {"graph": plain_graph(network, measures), "tables": tables}
 

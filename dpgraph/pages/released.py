@@ -9,7 +9,7 @@ import numpy as np
 from dpgraph.files import documents  # noqa: F401 - registers the kinds that can be saved
 from dpgraph.files.codecs import written
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.pages.blocks import Chosen, Intervals, Page, Section, Table, Words
+from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import measurements, page_of, protection
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.learned import tables_section
@@ -72,7 +72,7 @@ def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
 
 def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any]]:
     hint = "Choose a variable to see its parents and levels."
-    blocks = [Words([words]), drawn(network, "the network"), Chosen(hint)]
+    blocks = [Words([words]), drawn(network, "the network", hint)]
     cells = [float(network.cells(family)) for family in network.families]
     measures = [{"name": "cells", "words": "cells of the variable's table", "values": cells}]
     return [Section("The network", blocks)], {"graph": plain_graph(network, measures)}
@@ -105,7 +105,7 @@ def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
             "values": [float(network.cells(family)) for family in network.families],
         },
     ]
-    blocks = [Words(words), drawn(network, "the network, coloured by the noise in its tables"), Chosen(hint)]
+    blocks = [Words(words), drawn(network, "the network, coloured by the noise in its tables", hint)]
     return [Section("What was released", blocks)], {"graph": plain_graph(network, measures), "counts": tables}
 
 

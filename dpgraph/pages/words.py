@@ -36,18 +36,13 @@ def whom(unit: PrivacyUnit) -> str:
     """Who is protected.
 
     >>> whom(PrivacyUnit("add-remove"))
-    'Protected is each person with one row or none: whether that row is in the data at all, and all that it says.'
+    'Each person with one row or none is protected: whether they are in the data at all, and all that is said there.'
     """
     rows = "one row" if unit.rows_per_person == 1 else f"up to {unit.rows_per_person} rows"
-    those = "that row" if unit.rows_per_person == 1 else "these rows"
     if unit.n_is_public:
-        verb = "says" if unit.rows_per_person == 1 else "say"
-        return (
-            f"Protected is each person, who has {rows}: all that {those} {verb}. "
-            "How many rows there are is public, and shown exactly."
-        )
-    are, says = ("is", "it says") if unit.rows_per_person == 1 else ("are", "they say")
-    return f"Protected is each person with {rows} or none: whether {those} {are} in the data at all, and all that {says}."
+        what = "All that a person's row says" if unit.rows_per_person == 1 else "All that a person's rows say"
+        return f"{what} is protected, for each person; each has {rows}. How many rows there are is public, and exact."
+    return f"Each person with {rows} or none is protected: whether they are in the data at all, and all that is said there."
 
 
 def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | float = 0) -> list[str]:
@@ -67,7 +62,7 @@ def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | floa
         f"Any outcome is at most {number(ratio)} times as likely as it would be {other}.{but}",
         f"Who thinks it an even bet {guess}, and knows everybody else's data, is after seeing this between "
         f"{_percent(1 - high)} and {_percent(high)} sure.",
-        f"Any test of that which raises a false alarm in {FALSE_ALARMS:.0%} of cases is right in at most "
+        f"Any test of that which raises a false alarm in {_percent(FALSE_ALARMS)} of cases is right in at most "
         f"{_percent(most)} of the others.",
     ]
 

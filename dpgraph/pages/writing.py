@@ -64,7 +64,7 @@ def html_of(value: Any) -> str:
     program = "\n".join(map(_text, ("forms.js", "page.js")))
     policy = (
         f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return _environment().get_template("page.html").render(page=page, style=style, program=program, policy=policy)
 

@@ -255,7 +255,8 @@
     const look = () => graph.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
     const place = (node) => node.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
     const places = nodes.map(place);
-    graph.style.maxWidth = `${Math.max(whole.w * 1.25, 420)}px`;
+    const natural = Math.min(Math.max(whole.w * 1.2, 300), 1160);
+    graph.parentElement.style.width = natural > 640 ? "100%" : `${natural}px`;
     graph.style.aspectRatio = `${whole.w} / ${whole.h}`;
     const zoom = (factor, x = view.x + view.w / 2, y = view.y + view.h / 2) => {
       const w = Math.min(whole.w * 1.5, Math.max(160, view.w * factor)), ratio = w / view.w;
