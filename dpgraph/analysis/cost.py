@@ -104,20 +104,20 @@ class PrivacyReport:
         """The rows of ``arcs``."""
         return arc_costs(self.network)
 
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The mechanisms compared, with the noise law of every table, the smallest error first."""
-        return self._priced
-
-    @property
-    def margins(self) -> Mapping[Family, Reals] | None:
-        """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
-        return self._shares
-
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers."""
         return graph_facts(self.network)
+
+
+def candidates_of(report: PrivacyReport) -> tuple[Candidate, ...]:
+    """The mechanisms that a report compares, with the noise law of every table, the smallest error first."""
+    return report._priced
+
+
+def margins_of(report: PrivacyReport) -> Mapping[Family, Reals] | None:
+    """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
+    return report._shares
 
 
 def privacy_cost(

@@ -1,13 +1,10 @@
-"""Pages of budgets, ledgers and audits: what was spent, by whom and for what, and what checks found."""
+"""Pages of budgets and ledgers: what was spent, by whom and for what."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from dpgraph.audit.reporting import AuditReport
 from dpgraph.pages.blocks import Facts, Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import page_of
-from dpgraph.pages.words import neighbours, number, promise, whom
+from dpgraph.pages.words import neighbours, promise, whom
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.ledger.book import Ledger
 from dpgraph.privacy.ledger.checking import Verification
@@ -26,16 +23,28 @@ def _of_budget(budget: Budget) -> Page:
         ("accounting", budget.accounting),
         ("unit", neighbours(budget.unit)),
     ]
-    bar = Intervals(["spent"], [float(spent.epsilon)], [0.0], [float(spent.epsilon)], "epsilon", (0.0, float(budget.epsilon)))
+    bar = Intervals(
+        ["spent"], [float(spent.epsilon)], [0.0], [float(spent.epsilon)], "epsilon", (0.0, float(budget.epsilon))
+    )
     who = Section(
         "Who is protected",
-        [Words([whom(budget.unit), "If all of the budget is spent:", *promise(budget.unit, budget.epsilon, budget.delta)])],
+        [
+            Words(
+                [
+                    whom(budget.unit),
+                    "If all of the budget is spent:",
+                    *promise(budget.unit, budget.epsilon, budget.delta),
+                ]
+            )
+        ],
     )
     account = Section("The budget", [Words([f"{share:.0%} of epsilon is spent."]), bar, Facts(facts)])
     try:
         ledger = budget.ledger
     except ReleaseError:  # it lives in memory
-        rows = [[at, event.mechanism, float(event.epsilon), float(event.delta)] for at, event in enumerate(budget.events, 1)]
+        rows = [
+            [at, event.mechanism, float(event.epsilon), float(event.delta)] for at, event in enumerate(budget.events, 1)
+        ]
         charges = Section("Charges", [Table(["charge", "mechanism", "epsilon", "delta"], rows)])
         return Page("A privacy budget", f"{spent} of {whole}, in memory", [who, account, charges])
     return _of_ledger(budget, ledger, [who, account], facts)
@@ -43,7 +52,7 @@ def _of_budget(budget: Budget) -> Page:
 
 def _of_ledger(budget: Budget, ledger: Ledger, head: list[Section], facts: list[tuple[str, str]]) -> Page:
     """A budget that a ledger keeps: with its rows, its allowances, and whether its digests hold."""
-    facts += [("ledger", ledger.address), ("source", ledger.source or "-"), ("newest digest", ledger.head)]
+    facts += [("source", ledger.source or "-"), ("newest digest", ledger.head)]
     rows = []
     for row in ledger.rows():
         event = row.decoded
@@ -59,7 +68,9 @@ def _of_ledger(budget: Budget, ledger: Ledger, head: list[Section], facts: list[
         sections.append(Section("Allowances", [Table(["who", "at most", "spent", "until"], allowances)]))
     sections.append(Section("Is it whole?", [_verified(ledger.verify())]))
     spent = budget.cost()
-    return Page(f"The privacy ledger of {ledger.dataset}", f"{spent} of {PrivacyCost(budget.epsilon, budget.delta)}", sections)
+    return Page(
+        f"The privacy ledger of {ledger.dataset}", f"{spent} of {PrivacyCost(budget.epsilon, budget.delta)}", sections
+    )
 
 
 def _verified(found: Verification) -> Words:
@@ -72,27 +83,3 @@ def _verified(found: Verification) -> Words:
             ]
         )
     return Words(["Something is wrong with this ledger:", *found.problems], "warning")
-
-
-@page_of.register
-def _of_audit(report: AuditReport) -> Page:
-    sections = []
-    for name in dict.fromkeys(check.name for check in report.checks):
-        checks = [check for check in report.checks if check.name == name]
-        rows: list[list[Any]] = [[check.verdict, check.subject, check.found, check.sees] for check in checks]
-        blind = Words([f"What it cannot see: {checks[0].blind}"])
-        sections.append(Section(name, [Table(["verdict", "of", "found", "what it sees"], rows), blind]))
-    facts = Facts(
-        [
-            ("verdict", report.verdict),
-            ("variables", number(len(report.network.families))),
-            ("cells", number(report.network.cell_count)),
-            ("epsilon", decimal(report.epsilon)),
-            ("delta", number(float(report.delta))),
-            ("unit", neighbours(report.unit)),
-            ("seconds", number(report.seconds, 2)),
-        ]
-    )
-    words = Words(["No check proves privacy: one that fails proves a fault, one that passes has seen none."])
-    head = Section("What was asked", [words, facts])
-    return Page(f"Audit: {report.verdict}", str(report.unit), [head, *sections])

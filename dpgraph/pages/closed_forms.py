@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.analysis.candidates import Candidate
-from dpgraph.analysis.cost import DRAWN, PrivacyReport
+from dpgraph.analysis.cost import DRAWN, PrivacyReport, candidates_of, margins_of
 from dpgraph.analysis.expected import normal_quadrature
 from dpgraph.privacy.records import PrivacyUnit, decimal
 from dpgraph.structure.basis import coefficient_blocks, contrast_norms, fixed_point
@@ -31,7 +31,7 @@ def closed_forms(report: PrivacyReport) -> dict[str, Any]:
     """The constants of every mechanism of a report, as plain values."""
     network = report.network
     position = network.position
-    margins = report.margins
+    margins = margins_of(report)
     nodes, weights = normal_quadrature()
     held = None
     if margins is not None and network.cell_count <= MOST_MARGINS:
@@ -48,7 +48,7 @@ def closed_forms(report: PrivacyReport) -> dict[str, Any]:
         "drawn": DRAWN,
         "nodes": nodes.tolist(),
         "weights": weights.tolist(),
-        "candidates": [_plain(candidate, report) for candidate in report.candidates],
+        "candidates": [_plain(candidate, report) for candidate in candidates_of(report)],
     }
 
 
@@ -63,7 +63,11 @@ def _plain(candidate: Candidate, report: PrivacyReport) -> dict[str, Any]:
         "code": words_of(candidate, report.delta),
     }
     if not candidate.measured:
-        return head | {"form": "draws", "temperature": candidate.sensitivity, "note": "its error depends on n"}
+        return head | {
+            "form": "draws",
+            "temperature": candidate.sensitivity,
+            "note": "draws tables, so nothing else can be learned; its error depends on n",
+        }
     network, measured = candidate.network, candidate.measured
     gaussian = measured[0].law.gaussian
     rho = Fraction(candidate.mechanism.rho) if gaussian else None
@@ -128,5 +132,3 @@ def words_of(candidate: Candidate, delta: Fraction) -> str:
     elif name == "MapEstimate":
         settings.append(f'selector="{mechanism.selector}"')
     return f"dg.{name}({', '.join(settings)})"
-
-

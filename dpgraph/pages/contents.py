@@ -12,7 +12,10 @@ from typing import Any
 from dpgraph.pages.blocks import Facts, Page, Section, Table, Words
 from dpgraph.pages.words import AFTERWARDS, NO_RECORD, NOT_PRIVATE, cost, neighbours, number, promise, whom
 from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import Provenance
+from dpgraph.privacy.records import Measurement, Provenance
+
+#: The names of a measurement that a page lists.
+MOST_NAMES = 8
 
 
 @singledispatch
@@ -48,7 +51,7 @@ def measurements(record: Provenance) -> Section:
     for event in record.event.events:
         rows += [
             [
-                " x ".join(m.table) or "number of rows",
+                _measured(m),
                 m.cells,
                 type(m.law).__name__,
                 float(m.law.scale),
@@ -63,6 +66,13 @@ def measurements(record: Provenance) -> Section:
     columns = ["what was measured", "numbers", "noise law", "scale", "moved by one person (L1)", "noise sd"]
     note = "In the whole numbers that noise was added to: rows for counts, fixed-point units for sums."
     return Section("What was measured", [Table(columns, rows, note)])
+
+
+def _measured(one: Measurement) -> str:
+    """A table by its variables, sums by their names; of many the first."""
+    if len(one.table) > MOST_NAMES:
+        return f"{', '.join(one.table[:MOST_NAMES])} and {len(one.table) - MOST_NAMES} more"
+    return (", " if one.cells == len(one.table) else " x ").join(one.table) or "number of rows"
 
 
 def facts_of(pairs: dict[str, Any]) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpgraph.analysis.cost import PrivacyReport, privacy_cost
+from dpgraph.analysis.cost import PrivacyReport, margins_of, privacy_cost
 from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
 from dpgraph.pages.closed_forms import closed_forms
 from dpgraph.pages.contents import page_of
@@ -31,7 +31,7 @@ def _of_report(report: PrivacyReport) -> Page:
     facts = [(name, number(value)) for name, value in report.facts.items()]
     whose = (
         "uniform probabilities stand for the data where an expected error depends on them"
-        if report.margins is None
+        if margins_of(report) is None
         else "the network's own public probabilities stand for the data"
     )
     sections = [
@@ -97,7 +97,9 @@ def _arcs(report: PrivacyReport) -> list[Any]:
         else "No arc costs anything to speak of: their tables are measured anyway, or small."
     )
     note = "cost: factor on the standard error of all released counts; 1 is free. cells: of the child's table saved."
-    table = Table(["from", "to", "cost", "cells"], [[r["parent"], r["child"], r["cost"], r["cells"]] for r in rows], note)
+    table = Table(
+        ["from", "to", "cost", "cells"], [[r["parent"], r["child"], r["cost"], r["cells"]] for r in rows], note
+    )
     return [Words([words]), table]
 
 

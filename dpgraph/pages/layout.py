@@ -15,7 +15,7 @@ from dpgraph.structure.network import Network
 #: Sweeps down and up, each over all layers.
 SWEEPS = 12
 #: Rows are at least this wide, in variables; wider for large graphs, so that these are drawn about as wide as high.
-LEAST_ROW, ROW_FACTOR = 9, 1.6
+LEAST_ROW, ROW_FACTOR = 9, 1.0
 
 
 @dataclass(frozen=True)

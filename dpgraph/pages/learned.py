@@ -1,4 +1,4 @@
-"""Pages of what was learned from releases: probabilities, posteriors, classifiers, hidden Markov models, regressions."""
+"""Pages of what was learned: probabilities, posteriors, classifiers, hidden Markov models, regressions, answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def tables_section(
     room = MOST_ENTRIES
     for name in network.domain.names:
         room -= mean[name].size
-        tables.append(None if room < 0 else _plain_table(network, name, mean[name], None if ends is None else ends[name]))
+        tables.append(
+            None if room < 0 else _plain_table(network, name, mean[name], None if ends is None else ends[name])
+        )
     measures = [
         {
             "name": "cells",
@@ -58,7 +60,9 @@ def tables_section(
         widths = [float((ends[name][1] - ends[name][0]).mean()) for name in network.domain.names]
         measures.insert(0, {"name": "width", "words": f"mean width of {LEVEL:.0%} intervals", "values": widths})
     left = sum(table is None for table in tables)
-    words = [f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."] if left else []
+    words = (
+        [f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."] if left else []
+    )
     shown = "with their intervals" if ends is not None else "as they were learned"
     hint = f"Choose a variable to see its probabilities, {shown}."
     section = Section(
@@ -115,7 +119,9 @@ def _of_posterior(value: DirichletPosterior) -> Page:
         "advice",
     )
     section = Section(section.title, [words, *section.blocks])
-    return Page(_title("Posterior", value.network), "noise not accounted for", [protection(value.provenance), section], data)
+    return Page(
+        _title("Posterior", value.network), "noise not accounted for", [protection(value.provenance), section], data
+    )
 
 
 @page_of.register
@@ -123,7 +129,9 @@ def _of_draws(value: PosteriorDraws) -> Page:
     section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
     made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
     title = _title("Posterior", value.network)
-    return Page(title, f"noise accounted for, {len(value):,} draws", [protection(value.provenance), section, made], data)
+    return Page(
+        title, f"noise accounted for, {len(value):,} draws", [protection(value.provenance), section, made], data
+    )
 
 
 @page_of.register
@@ -164,7 +172,9 @@ def _classes(target: str, draws: Any) -> list[Section]:
     rows.sort(key=lambda row: -row[2])
     note = "information: what the feature alone tells of the label on average, in bits; noise adds some of its own."
     return [
-        Section("Labels", [Table([target, "probability"], [[n, p] for n, p in zip(labels, prior.tolist(), strict=True)])]),
+        Section(
+            "Labels", [Table([target, "probability"], [[n, p] for n, p in zip(labels, prior.tolist(), strict=True)])]
+        ),
         Section("Features", [Table(["feature", "levels", "information"], rows, note)]),
     ]
 
@@ -180,7 +190,9 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     sequences, steps = ([str(level) for level in domain.levels(name)] for name in (value.sequence, value.time))
     likely = value.state_probabilities
     states = [f"state {k}" for k in range(value.n_states)]
-    ribbons = Ribbons(sequences, steps, likely.argmax(axis=2).tolist(), likely.max(axis=2).tolist(), value.n_states, value.time)
+    ribbons = Ribbons(
+        sequences, steps, likely.argmax(axis=2).tolist(), likely.max(axis=2).tolist(), value.n_states, value.time
+    )
     cells = [
         [sequence, step, f"state {int(likely[i, j].argmax())}", float(likely[i, j].max())]
         for i, sequence in enumerate(sequences)
@@ -200,7 +212,7 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     rows = [[str(r[0]), r[2], str(r[3]), r[4], r[6], r[7]] for r in ahead.itertuples(index=False)]
     columns = [value.sequence, "field", "level", "probability", "low", "high"]
     next_step = Section("The next step", [Table(columns, rows, f"With {LEVEL:.0%} intervals over the draws.")])
-    made = [facts_of(dict(value.diagnostics))]
+    made: list[Any] = [facts_of(dict(value.diagnostics))]
     if value.choice is not None:
         frame = value.choice.to_frame().reset_index()
         made.append(
@@ -210,7 +222,14 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
                 "How the number of states was chosen: scores of cells that were not learned from.",
             )
         )
-    sections = [protection(value.provenance), over_time, moving, *fields, next_step, Section("How it was computed", made)]
+    sections = [
+        protection(value.provenance),
+        over_time,
+        moving,
+        *fields,
+        next_step,
+        Section("How it was computed", made),
+    ]
     words = f"{len(sequences)} sequences ({value.sequence}), {len(steps)} steps ({value.time}), {value.inference}"
     return Page(f"Hidden Markov model of {value.n_states} states", words, sections)
 
@@ -251,7 +270,7 @@ def _of_regression_draws(value: RegressionDraws) -> Page:
     )
     middle, low, high = value.noise_deviation(LEVEL)
     about = {f"deviation of {value.design.target} about its prediction": middle, "from": low, "to": high}
-    made = [*([facts_of(dict(value.diagnostics))])]
+    made = [facts_of(dict(value.diagnostics))]
     sections = [
         protection(value.provenance),
         Section("Effects", [*_effects(value.design, value.in_units)]),

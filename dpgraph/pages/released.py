@@ -42,7 +42,9 @@ def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
         case NoisyCounts():
             return _counts(value)
         case NoisyCoefficients():
-            words = "Noisy coefficients in a basis of the tables were released; a posterior turns them into probabilities."
+            words = (
+                "Noisy coefficients in a basis of the tables were released; a posterior turns them into probabilities."
+            )
             return _network(value.network, words)
         case NoisyMoments():
             scaled, steps = value.sums * value.steps, value.steps
@@ -139,7 +141,9 @@ def _of_evaluation(value: Evaluation) -> Page:
             frame = getattr(value, name)
         except InferenceError:
             continue
-        cells = [[part if isinstance(part, str) else _plain(part) for part in row] for row in frame.itertuples(index=False)]
+        cells = [
+            [part if isinstance(part, str) else _plain(part) for part in row] for row in frame.itertuples(index=False)
+        ]
         sections.append(Section(title, [Table([str(column).replace("_", " ") for column in frame.columns], cells)]))
     sections.append(measurements(value.release.provenance))
     return Page("Evaluation of a model on held-out rows", str(value.release.provenance), sections)
@@ -148,5 +152,3 @@ def _of_evaluation(value: Evaluation) -> Page:
 def _plain(value: Any) -> Any:
     """A level as text, a number as a number."""
     return float(value) if isinstance(value, float | np.floating) else str(value)
-
-

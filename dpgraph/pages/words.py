@@ -36,13 +36,13 @@ def whom(unit: PrivacyUnit) -> str:
     """Who is protected.
 
     >>> whom(PrivacyUnit("add-remove"))
-    'Each person with one row or none is protected: whether they are in the data at all, and all that is said there.'
+    'Each person with one row or none is protected: whether they are in the data, and all that is said there.'
     """
     rows = "one row" if unit.rows_per_person == 1 else f"up to {unit.rows_per_person} rows"
     if unit.n_is_public:
         what = "All that a person's row says" if unit.rows_per_person == 1 else "All that a person's rows say"
         return f"{what} is protected, for each person; each has {rows}. How many rows there are is public, and exact."
-    return f"Each person with {rows} or none is protected: whether they are in the data at all, and all that is said there."
+    return f"Each person with {rows} or none is protected: whether they are in the data, and all that is said there."
 
 
 def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | float = 0) -> list[str]:
@@ -62,18 +62,20 @@ def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | floa
         f"Any outcome is at most {number(ratio)} times as likely as it would be {other}.{but}",
         f"Who thinks it an even bet {guess}, and knows everybody else's data, is after seeing this between "
         f"{_percent(1 - high)} and {_percent(high)} sure.",
-        f"Any test of that which raises a false alarm in {_percent(FALSE_ALARMS)} of cases is right in at most "
-        f"{_percent(most)} of the others.",
+        f"Any test of that which is allowed {FALSE_ALARMS * 100:.0f} % of false alarms finds the truth in at most "
+        f"{_percent(most)} of cases.",
     ]
 
 
 def _percent(share: float) -> str:
-    """A share in percent; one near 0 or 1 keeps the digits that tell it from them."""
-    for digits in range(12):
-        text = f"{100 * share:.{digits}f}"
-        if 0 < float(text) < 100:
-            return f"{text} %"
-    return f"{100 * share:.0f} %"
+    """A share in percent, to two digits of its distance from 0 or 1.
+
+    >>> _percent(0.2689), _percent(0.99331), _percent(1.0)
+    ('27 %', '99.33 %', '100 %')
+    """
+    edge = 100 * min(share, 1 - share)
+    digits = 0 if edge >= 10 or edge <= 0 else min(12, 1 - math.floor(math.log10(edge)))
+    return f"{100 * share:.{digits}f} %"
 
 
 def cost(event: Event | Provenance) -> str:

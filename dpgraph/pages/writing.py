@@ -59,6 +59,8 @@ def html_of(value: Any) -> str:
     Raises:
         FileError: If the value is sensitive or has no page.
     """
+    if type(value).__module__.startswith("dpgraph.audit."):
+        from dpgraph.pages import audits  # noqa: F401 - it registers its page
     page = page_of(getattr(value, "model_", value))
     style = _text("page.css")
     program = "\n".join(map(_text, ("forms.js", "page.js")))

@@ -41,7 +41,11 @@ def programs():
     driver = next(filter(None, map(shutil.which, DRIVERS)), None)
     if browser is None or driver is None:
         missing = "Chromium" if browser is None else "chromedriver"
-        return None, None, f"no {missing} on this machine: apt-get install chromium chromium-driver, or DPGRAPH_REQUIRE_BROWSER"
+        return (
+            None,
+            None,
+            f"no {missing} on this machine: apt-get install chromium chromium-driver, or DPGRAPH_REQUIRE_BROWSER",
+        )
     return browser, driver, ""
 
 

@@ -101,12 +101,13 @@
   // A bar from 0 to 1 with an interval.
   function bar(middle, low, high) {
     const svg = drawn("svg", { class: "small", viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true" });
-    svg.append(drawn("rect", { class: "ground", x: 0, y: 8, width: 200, height: 2 }));
+    const at = (share) => 6 + 188 * share;
+    svg.append(drawn("rect", { class: "ground", x: 6, y: 8, width: 188, height: 2 }));
     if (low === undefined) {
-      svg.append(drawn("rect", { class: "length", x: 0, y: 4, width: 200 * middle, height: 10 }));
+      svg.append(drawn("rect", { class: "length", x: 6, y: 4, width: 188 * middle, height: 10 }));
     } else {
-      svg.append(drawn("line", { class: "bar", x1: 200 * low, x2: 200 * high, y1: 9, y2: 9 }));
-      svg.append(drawn("circle", { class: "dot", cx: 200 * middle, cy: 9, r: 5 }));
+      svg.append(drawn("line", { class: "bar", x1: at(low), x2: at(high), y1: 9, y2: 9 }));
+      svg.append(drawn("circle", { class: "dot", cx: at(middle), cy: 9, r: 5 }));
     }
     return svg;
   }
