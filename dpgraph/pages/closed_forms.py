@@ -74,9 +74,11 @@ def _plain(candidate: Candidate, report: PrivacyReport) -> dict[str, Any]:
     # Scales are exact to the last bits of a float; so are these.
     constants = [m.law.scale**2 * float(rho) if rho else m.law.scale * float(report.epsilon) for m in measured]
     position = network.position
-    served = holders(network, [m.table for m in measured]) if _serves_all(network) else {}
-    where = {m.table: i for i, m in enumerate(measured)}
     form = _form(candidate)
+    # A family with a variable of one level is inside no block.
+    inside = form != "blocks" or min(network.domain.sizes.values()) > 1
+    served = holders(network, [m.table for m in measured]) if inside else {}
+    where = {m.table: i for i, m in enumerate(measured)}
     head |= {
         "form": form,
         "law": "gaussian" if gaussian else "sum zero" if measured[0].law.sums_to_zero else "laplace",
@@ -103,11 +105,6 @@ def _form(candidate: Candidate) -> str:
     if candidate.paper:
         return "raw"
     return "least squares" if candidate.note.startswith("least squares") else "blocks"
-
-
-def _serves_all(network: Network) -> bool:
-    """Whether every family is inside a block; one with a variable of one level is in none."""
-    return all(size > 1 for size in network.domain.sizes.values())
 
 
 def _factor(candidate: Candidate, block: tuple[str, ...], unit: PrivacyUnit) -> float:

@@ -3,6 +3,8 @@
 import html
 import json
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -185,7 +187,7 @@ NAMES = [
 
 
 def test_every_kind_is_tried(values):
-    assert NAMES == list(values)
+    assert list(values) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -302,6 +304,15 @@ def test_what_is_to_be_typed_is_the_mechanism(unit):
         assert type(typed) is type(candidate.mechanism)
         assert exact(typed.epsilon) == exact(candidate.mechanism.epsilon)
         assert repr(typed) == repr(candidate.mechanism)
+
+
+def test_a_question_and_its_widths_are_on_the_page():
+    report = dg.privacy_cost(NETWORK, epsilon=1, n=100)
+    widths = pd.DataFrame({"level": ["x"], "width": [0.125], "noise": [0.5]})
+    asked = SimpleNamespace(question="P(a | b=1)", widths=widths, interval=0.9, worlds=4, n=100)
+    said = texts_of(html_of(replace(report, question=asked)))
+    assert "How well it would answer P(a | b=1)" in said
+    assert "0.125" in said
 
 
 def test_margins_of_public_probabilities_are_those_of_the_report():
