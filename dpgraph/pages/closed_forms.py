@@ -18,7 +18,6 @@ from dpgraph.analysis.expected import normal_quadrature
 from dpgraph.privacy.records import PrivacyUnit, decimal
 from dpgraph.structure.basis import coefficient_blocks, contrast_norms, fixed_point
 from dpgraph.structure.merging import holders
-from dpgraph.structure.network import Network
 
 #: Cells beyond which a page does not hold the margins of public probabilities; tv and kl are not computed anew then.
 MOST_MARGINS = 200_000

@@ -188,7 +188,9 @@
 
   function choose(i, focus) {
     if (i < 0 || i >= nodes.length) return;
-    if (chosen >= 0) { nodes[chosen].classList.remove("chosen"); nodes[chosen].setAttribute("tabindex", "-1"); }
+    const last = Math.max(chosen, 0);  // one variable is in the order of the Tab key, the first until one is chosen
+    nodes[last].classList.remove("chosen");
+    nodes[last].setAttribute("tabindex", "-1");
     chosen = i;
     nodes[i].classList.add("chosen");
     nodes[i].setAttribute("tabindex", "0");
