@@ -4,12 +4,14 @@ import html
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.special import comb
 
 import dpgraph as dg
 from dpgraph.cli import main
@@ -19,6 +21,7 @@ from dpgraph.pages.layout import layered
 from dpgraph.pages.words import FALSE_ALARMS, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.privacy.events import exact
+from dpgraph.privacy.records import SumZeroLaplace
 
 SEEDED = dg.testing.SeededNoise
 HOSTILE = "<script>document.body.dataset.hacked='1'</script>\"'&{{7*7}}</script>"
@@ -304,6 +307,25 @@ def test_what_is_to_be_typed_is_the_mechanism(unit):
         assert type(typed) is type(candidate.mechanism)
         assert exact(typed.epsilon) == exact(candidate.mechanism.epsilon)
         assert repr(typed) == repr(candidate.mechanism)
+
+
+def enumerated(cells, scale, most):
+    """The variance of a cell of sum-zero noise of so many cells, over all integers up to a bound."""
+    grid = np.array(list(product(range(-most, most + 1), repeat=cells - 1)))
+    noise = np.column_stack([grid, -grid.sum(axis=1)])
+    weight = np.exp(-np.abs(noise).sum(axis=1) / scale)
+    return float((weight * noise[:, 0] ** 2).sum() / weight.sum())
+
+
+@pytest.mark.parametrize(("cells", "scale", "most"), [(2, 3.0, 60), (3, 0.4, 12), (3, 2.0, 60), (4, 1.0, 22)])
+def test_the_closed_form_of_sum_zero_noise_is_its_variance(cells, scale, most):
+    q = np.exp(-2 / scale)
+    j = np.arange(cells)
+    zeroth = (comb(cells - 1, j) ** 2 * q**j).sum()
+    first = (comb(cells - 1, j) * comb(cells, j) / (j + 1) * q**j).sum()
+    found = 2 * q * (cells - 1) / (1 - q) ** 2 * first / zeroth
+    assert found == pytest.approx(enumerated(cells, scale, most), rel=1e-6)
+    assert found == pytest.approx(SumZeroLaplace(scale).variance(cells), rel=1e-6)
 
 
 def test_a_question_and_its_widths_are_on_the_page():
