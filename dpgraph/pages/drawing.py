@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpgraph.pages.blocks import Graph
-from dpgraph.pages.layout import layered
+from dpgraph.structure.layout import layered
 from dpgraph.structure.network import Network
 
 #: Levels of a variable that the page names.

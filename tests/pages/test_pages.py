@@ -17,11 +17,11 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
 from dpgraph.pages.closed_forms import EPSILON, closed_forms
-from dpgraph.pages.layout import layered
 from dpgraph.pages.words import FALSE_ALARMS, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.privacy.events import exact
 from dpgraph.privacy.records import SumZeroLaplace
+from dpgraph.structure.layout import layered
 
 SEEDED = dg.testing.SeededNoise
 HOSTILE = "<script>document.body.dataset.hacked='1'</script>\"'&{{7*7}}</script>"
