@@ -168,7 +168,7 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     words = {"rmse": "standard error of a cell, rows", "tv": "total variation error of the margin"}
     bar = axes.figure.colorbar(ScalarMappable(scale, colormaps["cividis_r"]), ax=axes, shrink=0.6, aspect=25)
     bar.set_label(words.get(by, by), fontsize=8)
-    bar.ax.tick_params(labelsize=8)
+    bar.ax.tick_params(which="both", labelsize=8)
     return axes
 
 
@@ -296,6 +296,7 @@ def coefficients(
     axes.plot(frame["mean"] / width, place, "o", color=COLOURS[0], markersize=5)
     names = [f"{name}: {mean:.3g}" for name, mean in zip(frame.index, frame["mean"], strict=True)]
     axes.set_yticks(place, names, fontsize=8)
+    axes.set_ylim(-0.6, len(frame) - 0.4)
     words = f"coefficient over its posterior deviation, with {probability:.0%} intervals"
     axes.set_xlabel(words, fontsize=8)
     return axes

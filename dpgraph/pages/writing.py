@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ def html_of(value: Any) -> str:
     return _environment().get_template("page.html").render(page=page, style=style, program=program, policy=policy)
 
 
-@cache
+@lru_cache(maxsize=8)
 def _text(name: str) -> str:
     """A file of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
