@@ -261,8 +261,8 @@ def evaluation(found: Evaluation, axes: Any = None) -> Axes:
     largest = np.maximum(frame["high"].to_numpy(), 1e-12)
     axes.hlines(place, frame["low"] / largest, frame["high"] / largest, color="0.5", linewidth=2)
     axes.plot(frame["estimate"] / largest, place, "o", color=COLOURS[0], markersize=6)
-    for y, row in zip(place, frame.itertuples(index=False), strict=True):
-        axes.text(1.03, y, f"{row.estimate:.3g}  ({row.low:.3g} to {row.high:.3g})", va="center", fontsize=8)
+    for y, (estimate, low, high, _) in zip(place, found.scores.values(), strict=True):
+        axes.text(1.03, y, f"{estimate:.3g}  ({low:.3g} to {high:.3g})", va="center", fontsize=8)
     axes.set_yticks(place, frame["score"].tolist(), fontsize=9)
     axes.set(xlim=(0, 1.6), ylim=(-0.6, len(frame) - 0.4))
     axes.set_xticks([0, 1], ["0", "upper end"], fontsize=8)
