@@ -71,6 +71,7 @@ _HOMES = {
     "to_pgmpy": "files.pgmpy",
     "from_pgmpy": "files.pgmpy",
     "to_datatree": "files.arviz",
+    "write_html": "pages.writing",
     # what privacy costs
     "privacy_cost": "analysis.cost",
     "regression_cost": "analysis.regression_cost",
@@ -160,6 +161,7 @@ __all__ = [
     "testing",
     "to_datatree",
     "to_pgmpy",
+    "write_html",
 ]
 
 if TYPE_CHECKING:
@@ -197,6 +199,7 @@ if TYPE_CHECKING:
     from dpgraph.models.hmm import hmm_network
     from dpgraph.models.markov_counts import fit_hmm
     from dpgraph.models.naive_bayes import naive_bayes_network
+    from dpgraph.pages.writing import write_html
     from dpgraph.privacy import errors
     from dpgraph.privacy.accounting import Budget, cost
     from dpgraph.privacy.records import PrivacyUnit, Release

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.cost import PrivacyReport
+from dpgraph.analysis.choice import ranked
+from dpgraph.analysis.cost import PrivacyReport, margins_of
 from dpgraph.audit import Calibration
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.queries.answer import Answer
+from dpgraph.inference.regression.draws import RegressionDraws
+from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
+from dpgraph.structure.layout import layered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +30,12 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 #: The most names along a horizontal axis; of more, evenly spaced ones are shown.
 MOST_NAMES = 12
+#: Colours that are told apart with any colour vision (Okabe and Ito 2008), without the black.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8a8a")
+#: Of lines that cross, each has a mark of its own too.
+MARKS = "os^Dv<>P*X"
+#: The budgets of a curve, relative to the report's own.
+CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None) -> Axes:
@@ -69,7 +81,7 @@ def posterior(draws: PosteriorDraws, variable: str, probability: float = 0.9, ax
     axes = _axes(axes, (6, 1 + 0.25 * len(rows)))
     place = np.arange(len(rows))[::-1]
     axes.hlines(place, rows["low"], rows["high"], color="0.5", linewidth=2)
-    axes.plot(rows["mean"], place, "o", color="C0", markersize=5)
+    axes.plot(rows["mean"], place, "o", color=COLOURS[0], markersize=5)
     names = [
         f"{level} | {given}" if given else str(level) for level, given in zip(rows["level"], rows["given"], strict=True)
     ]
@@ -89,7 +101,7 @@ def answer(found: Answer, axes: Any = None) -> Axes:
     axes = _axes(axes, (6, 1 + 0.3 * shown))
     place = np.arange(shown)[::-1]
     axes.hlines(place, found.low[:shown], found.high[:shown], color="0.5", linewidth=2)
-    axes.plot(found.mean[:shown], place, "o", color="C0", markersize=5)
+    axes.plot(found.mean[:shown], place, "o", color=COLOURS[0], markersize=5)
     axes.set_yticks(place, [", ".join(map(str, label)) for label in found.labels[:shown]], fontsize=8)
     many = len(found.draws) > 1
     axes.set_xlabel(found.question + (f", with {found.interval:.0%} intervals" if many else ""), fontsize=8)
@@ -106,12 +118,187 @@ def privacy_cost(report: PrivacyReport, axes: Any = None) -> Axes:
     frame = report.mechanisms.dropna(subset=["rmse"])
     axes = _axes(axes, (7, 1 + 0.35 * len(frame)))
     place = np.arange(len(frame))[::-1]
-    axes.barh(place, frame["rmse"], color=["C0" if i == 0 else "0.75" for i in range(len(frame))])
+    axes.barh(place, frame["rmse"], color=[COLOURS[0] if i == 0 else "0.75" for i in range(len(frame))])
     for y, value in zip(place, frame["rmse"], strict=True):
         axes.text(value, y, f" {value:.3g}", va="center", fontsize=8)
     axes.set_yticks(place, frame["mechanism"].tolist(), fontsize=8)
     axes.set_xlabel(f"expected error of one cell, rows (epsilon {float(report.epsilon):g}, {report.unit})", fontsize=8)
     axes.set_xlim(0, 1.15 * frame["rmse"].max())
+    return axes
+
+
+def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
+    """The DAG in layers, parents above their children: variables darker, and arcs wider, the more they cost.
+
+    Args:
+        report: What ``privacy_cost`` returned.
+        by: The column of ``report.nodes`` that colours: ``"rmse"``, ``"n needed"``, ``"cells"``, or with n ``"tv"``.
+        axes: Where to draw; new ones by default.
+
+    Raises:
+        DomainError: If the report has no such column of numbers.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = np.array([row.get(by, "") for row in report.family_rows])
+    if values.dtype.kind not in "iuf":
+        raise DomainError(f"{by!r} is no column of numbers of the report; it has rmse, n needed, cells and, with n, tv")
+    places, position = layered(report.network), report.network.position
+    across, down = np.array(places.across), -np.array(places.down, float)
+    axes = _axes(axes, (min(2 + 0.95 * places.width, 40), min(1.2 + 0.75 * places.height, 30)))
+    low, high = float(values.min()), float(values.max())
+    scale = (LogNorm if low > 0 and high > 20 * low else Normalize)(low, high if high > low else low + 1)
+    shades = colormaps["cividis_r"](scale(values.astype(float)))
+    dearest = max((row["cost"] for row in report.arc_rows), default=1.0)
+    for row in report.arc_rows:
+        one, other = position[row["parent"]], position[row["child"]]
+        share = (row["cost"] - 1) / (dearest - 1) if dearest > 1 else 0.0
+        style = {"arrowstyle": "-|>", "color": "0.35", "linewidth": 0.7 + 2.8 * share, "shrinkA": 9, "shrinkB": 9}
+        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
+    for i, name in enumerate(report.network.domain.names):
+        dark = shades[i, :3] @ [0.2126, 0.7152, 0.0722] < 0.45
+        box = {"boxstyle": "round,pad=0.35", "facecolor": shades[i], "edgecolor": "0.2", "linewidth": 0.8}
+        text = {"color": "white" if dark else "black", "fontsize": 8, "ha": "center", "va": "center"}
+        axes.text(across[i], down[i], name if len(name) <= 14 else f"{name[:13]}\u2026", bbox=box, **text)
+    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.6 - places.height, 0.6))
+    axes.set_axis_off()
+    from matplotlib.cm import ScalarMappable
+
+    words = {"rmse": "standard error of a cell, rows", "tv": "total variation error of the margin"}
+    bar = axes.figure.colorbar(ScalarMappable(scale, colormaps["cividis_r"]), ax=axes, shrink=0.6, aspect=25)
+    bar.set_label(words.get(by, by), fontsize=8)
+    bar.ax.tick_params(which="both", labelsize=8)
+    return axes
+
+
+def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -> Axes:
+    """The expected error of each mechanism over epsilon, both on log scales.
+
+    Args:
+        report: What ``privacy_cost`` returned: its network, delta, unit and n.
+        epsilons: The budgets; from a tenth to ten times the report's own by default.
+        axes: Where to draw; new ones by default.
+
+    Raises:
+        ReleaseError: If an epsilon is out of range.
+    """
+    budgets = [report.epsilon * exact(part) for part in CURVE] if epsilons is None else [exact(one) for one in epsilons]
+    shares = margins_of(report) or {
+        family: np.full(report.network.shape(family), 1 / report.network.cells(family))
+        for family in report.network.families
+    }
+    counts = None if report.n is None else {family: report.n * share for family, share in shares.items()}
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for budget in budgets:
+        for one in ranked(report.network, budget, report.delta, report.unit, counts):
+            if np.isfinite(one.rmse):
+                curves.setdefault(one.label, []).append((float(budget), one.rmse))
+    axes = _axes(axes, (7.5, 4.5))
+    for i, (label, points) in enumerate(curves.items()):
+        x, y = np.array(points).T
+        axes.plot(x, y, color=COLOURS[i % 8], marker=MARKS[i % 10], markersize=4, linewidth=1.4, label=label)
+    axes.axvline(float(report.epsilon), color="0.6", linewidth=0.8, linestyle="--")
+    axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="expected error of one cell, rows")
+    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
+    return axes
+
+
+def arcs(report: PrivacyReport, axes: Any = None) -> Axes:
+    """What each arc costs: by how much the standard error of all released counts is larger with it.
+
+    Args:
+        report: What ``privacy_cost`` returned.
+        axes: Where to draw; new ones by default.
+    """
+    rows = report.arc_rows[:MOST_ROWS]
+    axes = _axes(axes, (6.5, 1 + 0.28 * len(rows)))
+    place = np.arange(len(rows))[::-1]
+    more = np.array([100 * (row["cost"] - 1) for row in rows])
+    axes.barh(place, more, color=COLOURS[0])
+    for y, value in zip(place, more, strict=True):
+        axes.text(value, y, f" {value:.2g} %", va="center", fontsize=8)
+    axes.set_yticks(place, [f"{row['parent']} to {row['child']}" for row in rows], fontsize=8)
+    axes.set_xlabel("standard error that the arc adds to all released counts, per cent", fontsize=8)
+    axes.set_xlim(0, 1.2 * max(more.max(initial=0.0), 1e-9))
+    return axes
+
+
+def reliability(found: Evaluation, axes: Any = None) -> Axes:
+    """How often predictions of a confidence are right, with intervals, against the diagonal that an honest model is on.
+
+    A bar's width is that of its bin. Where noise exceeds a bin's rows its interval is wide.
+
+    Args:
+        found: What ``dg.evaluate`` returned.
+        axes: Where to draw; new ones by default.
+
+    Raises:
+        InferenceError: If it has no reliability table.
+    """
+    frame = found.reliability
+    axes = _axes(axes, (5, 5))
+    low, high = frame["confidence_low"].to_numpy(), frame["confidence_high"].to_numpy()
+    middle = (low + high) / 2
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--")
+    axes.vlines(middle, frame["low"], frame["high"], color="0.5", linewidth=2)
+    axes.hlines(frame["right"], low, high, color=COLOURS[0], linewidth=3)
+    axes.set(xlim=(float(low.min()), 1), ylim=(0, 1), xlabel="stated confidence")
+    axes.set_ylabel(f"share that is right, with {found.interval:.0%} intervals")
+    return axes
+
+
+def evaluation(found: Evaluation, axes: Any = None) -> Axes:
+    """The scores with their intervals, a row each, every one along its own range.
+
+    Args:
+        found: What ``dg.evaluate`` returned.
+        axes: Where to draw; new ones by default.
+    """
+    frame = found.to_frame()
+    axes = _axes(axes, (6, 1 + 0.5 * len(frame)))
+    place = np.arange(len(frame))[::-1]
+    largest = np.maximum(frame["high"].to_numpy(), 1e-12)
+    axes.hlines(place, frame["low"] / largest, frame["high"] / largest, color="0.5", linewidth=2)
+    axes.plot(frame["estimate"] / largest, place, "o", color=COLOURS[0], markersize=6)
+    for y, (estimate, low, high, _) in zip(place, found.scores.values(), strict=True):
+        axes.text(1.03, y, f"{estimate:.3g}  ({low:.3g} to {high:.3g})", va="center", fontsize=8)
+    axes.set_yticks(place, frame["score"].tolist(), fontsize=9)
+    axes.set(xlim=(0, 1.6), ylim=(-0.6, len(frame) - 0.4))
+    axes.set_xticks([0, 1], ["0", "upper end"], fontsize=8)
+    axes.set_xlabel(f"{found.interval:.0%} intervals, each score along its own range", fontsize=8)
+    return axes
+
+
+def coefficients(
+    model: RegressionDraws | LinearRegressionModel | Any, probability: float = 0.9, axes: Any = None
+) -> Axes:
+    """The posterior mean and interval of each coefficient over its own deviation: what is far from 0 is well known.
+
+    Args:
+        model: Draws or a model of a linear regression, or a fitted ``PrivateLinearRegression``.
+        probability: Of the intervals.
+        axes: Where to draw; new ones by default.
+
+    Raises:
+        NetworkError: If the model is none of these.
+        InferenceError: If the probability is not between 0 and 1.
+    """
+    fitted = getattr(model, "model_", model)
+    draws = fitted.draws if isinstance(fitted, LinearRegressionModel) else fitted
+    if not isinstance(draws, RegressionDraws):
+        raise NetworkError(f"draws or a model of a linear regression are needed; got {type(model).__name__}")
+    frame = draws.coefficients(probability).iloc[1:].head(MOST_ROWS)
+    axes = _axes(axes, (6.5, 1 + 0.35 * len(frame)))
+    place, width = np.arange(len(frame))[::-1], np.maximum(frame["std"].to_numpy(), 1e-300)
+    axes.axvline(0, color="0.4", linewidth=0.8, linestyle="--")
+    axes.hlines(place, frame["lower"] / width, frame["upper"] / width, color="0.5", linewidth=2)
+    axes.plot(frame["mean"] / width, place, "o", color=COLOURS[0], markersize=5)
+    names = [f"{name}: {mean:.3g}" for name, mean in zip(frame.index, frame["mean"], strict=True)]
+    axes.set_yticks(place, names, fontsize=8)
+    axes.set_ylim(-0.6, len(frame) - 0.4)
+    words = f"coefficient over its posterior deviation, with {probability:.0%} intervals"
+    axes.set_xlabel(words, fontsize=8)
     return axes
 
 
@@ -209,11 +396,14 @@ def _hidden_markov(model: Any) -> HiddenMarkovModel:
 
 
 def _state_colours(states: int) -> Any:
-    """One colour for each state, shape (states, 4); distinct ones wherever the palettes reach."""
+    """One colour for each state, shape (states, 4); told apart with any colour vision where there are up to eight."""
     from matplotlib import colormaps
+    from matplotlib.colors import to_rgba_array
 
+    if states <= len(COLOURS):
+        return to_rgba_array(COLOURS[:states])
     if states <= 20:
-        return colormaps["tab10" if states <= 10 else "tab20"](np.arange(states))
+        return colormaps["tab20"](np.arange(states))
     return colormaps["turbo"](np.linspace(0, 1, states))
 
 

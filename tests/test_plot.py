@@ -155,3 +155,109 @@ def test_an_answer_is_drawn_with_its_intervals(tmp_path):
     axes.figure.savefig(tmp_path / "answer.png")
     alone = dg.query(draws[0], "a").plot()
     assert alone.get_xlabel() == "P(a)"
+
+
+REPORT = dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, delta="1e-6", n=500)
+
+
+@pytest.mark.parametrize("by", ["rmse", "tv", "n needed", "cells"])
+def test_the_network_is_coloured_by_what_it_costs(by, tmp_path):
+    axes = plot.network(REPORT, by)
+    names = [text.get_text() for text in axes.texts if text.get_text()]
+    assert names == list(REPORT.network.domain.names)
+    boxes = {text.get_text(): text.get_bbox_patch() for text in axes.texts if text.get_text()}
+    darkness = [-np.dot(boxes[name].get_facecolor()[:3], [0.2126, 0.7152, 0.0722]) for name in names]
+    values = REPORT.nodes[by].to_numpy()
+    assert (np.argsort(darkness, kind="stable") == np.argsort(values, kind="stable")).all()
+    place = {text.get_text(): text.get_position() for text in axes.texts if text.get_text()}
+    for child, parents in REPORT.network.parents.items():
+        assert all(place[parent][1] > place[child][1] for parent in parents)
+    assert saved(axes, tmp_path)
+
+
+def test_a_column_that_is_no_number_colours_nothing():
+    with pytest.raises(dg.errors.DomainError, match="'law'"):
+        plot.network(REPORT, "law")
+    with pytest.raises(dg.errors.DomainError, match="'tv'"):
+        plot.network(dg.privacy_cost(REPORT.network, epsilon=1), "tv")
+
+
+def test_curves_are_the_reports_at_their_epsilons(tmp_path):
+    axes = plot.cost_curves(REPORT, ["0.5", 1, 2])
+    lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()[:-1]}
+    assert set(lines) == set(REPORT.mechanisms["mechanism"])
+    for epsilon in (0.5, 1, 2):
+        report = dg.privacy_cost(REPORT.network, epsilon=epsilon, delta="1e-6", n=500)
+        for row in report.mechanism_rows:
+            found = [y for x, y in lines[row["mechanism"]] if x == epsilon]
+            assert found == pytest.approx([row["rmse"]])
+    styles = {(line.get_color(), line.get_marker()) for line in axes.get_lines()[:-1]}
+    assert len(styles) == len(lines)
+    assert saved(axes, tmp_path)
+
+
+def test_bars_are_what_arcs_cost(tmp_path):
+    axes = plot.arcs(REPORT)
+    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], 100 * (REPORT.arcs["cost"] - 1))
+    assert axes.get_yticklabels()[0].get_text() == "{parent} to {child}".format(**REPORT.arc_rows[0])
+    assert saved(axes, tmp_path)
+    assert len(plot.arcs(dg.privacy_cost(dg.Network.of({"a": [0, 1]}, {}), epsilon=1)).patches) == 0
+
+
+@pytest.fixture
+def judged():
+    rows = pd.DataFrame({"a": ["x", "y"] * 100, "b": [0, 1] * 100})
+    model = dg.PrivateNaiveBayes(NETWORK.domain, target="a", epsilon=5, noise=dg.testing.SeededNoise(1))
+    model.fit(rows[["b"]], rows["a"])
+    settings = {"budget": dg.Budget(5), "noise": dg.testing.SeededNoise(2)}
+    return dg.evaluate(model, rows[["b"]], rows["a"], epsilon=5, **settings)
+
+
+def test_scores_and_reliability_are_those_of_the_evaluation(judged, tmp_path):
+    axes = plot.evaluation(judged)
+    for text, (estimate, low, high, _) in zip(axes.texts, judged.scores.values(), strict=True):
+        assert text.get_text() == f"{estimate:.3g}  ({low:.3g} to {high:.3g})"
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(judged.scores)
+    assert saved(axes, tmp_path)
+    axes = plot.reliability(judged)
+    right = [segment[0, 1] for segment in axes.collections[1].get_segments()]
+    np.testing.assert_allclose(right, judged.reliability["right"])
+    ends = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_allclose(ends, judged.reliability[["low", "high"]])
+    assert saved(axes, tmp_path)
+
+
+def test_coefficients_are_those_of_the_model(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.uniform(-1, 1, 300), "z": rng.uniform(-1, 1, 300)})
+    settings = {"inference": "plug-in", "draws": 40, "noise": dg.testing.SeededNoise(1)}
+    bounds = {"x": (-1, 1), "z": (-1, 1)}
+    fitted = dg.PrivateLinearRegression(bounds, (-3, 3), epsilon=9, **settings).fit(rows, 2 * rows["x"])
+    frame = fitted.model_.draws.coefficients(0.5).iloc[1:]
+    for value in (fitted, fitted.model_, fitted.model_.draws):
+        axes = plot.coefficients(value, 0.5)
+        np.testing.assert_allclose(axes.get_lines()[1].get_xdata(), frame["mean"] / frame["std"])
+        ends = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+        np.testing.assert_allclose(ends, frame[["lower", "upper"]].div(frame["std"], axis=0))
+    assert saved(axes, tmp_path)
+    with pytest.raises(dg.errors.NetworkError, match="got str"):
+        plot.coefficients("a model")
+
+
+def test_colours_are_told_apart_without_red_or_green():
+    """Simulated protanopia, deuteranopia and tritanopia (Machado et al. 2009, severity 1), distance in linear light."""
+    from matplotlib.colors import to_rgb
+
+    light = np.array(
+        [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in plot.COLOURS]
+    )
+    seen = {
+        "normal": np.eye(3),
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    }
+    for kind, matrix in seen.items():
+        looks = np.sqrt(np.clip(light @ np.array(matrix).T, 0, 1))
+        apart = np.linalg.norm(looks[:, None] - looks[None], axis=2) + 9 * np.eye(len(looks))
+        assert apart.min() > 0.08, kind

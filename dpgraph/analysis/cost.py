@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,8 @@ class PrivacyReport:
     mechanism_rows: TableRows
     _counts: Mapping[Family, Reals] | None = None
     question: QuestionCost | None = None
+    _priced: tuple[Candidate, ...] = field(default=(), repr=False)
+    _shares: Mapping[Family, Reals] | None = field(default=None, repr=False)
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -106,6 +108,16 @@ class PrivacyReport:
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers."""
         return graph_facts(self.network)
+
+
+def candidates_of(report: PrivacyReport) -> tuple[Candidate, ...]:
+    """The mechanisms that a report compares, with the noise law of every table, the smallest error first."""
+    return report._priced
+
+
+def margins_of(report: PrivacyReport) -> Mapping[Family, Reals] | None:
+    """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
+    return report._shares
 
 
 def privacy_cost(
@@ -181,6 +193,8 @@ def privacy_cost(
         _mechanism_rows(priced),
         counts,
         answer,
+        tuple(priced),
+        shares if isinstance(network, Probabilities) else None,
     )
 
 

@@ -32,7 +32,7 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     by quadrature, and the noise of a row's total is taken to be normal with the cells' clipped moments.
     ``bounds.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
     """
-    nodes, weights = _normal_quadrature()
+    nodes, weights = normal_quadrature()
     noisy = np.maximum(counts[..., None] + rmse * nodes, 0.0)
     cells = (log_gamma_divergence(prior + noisy, (prior + counts)[..., None]) @ weights).sum()
     mean, square = noisy @ weights, noisy**2 @ weights
@@ -44,7 +44,7 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
 
 
 @cache
-def _normal_quadrature() -> tuple[Reals, Reals]:
+def normal_quadrature() -> tuple[Reals, Reals]:
     """Nodes and weights of the mean of a function of a standard normal variable."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     return nodes, weights / weights.sum()

@@ -105,17 +105,6 @@ class AuditReport:
         """``to_dict`` as text."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
-    def to_html(self) -> str:
-        """A page of its own, without scripts and without anything from elsewhere."""
-        return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(self._title)}</title>'
-            f"<style>{_STYLE}</style><body><h1>{escape(self._title)}</h1>{self._repr_html_()}</body></html>\n"
-        )
-
-    @property
-    def _title(self) -> str:
-        return f"dpgraph audit: {self.verdict}"
-
     @property
     def _head(self) -> str:
         slack = f", delta {float(self.delta):g}" if self.delta else ""
@@ -152,14 +141,6 @@ class AuditReport:
             parts.append(f"<h2>{escape(name)}</h2><table>{header}{rows}</table>")
             parts.append(f"<p>What it cannot see: {escape(checks[0].blind)}</p>")
         return "".join(parts)
-
-
-_STYLE = (
-    "body{font:15px/1.45 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #ddd;padding:.4em;text-align:left;"
-    "vertical-align:top}tr.fail td:first-child{color:#a00;font-weight:bold}tr.pass td:first-child{color:#060}"
-    "tr.not-possible td:first-child{color:#666}"
-)
 
 
 def report(

@@ -11,6 +11,7 @@ import click
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON, writable
 from dpgraph.cli.output import show
 from dpgraph.cli.paying import unit_of
+from dpgraph.cli.reporting import HTML, write_page
 
 #: The exit code of an audit that found a fault.
 FAULT_FOUND = 4
@@ -43,7 +44,7 @@ FAULT_FOUND = 4
     help="About how long; large networks try less and say so.",
 )
 @JSON
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page too.")
+@HTML
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -68,7 +69,6 @@ def audit(
     made = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.choice import mechanism_named
     from dpgraph.audit import report
-    from dpgraph.files.atomic_write import write_text
     from dpgraph.files.networks import read_network
 
     graph, unit = read_network(network), unit_of(neighbours, rows_per_person)
@@ -79,7 +79,7 @@ def audit(
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanisms": chosen or None, "unit": unit}
     found = report(graph, **asked, pipeline=made, worlds=worlds, seconds=seconds, progress=True)
     if page is not None:
-        write_text(page, found.to_html())
+        write_page(found, page)
     show(found.to_json() if as_json else f"{network}: {found!r}")
     ctx.exit(FAULT_FOUND if found.verdict == "fail" else 0)
 

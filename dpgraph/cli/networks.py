@@ -34,6 +34,7 @@ from dpgraph.cli.output import (
     show_json,
 )
 from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
+from dpgraph.cli.reporting import HTML, write_page
 from dpgraph.privacy.printed import escaped
 
 #: The factor of an arc's cost from which on a sentence says what leaving it out would buy.
@@ -61,6 +62,7 @@ LEAST_COST = 1.005
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @JSON
+@HTML
 def cost(
     network: str,
     epsilon: str,
@@ -72,8 +74,13 @@ def cost(
     neighbours: str,
     rows_per_person: int,
     as_json: bool,
+    html: Path | None,
 ) -> None:
-    """Say what privacy costs on NETWORK and which mechanism to use, before any data."""
+    """Say what privacy costs on NETWORK and which mechanism to use, before any data.
+
+    The page of --html has sliders for epsilon and n, and the network coloured by what its tables cost.
+    """
+    page = None if html is None else writable(html, ".html")
     from dpgraph.analysis.cost import privacy_cost
     from dpgraph.files.networks import read_network, read_probabilities
     from dpgraph.privacy.records import PrivacyCost
@@ -88,6 +95,9 @@ def cost(
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)
     spent = PrivacyCost(report.epsilon, report.delta)
+    if page is not None:
+        write_page(report, page)
+        say(f"wrote {html}")
     if as_json:
         settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
         promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}

@@ -70,12 +70,13 @@ def writable(out: Path | None, *suffixes: str) -> Path:
     from dpgraph.files.atomic_write import check_writable, is_stream
 
     assert out is not None
+    hint = "--html" if suffixes == (".html",) else "--out"
     out = Path("/dev/stdout") if str(out) == "-" else out
     if is_stream(out):
         return out
     if out.suffix.lower() not in suffixes:
-        raise click.BadParameter(f"{out} must end in {' or '.join(suffixes)}", param_hint="--out")
+        raise click.BadParameter(f"{out} must end in {' or '.join(suffixes)}", param_hint=hint)
     if not out.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
+        raise click.BadParameter(f"there is no folder {out.parent}", param_hint=hint)
     check_writable(out)
     return out

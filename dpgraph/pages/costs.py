@@ -1,0 +1,114 @@
+"""The page of what privacy costs on a network: sliders, mechanisms compared, the DAG, families, arcs, bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpgraph.analysis.cost import PrivacyReport, margins_of, privacy_cost
+from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
+from dpgraph.pages.closed_forms import closed_forms
+from dpgraph.pages.contents import page_of
+from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.pages.words import neighbours, number, promise, whom
+from dpgraph.privacy.records import PrivacyCost
+from dpgraph.structure.network import Network
+
+#: The rows that a page supposes where a report was made without: its slider begins there.
+SUPPOSED_ROWS = 10_000
+
+CHOOSE = "Choose a variable in the drawing, or in the table of families, to see what its table costs."
+
+
+@page_of.register
+def _of_network(network: Network) -> Page:
+    """A network alone is priced at epsilon 1; the slider has the others."""
+    return _of_report(privacy_cost(network, epsilon=1))
+
+
+@page_of.register
+def _of_report(report: PrivacyReport) -> Page:
+    network, unit = report.network, report.unit
+    facts = [(name, number(value)) for name, value in report.facts.items()]
+    whose = (
+        "uniform probabilities stand for the data where an expected error depends on them"
+        if margins_of(report) is None
+        else "the network's own public probabilities stand for the data"
+    )
+    sections = [
+        Section(
+            "Who would be protected",
+            [
+                Words(
+                    [
+                        whom(unit),
+                        *promise(unit, report.epsilon, report.delta),
+                        "No data were read for this page: all of it follows from the declared variables, the arcs and "
+                        f"the budget; {whose}.",
+                    ]
+                )
+            ],
+        ),
+        Section(
+            "What it would cost",
+            [
+                Costs(float(report.epsilon), report.n or SUPPOSED_ROWS, float(report.delta), report.n is not None),
+            ],
+        ),
+        Section(
+            "The network",
+            [
+                drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows),
+                Facts(facts),
+            ],
+        ),
+        Section("Families", [Families()]),
+        Section("Arcs", _arcs(report)),
+    ]
+    if report.question is not None:
+        sections.append(_question(report.question))
+    bounds = report.bound_rows
+    if bounds:
+        rows = [list(row.values()) for row in bounds]
+        note = "What Zhang et al. 2016 prove, beside what happens, at the epsilon the page was made for."
+        sections.append(Section("Error bounds", [Table(list(bounds[0]), rows, note)]))
+    data = {
+        "graph": plain_graph(network),
+        "cost": closed_forms(report) | {"start": {"epsilon": float(report.epsilon), "n": report.n or SUPPOSED_ROWS}},
+        "arcs": [
+            {"parent": network.position[row["parent"]], "child": network.position[row["child"]], "cost": row["cost"]}
+            for row in report.arc_rows
+        ],
+    }
+    title = f"What privacy costs: {len(network.domain.names)} variables"
+    return Page(title, f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}", sections, data)
+
+
+def _arcs(report: PrivacyReport) -> list[Any]:
+    """The table of arcs, and a sentence on the most expensive one."""
+    rows = report.arc_rows
+    if not rows:
+        return [Words(["There are no arcs."])]
+    first = rows[0]
+    saved = 1 - 1 / first["cost"]
+    words = (
+        f"Without the arc from {first['parent']} to {first['child']} the standard error of all released counts would "
+        f"be {saved:.0%} smaller. Leave an arc out only if it says little."
+        if saved >= 0.005
+        else "No arc costs anything to speak of: their tables are measured anyway, or small."
+    )
+    note = "cost: factor on the standard error of all released counts; 1 is free. cells: of the child's table saved."
+    table = Table(
+        ["from", "to", "cost", "cells"], [[r["parent"], r["child"], r["cost"], r["cells"]] for r in rows], note
+    )
+    return [Words([words]), table]
+
+
+def _question(question: Any) -> Section:
+    """How wide an answer will be."""
+    frame = question.widths
+    rows = [list(row) for row in frame.itertuples(index=False)]
+    note = (
+        f"Mean widths of {question.interval:.0%} intervals over {question.worlds} simulated data sets of "
+        f"{question.n:,} rows, at the epsilon the page was made for; noise: its share of the squared width."
+    )
+    return Section(f"How well it would answer {question.question}", [Table(list(map(str, frame.columns)), rows, note)])

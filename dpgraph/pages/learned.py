@@ -1,0 +1,355 @@
+"""Pages of what was learned: probabilities, posteriors, classifiers, hidden Markov models, regressions, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.inference.queries.answer import Answer
+from dpgraph.inference.regression.draws import RegressionDraws
+from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.models.sampled_regression import SampledRegressionModel
+from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
+from dpgraph.pages.contents import facts_of, page_of, protection
+from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.privacy.arrays import Reals
+from dpgraph.structure.design import Bounded, LinearDesign
+from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Probabilities
+
+#: The probability of intervals.
+LEVEL = 0.9
+#: Entries of conditional probability tables that a page holds; the rest is left out, and said.
+MOST_ENTRIES = 60_000
+#: Fields, and levels of a field, whose emissions are drawn as intervals.
+MOST_BARS = 60
+
+
+def tables_section(
+    network: Network, mean: Mapping[str, Reals], ends: Mapping[str, Reals] | None
+) -> tuple[Section, dict[str, Any]]:
+    """The DAG and the tables, for the page's program to show one variable at a time; and its data.
+
+    Args:
+        network: The DAG.
+        mean: For each variable P(level | parents), axes (variable, *parents).
+        ends: The ends of intervals, axes (low and high, variable, *parents), where there are any.
+    """
+    tables: list[Any] = []
+    room = MOST_ENTRIES
+    for name in network.domain.names:
+        room -= mean[name].size
+        tables.append(
+            None if room < 0 else _plain_table(network, name, mean[name], None if ends is None else ends[name])
+        )
+    measures = [
+        {
+            "name": "cells",
+            "words": "entries of the variable's table",
+            "values": [float(mean[name].size) for name in network.domain.names],
+        }
+    ]
+    if ends is not None:
+        widths = [float((ends[name][1] - ends[name][0]).mean()) for name in network.domain.names]
+        measures.insert(0, {"name": "width", "words": f"mean width of {LEVEL:.0%} intervals", "values": widths})
+    left = sum(table is None for table in tables)
+    words = (
+        [f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."] if left else []
+    )
+    shown = "with their intervals" if ends is not None else "as they were learned"
+    hint = f"Choose a variable to see its probabilities, {shown}."
+    section = Section(
+        "Probabilities",
+        [*([Words(words)] if words else []), drawn(network, "the network", hint)],
+    )
+    return section, {"graph": plain_graph(network, measures), "tables": tables}
+
+
+def _plain_table(network: Network, name: str, mean: Reals, ends: Reals | None) -> dict[str, Any]:
+    """One table: numbers in C order, a column for each parent configuration."""
+    parents = network.parents[name]
+    levels = [network.domain.levels(parent) for parent in parents]
+    given = [
+        ", ".join(f"{parent}={levels[at][i]}" for at, (parent, i) in enumerate(zip(parents, index, strict=True)))
+        for index in np.ndindex(*map(len, levels))
+    ]
+    plain: dict[str, Any] = {
+        "levels": [str(level) for level in network.domain.levels(name)],
+        "given": given,
+        "mean": _rounded(mean),
+    }
+    if ends is not None:
+        plain |= {"low": _rounded(ends[0]), "high": _rounded(ends[1])}
+    return plain
+
+
+def _rounded(values: Reals) -> list[float]:
+    """Probabilities to five digits after the point: what a page shows."""
+    return np.round(values.ravel(), 5).tolist()
+
+
+@page_of.register
+def _of_probabilities(value: Probabilities) -> Page:
+    section, data = tables_section(value.network, value.tables, None)
+    return Page(_title("Probabilities", value.network), "", [protection(value.provenance), section], data)
+
+
+@page_of.register
+def _of_posterior(value: DirichletPosterior) -> Page:
+    from scipy.special import betaincinv
+
+    ends: dict[str, Reals] = {}
+    for name, concentration in value.concentration.items():
+        rest = concentration.sum(axis=0) - concentration
+        tail = (1 - LEVEL) / 2
+        ends[name] = np.stack([betaincinv(concentration, np.maximum(rest, 1e-12), p) for p in (tail, 1 - tail)])
+    section, data = tables_section(value.network, value.mean().tables, ends)
+    words = Words(
+        [
+            "These intervals take the released numbers as exact: they leave the noise out, and are too narrow where it "
+            "matters. A noise-aware posterior has honest ones."
+        ],
+        "advice",
+    )
+    section = Section(section.title, [words, *section.blocks])
+    return Page(
+        _title("Posterior", value.network), "noise not accounted for", [protection(value.provenance), section], data
+    )
+
+
+@page_of.register
+def _of_draws(value: PosteriorDraws) -> Page:
+    section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
+    made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
+    title = _title("Posterior", value.network)
+    return Page(
+        title, f"noise accounted for, {len(value):,} draws", [protection(value.provenance), section, made], data
+    )
+
+
+@page_of.register
+def _of_naive_bayes(value: NaiveBayes) -> Page:
+    section, data = tables_section(value.probabilities.network, value.probabilities.tables, None)
+    sections = [protection(value.provenance), *_classes(value.target, [value.probabilities]), section]
+    return Page(f"Naive Bayes classifier of {value.target}", f"{len(value.features)} features", sections, data)
+
+
+@page_of.register
+def _of_ensemble(value: NaiveBayesEnsemble) -> Page:
+    network = value.draws[0].network
+    tables = {name: np.stack([draw.table(name) for draw in value.draws]) for name in network.domain.names}
+    mean = {name: table.mean(axis=0) for name, table in tables.items()}
+    tail = (1 - LEVEL) / 2
+    ends = {name: np.quantile(table, (tail, 1 - tail), axis=0) for name, table in tables.items()}
+    section, data = tables_section(network, mean, ends if len(value.draws) > 1 else None)
+    sections = [protection(value.provenance), *_classes(value.target, value.draws), section]
+    words = f"{len(value.features)} features, {len(value.draws)} draws of the tables"
+    return Page(f"Naive Bayes classifier of {value.target}", words, sections, data)
+
+
+def _classes(target: str, draws: Any) -> list[Section]:
+    """How probable each label is, and which features tell most of it."""
+    network = draws[0].network
+    labels = [str(level) for level in network.domain.levels(target)]
+    prior = np.mean([draw.table(target) for draw in draws], axis=0)
+    rows = []
+    for name in network.domain.names:
+        if name == target:
+            continue
+        table = np.mean([draw.table(name) for draw in draws], axis=0)
+        joint = table * prior
+        share = joint.sum(axis=1, keepdims=True) * prior
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = float(np.where(joint > 0, joint * np.log2(joint / share), 0.0).sum())
+        rows.append([name, network.domain.sizes[name], told])
+    rows.sort(key=lambda row: -row[2])
+    note = "information: what the feature alone tells of the label on average, in bits; noise adds some of its own."
+    return [
+        Section(
+            "Labels", [Table([target, "probability"], [[n, p] for n, p in zip(labels, prior.tolist(), strict=True)])]
+        ),
+        Section("Features", [Table(["feature", "levels", "information"], rows, note)]),
+    ]
+
+
+def _title(what: str, network: Network) -> str:
+    many = len(network.domain.names)
+    return f"{what} of a network of {many} variable{'s' if many > 1 else ''}"
+
+
+@page_of.register
+def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
+    domain = value.network.domain
+    sequences, steps = ([str(level) for level in domain.levels(name)] for name in (value.sequence, value.time))
+    likely = value.state_probabilities
+    states = [f"state {k}" for k in range(value.n_states)]
+    ribbons = Ribbons(
+        sequences, steps, likely.argmax(axis=2).tolist(), likely.max(axis=2).tolist(), value.n_states, value.time
+    )
+    cells = [
+        [sequence, step, f"state {int(likely[i, j].argmax())}", float(likely[i, j].max())]
+        for i, sequence in enumerate(sequences)
+        for j, step in enumerate(steps)
+    ]
+    over_time = Section(
+        "States over time",
+        [
+            Words(["Each cell has the colour of its most probable state, paler where that is less sure."]),
+            ribbons,
+            Table([value.sequence, value.time, "state", "probability"], cells),
+        ],
+    )
+    moving = Section("From state to state", [Shades(states, states, value.mean_transition.tolist(), "from \\ to")])
+    fields = [Section(f"What the states emit: {name}", _emissions(value, name, states)) for name in value.fields]
+    ahead = value.forecast(1, interval=LEVEL)
+    rows = [[str(r[0]), r[2], str(r[3]), r[4], r[6], r[7]] for r in ahead.itertuples(index=False)]
+    columns = [value.sequence, "field", "level", "probability", "low", "high"]
+    next_step = Section("The next step", [Table(columns, rows, f"With {LEVEL:.0%} intervals over the draws.")])
+    made: list[Any] = [facts_of(dict(value.diagnostics))]
+    if value.choice is not None:
+        frame = value.choice.to_frame().reset_index()
+        made.append(
+            Table(
+                list(map(str, frame.columns)),
+                frame.astype(object).to_numpy().tolist(),
+                "How the number of states was chosen: scores of cells that were not learned from.",
+            )
+        )
+    sections = [
+        protection(value.provenance),
+        over_time,
+        moving,
+        *fields,
+        next_step,
+        Section("How it was computed", made),
+    ]
+    words = f"{len(sequences)} sequences ({value.sequence}), {len(steps)} steps ({value.time}), {value.inference}"
+    return Page(f"Hidden Markov model of {value.n_states} states", words, sections)
+
+
+def _emissions(value: HiddenMarkovModel, name: str, states: list[str]) -> list[Any]:
+    """P(level | state) of one field with intervals."""
+    levels = [str(level) for level in value.network.domain.levels(name)]
+    mean, tail = value.mean_emission(name), (1 - LEVEL) / 2
+    low, high = np.quantile(value.emissions[name], (tail, 1 - tail), axis=(0, 1))
+    rows = [
+        [state, level, float(mean[k, i]), float(low[k, i]), float(high[k, i])]
+        for k, state in enumerate(states)
+        for i, level in enumerate(levels)
+    ]
+    table = Table(["state", name, "probability", "low", "high"], rows, f"{LEVEL:.0%} intervals over the draws.")
+    if len(rows) > MOST_BARS:
+        return [table]
+    numbers: list[list[float]] = [[row[at] for row in rows] for at in (2, 3, 4)]
+    names = [f"{row[0]}: {row[1]}" for row in rows]
+    return [Intervals(names, *numbers, axis=f"probability, with {LEVEL:.0%} intervals", bounds=(0.0, 1.0)), table]
+
+
+@page_of.register
+def _of_regression(value: LinearRegressionModel) -> Page:
+    return _of_regression_draws(value.draws)
+
+
+@page_of.register
+def _of_regression_draws(value: RegressionDraws) -> Page:
+    frame = value.coefficients(LEVEL)
+    rows = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    columns = ["coefficient", "mean", "sd", "low", "high", "share of prior"]
+    note = (
+        f"In the units of the rows, {LEVEL:.0%} intervals, the noise accounted for. share of prior: near 0 the release "
+        "decides, near 1 it says nothing of this coefficient."
+        if value.method != "plug-in"
+        else f"In the units of the rows, {LEVEL:.0%} intervals that leave the noise out."
+    )
+    middle, low, high = value.noise_deviation(LEVEL)
+    about = {f"deviation of {value.design.target} about its prediction": middle, "from": low, "to": high}
+    made = [facts_of(dict(value.diagnostics))]
+    sections = [
+        protection(value.provenance),
+        Section("Effects", [*_effects(value.design, value.in_units)]),
+        Section("Coefficients", [Table(columns, rows, note), facts_of(about)]),
+        _declared(value.design),
+        Section("How it was computed", made),
+    ]
+    words = f"{len(value.design.features)} features, {len(value):,} draws"
+    return Page(f"Linear regression of {value.design.target}", words, sections)
+
+
+def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
+    """What each column does to the target over its whole declared range, so that bars can be compared."""
+    columns = [column for column in design.columns[:-1] if column.kind != "intercept"]
+    if not columns:
+        return [Words(["There is an intercept alone."])]
+    spans, names = [], []
+    for column in columns:
+        feature = design.features.get(column.variable)
+        wide = isinstance(feature, Bounded)
+        spans.append(2 * feature.half if isinstance(feature, Bounded) else 1.0)
+        names.append(f"{column.name}, end to end" if wide else column.name)
+    effects = in_units[:, 1:] * np.array(spans)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(effects, (tail, 1 - tail), axis=0)
+    axis = f"change of {design.target}, with {LEVEL:.0%} intervals"
+    words = (
+        "How much the prediction changes from one end of a number's declared range to the other, or against the first "
+        "level of a variable with levels."
+    )
+    bars = Intervals(names, effects.mean(axis=0).tolist(), low.tolist(), high.tolist(), axis, zero=True)
+    return [Words([words]), bars]
+
+
+def _declared(design: LinearDesign) -> Section:
+    """What was declared of the columns: public from the start."""
+    rows = []
+    for name, feature in {**design.features, design.target: design.bounds}.items():
+        if isinstance(feature, Bounded):
+            said = f"{feature.middle - feature.half:g} to {feature.middle + feature.half:g}"
+        else:
+            said = ", ".join(map(str, feature.levels))
+        rows.append([name, said])
+    return Section("What was declared", [Table(["column", "bounds or levels"], rows)])
+
+
+@page_of.register
+def _of_sampled_regression(value: SampledRegressionModel) -> Page:
+    frame = value.coefficients()
+    rows = [[str(name), float(row[0])] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    words = "Weights were drawn privately; how they spread says nothing of how well they are known, so none is shown."
+    sections = [
+        protection(value.provenance),
+        Section("Coefficients", [Words([words]), Table(["coefficient", "mean"], rows, "In the units of the rows.")]),
+        _declared(value.design),
+    ]
+    return Page(f"Linear regression of {value.target}", f"{len(value.features)} features", sections)
+
+
+@page_of.register
+def _of_parameters(value: ParameterDraws) -> Page:
+    mean, ends = value.mean(), value.interval(LEVEL)
+    rows = [[name, mean[name], float(value.parameters[name].std()), *ends[name]] for name in mean]
+    table = Table(["parameter", "mean", "sd", "low", "high"], rows, f"{LEVEL:.0%} intervals over {len(value):,} draws.")
+    made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
+    sections = [protection(value.provenance), Section("Parameters", [table]), made]
+    return Page("Posterior of a family's parameters", f"by {value.method}", sections)
+
+
+@page_of.register
+def _of_answer(value: Answer) -> Page:
+    names = [", ".join(map(str, label)) for label in value.labels]
+    known = bool(np.isfinite(value.ends).all())
+    columns = ["of", "mean", "sd", "low", "high", *([] if value.predictive is None else ["predictive"])]
+    numbers = [value.mean, value.sd, value.low, value.high, *([] if value.predictive is None else [value.predictive])]
+    rows = [[name, *(float(column[i]) for column in numbers)] for i, name in enumerate(names)]
+    blocks: list[Any] = [Table(columns, rows, f"{value.interval:.0%} intervals over {len(value.draws):,} draws.")]
+    if known and len(names) <= MOST_BARS:
+        parts = [part.tolist() for part in (value.mean, value.low, value.high)]
+        blocks.insert(0, Intervals(names, *parts, axis=value.question))
+    words = "An answer keeps no record of its release; show the page of the posterior beside it."
+    return Page(value.question, "an answer", [Section("Answer", [*blocks, Words([words])])])

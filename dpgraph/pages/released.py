@@ -1,0 +1,154 @@
+"""Pages of releases: the record, what was measured, and the released value itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpgraph.files import documents  # noqa: F401 - registers the kinds that can be saved
+from dpgraph.files.codecs import written
+from dpgraph.models.evaluation import Evaluation
+from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
+from dpgraph.pages.contents import measurements, page_of, protection
+from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.pages.learned import tables_section
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Release
+from dpgraph.structure.moments import NoisyMoments
+from dpgraph.structure.network import Network
+from dpgraph.structure.outcomes import NoisyOutcomes
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, smallest_holder
+
+#: Released numbers of tables that a page holds; the rest is left out, and said.
+MOST_NUMBERS = 100_000
+
+
+@page_of.register
+def _of_release(release: Release) -> Page:
+    """A release whose value can be saved, which no sensitive value can."""
+    written(release.value, released=True)
+    if isinstance(release.value, NoisyOutcomes):
+        return _of_evaluation(Evaluation(release))
+    record, value = release.provenance, release.value
+    sections, data = _value(value)
+    head = [protection(record, learned=False), measurements(record)]
+    return Page(f"Release by {record.event.mechanism}", str(record), [*head, *sections], data)
+
+
+def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
+    """What there is to show of a released value."""
+    match value:
+        case NoisyCounts():
+            return _counts(value)
+        case NoisyCoefficients():
+            words = (
+                "Noisy coefficients in a basis of the tables were released; a posterior turns them into probabilities."
+            )
+            return _network(value.network, words)
+        case NoisyMoments():
+            scaled, steps = value.sums * value.steps, value.steps
+            spread = value.law.variance(len(value.names)) ** 0.5
+            rows = [
+                [name, float(number), float(step * spread)]
+                for name, number, step in zip(value.names, scaled, np.broadcast_to(steps, scaled.shape), strict=True)
+            ]
+            note = "Sums over the rows, in their units or scaled to -1 to 1; noise sd: of the noise in each."
+            return [Section("What was released", [Table(["sum of", "released", "noise sd"], rows, note)])], {}
+        case Probabilities():
+            section, data = tables_section(value.network, value.tables, None)
+            return [section], data
+        case (Probabilities(), *_):
+            network = value[0].network
+            mean = {name: np.mean([draw.table(name) for draw in value], axis=0) for name in network.domain.names}
+            section, data = tables_section(network, mean, None)
+            words = Words([f"{len(value)} sets of probabilities were drawn; their average is shown."])
+            return [Section(section.title, [words, *section.blocks])], data
+        case tuple():
+            return [Section("What was released", [Table(["number"], [[float(one)] for one in value], digits=6)])], {}
+    network = getattr(value, "network", None)
+    if isinstance(network, Network):
+        return _network(network, "A posterior turns what was released into probabilities.")
+    return [], {}
+
+
+def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any]]:
+    hint = "Choose a variable to see its parents and levels."
+    blocks = [Words([words]), drawn(network, "the network", hint)]
+    cells = [float(network.cells(family)) for family in network.families]
+    measures = [{"name": "cells", "words": "cells of the variable's table", "values": cells}]
+    return [Section("The network", blocks)], {"graph": plain_graph(network, measures)}
+
+
+def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
+    """The noisy tables: each variable's own, from the smallest released table that holds its family."""
+    network = value.network
+    tables: list[Any] = []
+    noise: list[float] = []
+    room = MOST_NUMBERS
+    for family in network.families:
+        holder = smallest_holder(network, value.tables, family)
+        noise.append(float(value.variance(holder) ** 0.5))
+        room -= value.tables[holder].size
+        tables.append(None if room < 0 else {"axes": list(holder), **_cells(network, holder, value)})
+    words = [
+        "These are the released numbers: counts with noise, so some are negative and none is exact. They are public.",
+    ]
+    if value.n is not None:
+        words.append(f"The number of rows, {value.n:,}, is public and exact.")
+    if any(table is None for table in tables):
+        words.append(f"Numbers beyond the first {MOST_NUMBERS:,} are left out of this page.")
+    hint = "Choose a variable to see the released table that its family is read from."
+    measures = [
+        {"name": "noise", "words": "standard deviation of the noise in a released cell, rows", "values": noise},
+        {
+            "name": "cells",
+            "words": "cells of the variable's table",
+            "values": [float(network.cells(family)) for family in network.families],
+        },
+    ]
+    blocks = [Words(words), drawn(network, "the network, coloured by the noise in its tables", hint)]
+    return [Section("What was released", blocks)], {"graph": plain_graph(network, measures), "counts": tables}
+
+
+def _cells(network: Network, holder: tuple[str, ...], value: NoisyCounts) -> dict[str, Any]:
+    """A released table for the page's program."""
+    return {
+        "levels": [[str(level) for level in network.domain.levels(name)] for name in holder],
+        "values": value.tables[holder].ravel().tolist(),
+        "sd": float(value.variance(holder) ** 0.5),
+    }
+
+
+@page_of.register
+def _of_evaluation(value: Evaluation) -> Page:
+    scores = value.to_frame()
+    rows = [[str(row[0]), *map(float, row[1:])] for row in scores.itertuples(index=False)]
+    blocks: list[Any] = []
+    bounded = [row for row in rows if row[0] == "accuracy"]
+    if bounded:
+        parts: list[list[float]] = [[row[at] for row in bounded] for at in (1, 2, 3)]
+        axis = f"share of held-out rows, with a {value.interval:.0%} interval"
+        blocks.append(Intervals([row[0] for row in bounded], *parts, axis=axis, bounds=(0.0, 1.0)))
+    note = (
+        f"{value.interval:.0%} intervals hold the population's score: the noise and the luck of the held-out rows are "
+        "both in them. noise sd: what the noise alone does to the estimate."
+    )
+    blocks.append(Table(["score", "estimate", "low", "high", "noise sd"], rows, note))
+    sections = [protection(value.release.provenance), Section("Scores", blocks)]
+    for title, name in (("Truth and prediction", "confusion"), ("Are stated probabilities right?", "reliability")):
+        try:
+            frame = getattr(value, name)
+        except InferenceError:
+            continue
+        cells = [
+            [part if isinstance(part, str) else _plain(part) for part in row] for row in frame.itertuples(index=False)
+        ]
+        sections.append(Section(title, [Table([str(column).replace("_", " ") for column in frame.columns], cells)]))
+    sections.append(measurements(value.release.provenance))
+    return Page("Evaluation of a model on held-out rows", str(value.release.provenance), sections)
+
+
+def _plain(value: Any) -> Any:
+    """A level as text, a number as a number."""
+    return float(value) if isinstance(value, float | np.floating) else str(value)

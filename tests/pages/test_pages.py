@@ -1,0 +1,384 @@
+"""What is written: only public values, whole, escaped, with nothing from elsewhere, and the numbers of the value."""
+
+import html
+import json
+import re
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy.special import comb
+
+import dpgraph as dg
+from dpgraph.cli import main
+from dpgraph.files.networks import read_probabilities
+from dpgraph.pages.closed_forms import EPSILON, closed_forms
+from dpgraph.pages.words import FALSE_ALARMS, promise
+from dpgraph.pages.writing import TEMPLATES, html_of
+from dpgraph.privacy.events import exact
+from dpgraph.privacy.records import SumZeroLaplace
+from dpgraph.structure.layout import layered
+
+SEEDED = dg.testing.SeededNoise
+HOSTILE = "<script>document.body.dataset.hacked='1'</script>\"'&{{7*7}}</script>"
+DOMAIN = dg.Domain.of({"a": ["x", "y"], "b": [0, 1, 2]})
+NETWORK = dg.Network.of(DOMAIN, {"b": ["a"]})
+ROWS = pd.DataFrame({"a": ["x", "y"] * 20, "b": [0, 1, 2, 1] * 10})
+
+
+def data_of(page):
+    """What the page's program reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def texts_of(page):
+    """What a reader of the page reads, without its program."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", " ", body))
+
+
+def sensitive():
+    codes = dg.statistics.encode(ROWS, DOMAIN)
+    design = dg.LinearDesign({"b": (0, 2)}, "c", (0, 1))
+    rows = pd.DataFrame({"b": [0.0, 1.0], "c": [0.5, 0.1]})
+    return {
+        "rows": ROWS,
+        "codes": codes,
+        "counts": dg.count(ROWS, NETWORK),
+        "exact moments": dg.regression_moments(rows, design),
+        "array": np.arange(3),
+        "text": "secret",
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize("what", list(sensitive()))
+def test_what_is_not_public_has_no_page(what, tmp_path):
+    value = sensitive()[what]
+    for wrong in (value, [value], {"x": value}):
+        with pytest.raises(dg.errors.FileError, match="has no page"):
+            dg.write_html(wrong, tmp_path / "p.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_around_exact_counts_makes_them_no_release(released, tmp_path):
+    for wrong in (dg.count(ROWS, NETWORK), (dg.count(ROWS, NETWORK),)):
+        forged = dg.Release(wrong, released.event, released.unit)
+        with pytest.raises(dg.errors.FileError, match="not saved"):
+            dg.write_html(forged, tmp_path / "p.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_estimator_that_is_not_fitted_has_no_page(tmp_path):
+    with pytest.raises(dg.errors.FileError, match="PrivateNaiveBayes has no page"):
+        dg.write_html(dg.PrivateNaiveBayes(DOMAIN, target="a"), tmp_path / "p.html")
+
+
+@pytest.mark.parametrize("name", ["p.htm", "p.json", "p"])
+def test_a_page_is_an_html_file(name, released, tmp_path):
+    with pytest.raises(dg.errors.FileError, match=r"must end in \.html"):
+        dg.write_html(released, tmp_path / name)
+
+
+def test_a_failed_page_leaves_the_old_one(released, tmp_path, monkeypatch):
+    place = tmp_path / "p.html"
+    dg.write_html(released, place)
+    before = place.read_bytes()
+    with pytest.raises(dg.errors.FileError):
+        dg.write_html(dg.count(ROWS, NETWORK), place)
+    assert place.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["p.html"]
+
+
+def hostile_network():
+    domain = dg.Domain.of({HOSTILE: [HOSTILE, "ok"], "b'\"": ["</title>", "<img src=x>"]})
+    return dg.Network.of(domain, {"b'\"": [HOSTILE]})
+
+
+def test_names_that_read_like_programs_are_texts():
+    page = html_of(dg.privacy_cost(hostile_network(), epsilon=1, n=10))
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+    assert "<img" not in page
+    assert "</title>" in page
+    assert page.count("</title>") == 1 + 2  # the page's own, and those of variables in the drawing
+    assert "{{7*7}}" in html.unescape(page)
+    assert HOSTILE in data_of(page)["graph"]["names"]
+
+
+def test_a_page_names_no_address_and_runs_no_program_but_its_own(released):
+    page = html_of(released)
+    policy = html.unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1])
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    outside = re.findall(r"""(?:src|href|url\()\s*=?\s*["']?(?!#|data:)(\w[^"'\s>]*)""", re.sub(r"-src '", "", page))
+    assert outside == []
+    assert re.findall(r"https?://[^\s\"'<]+", page) == ["http://www.w3.org/2000/svg"]
+
+
+@pytest.mark.parametrize("name", ["page.css", "forms.js", "page.js"])
+def test_a_program_cannot_end_its_own_element(name):
+    text = (TEMPLATES / name).read_text()
+    assert "</" not in text
+    assert "innerHTML" not in text
+    assert "insertAdjacentHTML" not in text
+
+
+def pages():
+    """A page of every kind of value, by name, with what it must say."""
+    release = dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
+    budget = dg.Budget(2)
+    for mechanism in (dg.FourierMechanism("0.5"), dg.PosteriorSample("0.5", draws=2), dg.MapEstimate("0.5")):
+        yield (
+            type(mechanism).__name__,
+            dg.release(dg.count(ROWS, NETWORK), mechanism, budget=budget, noise=SEEDED(1)),
+            "epsilon 0.5",
+        )
+    yield "counts", release, "SumZeroLaplace"
+    yield (
+        "Gaussian",
+        dg.release(
+            dg.count(ROWS, NETWORK), dg.GaussianMechanism(1, "1e-6"), budget=dg.Budget(1, "1e-6"), noise=SEEDED(1)
+        ),
+        "probability of 1e-06 (delta)",
+    )
+    number = dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism("0.5"), budget=dg.Budget(1), noise=SEEDED(2))
+    yield (
+        "joint",
+        release + dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism("0.5"), budget=dg.Budget(1), noise=SEEDED(3)),
+        "epsilon 1.5",
+    )
+    yield "posterior", dg.posterior(number), "leave the noise out"
+    draws = dg.noise_aware_posterior(release, method="tables", draws=20, seed=1)
+    yield "draws", draws, "noise accounted for, 20 draws"
+    yield "answer", dg.query(draws, "a", {"b": 1}), "P(a | b=1)"
+    yield "probabilities", draws.mean(), "Probabilities of a network of 2 variables"
+    yield "public probabilities", dg.load("example:asia"), "No release is on record"
+    yield "network", NETWORK, "epsilon 1 (pure)"
+    features, labels = ROWS[["b"]], ROWS["a"]
+    bayes = dg.PrivateNaiveBayes(DOMAIN, target="a", epsilon=1, noise=SEEDED(1)).fit(features, labels)
+    yield "naive Bayes", bayes, "Naive Bayes classifier of a"
+    judged = dg.evaluate(bayes, features, labels, epsilon=1, budget=dg.Budget(1), noise=SEEDED(1))
+    yield "evaluation", judged, "accuracy"
+    yield "evaluation's release", judged.release, "accuracy"
+    yield "budget", budget, "75% of epsilon is spent"
+    moments = dg.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
+    sums = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
+    yield "moments", sums, "noise sd"
+    yield (
+        "parameters",
+        dg.noise_aware_posterior(sums, prior=dg.expfam.Exponential().prior(1, 1), draws=20, seed=1),
+        "Posterior of a family's parameters",
+    )
+
+
+@pytest.fixture(scope="module")
+def values():
+    return {name: (value, said) for name, value, said in pages()}
+
+
+NAMES = [
+    *("FourierMechanism", "PosteriorSample", "MapEstimate", "counts", "Gaussian", "joint", "posterior", "draws"),
+    *("answer", "probabilities", "public probabilities", "network", "naive Bayes", "evaluation"),
+    *("evaluation's release", "budget", "moments", "parameters"),
+]
+
+
+def test_every_kind_is_tried(values):
+    assert list(values) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_value_has_a_page(name, values):
+    value, said = values[name]
+    page = html_of(value)
+    assert said in texts_of(page)
+    assert "nan" not in re.findall(r"\w+", texts_of(page))
+    seeded = name not in ("answer", "public probabilities", "network", "budget")
+    assert ("NOT PRIVATE" in page) == seeded
+    json.dumps(data_of(page), allow_nan=False)
+
+
+def test_a_private_release_is_not_called_anything_else(tmp_path):
+    noisy = dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    assert "NOT PRIVATE" not in html_of(noisy)
+
+
+def test_the_ledger_of_a_data_set(tmp_path):
+    place = tmp_path / "secret-place" / "ledger.sqlite"
+    place.parent.mkdir()
+    budget = dg.Budget.open(place, dataset="survey", epsilon=2)
+    dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism("0.5"), budget=budget.for_("<ann>", "a first look"))
+    budget.ledger.allow("<ann>", epsilon=1, expires="2030-01-01")
+    page, said = html_of(budget), texts_of(html_of(budget))
+    for words in ("25% of epsilon is spent", "a first look", "<ann>", budget.head, "nothing is wrong", "2030-01-02"):
+        assert words in said
+    assert "secret-place" not in page
+    budget.ledger.close()
+
+
+def test_posterior_numbers_are_those_of_the_value(released):
+    draws = dg.noise_aware_posterior(released, method="tables", draws=40, seed=1)
+    data, ends = data_of(html_of(draws)), draws.interval(0.9)
+    for i, name in enumerate(draws.network.domain.names):
+        table = data["tables"][i]
+        np.testing.assert_allclose(table["mean"], draws.mean().table(name).ravel(), atol=5.1e-6)
+        np.testing.assert_allclose([table["low"], table["high"]], ends[name].reshape(2, -1), atol=5.1e-6)
+        assert len(table["given"]) == draws.mean().table(name)[0].size
+
+
+def test_released_numbers_are_those_of_the_value(released):
+    data = data_of(html_of(released))
+    for i, family in enumerate(released.value.network.families):
+        table = data["counts"][i]
+        assert set(family) <= set(table["axes"])
+        np.testing.assert_array_equal(table["values"], released.value.tables[tuple(table["axes"])].ravel())
+
+
+def test_a_large_posterior_leaves_tables_out_and_says_so(released, monkeypatch):
+    from dpgraph.pages import learned
+
+    monkeypatch.setattr(learned, "MOST_ENTRIES", 20)
+    page = html_of(dg.posterior(released))
+    left = sum(table is None for table in data_of(page)["tables"])
+    assert 0 < left < 8
+    assert f"The tables of {left} variables are left out" in texts_of(page)
+
+
+def test_coefficients_and_states_are_on_their_pages(regression, hidden):
+    said = texts_of(html_of(regression))
+    for name, value in regression.model_.draws.mean().items():
+        assert name in said
+        assert f"{value:.3g}" in said
+    page = html_of(hidden)
+    drawn = re.findall(r"<title>(\w), (\d+): state (\d), (\d+) %</title>", page)
+    frame = hidden.predict()
+    assert [(r, int(m), int(s)) for r, m, s, _ in drawn] == list(
+        frame[["region", "month", "state"]].itertuples(index=False, name=None)
+    )
+    np.testing.assert_allclose([float(p) for *_, p in drawn], 100 * frame["probability"], atol=0.51)
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "hepar2"])
+def test_parents_are_drawn_above_their_children_and_no_two_in_one_place(name):
+    network = dg.read_network(f"example:{name}")
+    places, at = layered(network), network.position
+    for child, parents in network.parents.items():
+        for parent in parents:
+            assert places.down[at[parent]] < places.down[at[child]]
+    for row in range(places.height):
+        across = sorted(x for x, y in zip(places.across, places.down, strict=True) if y == row)
+        assert across
+        assert all(np.diff(across) >= 1 - 1e-9)
+    assert min(places.across) == 0
+    assert max(places.across) + 1 == places.width
+
+
+def test_the_words_of_a_promise_are_its_bounds():
+    """Randomised response attains what is said of guesses and tests."""
+    for epsilon in (0.1, 1.0, 4.0):
+        truth = 1 / (1 + np.exp(-epsilon))
+        said = " ".join(promise(dg.PrivacyUnit(), epsilon))
+        share = float(re.search(r"between .* and ([\d.]+) %", said)[1]) / 100
+        assert share == pytest.approx(truth, abs=0.006)
+        power = float(re.search(r"in at most ([\d.]+) % of cases", said)[1]) / 100
+        lowest, highest = 1 - truth, truth  # P(answer yes | no), P(answer yes | yes)
+        attained = (
+            FALSE_ALARMS / lowest * highest
+            if lowest >= FALSE_ALARMS
+            else (highest + (FALSE_ALARMS - lowest) / (1 - lowest) * (1 - highest))
+        )
+        assert power == pytest.approx(attained, abs=0.006)
+
+
+@pytest.mark.parametrize("unit", [dg.PrivacyUnit(), dg.PrivacyUnit("add-remove", 2)], ids=str)
+def test_what_is_to_be_typed_is_the_mechanism(unit):
+    report = dg.privacy_cost(dg.read_network("example:asia"), epsilon="0.5", delta="1e-6", unit=unit)
+    plain = closed_forms(report)
+    from dpgraph.analysis.cost import candidates_of
+
+    for candidate, one in zip(candidates_of(report), plain["candidates"], strict=True):
+        typed = eval(one["code"].replace(EPSILON, "0.5"), {"dg": dg})
+        assert type(typed) is type(candidate.mechanism)
+        assert exact(typed.epsilon) == exact(candidate.mechanism.epsilon)
+        assert repr(typed) == repr(candidate.mechanism)
+
+
+def enumerated(cells, scale, most):
+    """The variance of a cell of sum-zero noise of so many cells, over all integers up to a bound."""
+    grid = np.array(list(product(range(-most, most + 1), repeat=cells - 1)))
+    noise = np.column_stack([grid, -grid.sum(axis=1)])
+    weight = np.exp(-np.abs(noise).sum(axis=1) / scale)
+    return float((weight * noise[:, 0] ** 2).sum() / weight.sum())
+
+
+@pytest.mark.parametrize(("cells", "scale", "most"), [(2, 3.0, 60), (3, 0.4, 12), (3, 2.0, 60), (4, 1.0, 22)])
+def test_the_closed_form_of_sum_zero_noise_is_its_variance(cells, scale, most):
+    q = np.exp(-2 / scale)
+    j = np.arange(cells)
+    zeroth = (comb(cells - 1, j) ** 2 * q**j).sum()
+    first = (comb(cells - 1, j) * comb(cells, j) / (j + 1) * q**j).sum()
+    found = 2 * q * (cells - 1) / (1 - q) ** 2 * first / zeroth
+    assert found == pytest.approx(enumerated(cells, scale, most), rel=1e-6)
+    assert found == pytest.approx(SumZeroLaplace(scale).variance(cells), rel=1e-6)
+
+
+def test_a_question_and_its_widths_are_on_the_page():
+    report = dg.privacy_cost(NETWORK, epsilon=1, n=100)
+    widths = pd.DataFrame({"level": ["x"], "width": [0.125], "noise": [0.5]})
+    asked = SimpleNamespace(question="P(a | b=1)", widths=widths, interval=0.9, worlds=4, n=100)
+    said = texts_of(html_of(replace(report, question=asked)))
+    assert "How well it would answer P(a | b=1)" in said
+    assert "0.125" in said
+
+
+def test_margins_of_public_probabilities_are_those_of_the_report():
+    subject = read_probabilities("example:asia")
+    plain = closed_forms(dg.privacy_cost(subject, epsilon=1, n=100))
+    assert plain["own"]
+    assert all(sum(margin) == plain["drawn"] for margin in plain["margins"])
+
+
+def test_the_commands(tmp_path, released):
+    run = CliRunner().invoke
+    page = tmp_path / "p.html"
+    done = run(main, ["cost", "example:asia", "--epsilon", "1", "--html", str(page), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["epsilon"] == "1"
+    assert data_of(page.read_text())["cost"]["epsilon"] == 1
+    dg.save(released, tmp_path / "r.json")
+    done = run(main, ["report", str(tmp_path / "r.json"), "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "Release by LaplaceMechanism" in page.read_text()
+    (tmp_path / "n.toml").write_text('[variables]\na = ["x", "y"]\n[parents]\na = []\n')
+    done = run(main, ["report", str(tmp_path / "n.toml"), "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    dg.Budget.open(tmp_path / "l.sqlite", dataset="survey", epsilon=2).ledger.close()
+    done = run(main, ["report", str(tmp_path / "l.sqlite"), "--dataset", "survey", "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "The privacy ledger of survey" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["cost", "example:asia", "--epsilon", "1", "--html", "p.txt"], 2, "must end in .html"),
+        (["report", "example:asia", "--html", "nowhere/p.html"], 2, "no folder"),
+        (["report", "example:asia"], 2, "--html"),
+        (["report", "example:asia", "--release", "--html", "p.html"], 1, "no release"),
+        (["report", "gone.json", "--html", "p.html"], 1, "gone.json"),
+        (["report", "gone.sqlite", "--dataset", "d", "--html", "p.html"], 1, "LedgerError"),
+        (["report", "x", "--dataset", "d", "--release", "--html", "p.html"], 2, "--release is of"),
+    ],
+)
+def test_wrong_words_are_refused_and_nothing_is_written(words, code, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == code, done.output
+    assert said in done.output
+    assert list(tmp_path.glob("*.html")) == []
