@@ -24,7 +24,8 @@ from dpgraph.analysis.expected import expected_kl, expected_variation
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.printed import as_html, cell, escaped, plain
+from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
@@ -39,11 +40,14 @@ if TYPE_CHECKING:
 #: A table as one mapping from columns to values for each row.
 TableRows = list[dict[str, Any]]
 
+#: Where the rest of a report is.
+SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs, .bounds the theory"
+
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivacyReport:
     """What privacy costs on one network under one budget.
 
@@ -106,6 +110,22 @@ class PrivacyReport:
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers."""
         return graph_facts(self.network)
+
+    def __repr__(self) -> str:
+        return (
+            f"what privacy costs on {self.network!r}: {self._promise}\n\n{plain(compared(self.mechanism_rows))}\n\n"
+            f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n{SEE}"
+        )
+
+    def _repr_html_(self) -> str:
+        notes = [f"recommended: {self.recommended!r}", self.reason, SEE]
+        return as_html(f"What privacy costs on {self.network!r}: {self._promise}", compared(self.mechanism_rows), notes)
+
+    @property
+    def _promise(self) -> str:
+        """The budget, the unit and the number of rows in words."""
+        rows = "" if self.n is None else f", n = {self.n}"
+        return f"{PrivacyCost(self.epsilon, self.delta)}, protecting {self.unit}{rows}"
 
 
 def privacy_cost(
@@ -205,6 +225,27 @@ def _reason(best: Candidate, priced: list[Candidate]) -> str:
     paper = next((candidate for candidate in others if candidate.paper), None)
     text = f"smallest expected error: {best.rmse:.3g} rows a cell"
     return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
+
+
+def compared(rows: TableRows) -> TableRows:
+    """The comparison in columns that are short enough to be read side by side; the notes are left out."""
+    return [
+        {
+            "mechanism": row["mechanism"],
+            "tables": row["tables"],
+            "numbers": row["released numbers"],
+            "sensitivity": row["sensitivity"],
+            "noise scale": _span(row["lowest scale"], row["highest scale"]),
+            "rmse": row["rmse"],
+        }
+        for row in rows
+    ]
+
+
+def _span(low: float, high: float) -> str:
+    """Two ends in words; one where they print the same."""
+    ends = list(dict.fromkeys(map(cell, (low, high))))
+    return " to ".join(ends)
 
 
 def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:

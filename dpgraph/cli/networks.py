@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -34,7 +35,7 @@ from dpgraph.cli.output import (
     show_json,
 )
 from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.printed import WIDTH, cell, escaped
 
 #: The factor of an arc's cost from which on a sentence says what leaving it out would buy.
 LEAST_COST = 1.005
@@ -74,7 +75,7 @@ def cost(
     as_json: bool,
 ) -> None:
     """Say what privacy costs on NETWORK and which mechanism to use, before any data."""
-    from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.analysis.cost import compared, privacy_cost
     from dpgraph.files.networks import read_network, read_probabilities
     from dpgraph.privacy.records import PrivacyCost
 
@@ -110,9 +111,9 @@ def cost(
     show(
         f"{escaped(network)}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
         f"{report.facts['cells']} cells\n{listed}\n"
-        f"{spent}, protecting {unit}\n\n{plain(report.mechanism_rows)}\n\n"
+        f"{spent}, protecting {unit}\n\n{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"recommended: {report.recommended}\n{escaped(report.reason)}\n\n"
-        f"by family, under the recommended mechanism:\n{plain(report.family_rows)}\n\n"
+        f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
         f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows)}\n"
         f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bound_rows)}\n\n"
         "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
@@ -126,6 +127,23 @@ def cost(
         show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
     if needed is not None:
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What is noted of the mechanisms, each note once."""
+    noted: dict[str, list[str]] = {}
+    for row in rows:
+        noted.setdefault(row["note"], []).append(row["mechanism"])
+    lines = (f"{escaped('; '.join(labels))}: {escaped(note)}" for note, labels in noted.items())
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+
+
+def _families(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The families as a table; what is the same in every row is said once, below."""
+    same = {name for name in ("sensitivity", "law") if len({row[name] for row in rows}) == 1}
+    shown = plain([{name: value for name, value in row.items() if name not in same} for row in rows])
+    once = "; ".join(f"{name} {cell(rows[0][name])}" for name in rows[0] if name in same)
+    return f"{shown}\nin every row: {once}" if same else shown
 
 
 def _dearest(arcs: Sequence[Mapping[str, Any]]) -> str:

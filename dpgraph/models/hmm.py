@@ -21,6 +21,7 @@ from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.emission_laws import sequence_laws
 from dpgraph.models.state_choice import StateChoice
+from dpgraph.privacy.printed import as_html, cell
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -380,6 +381,15 @@ class HiddenMarkovModel:
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape
         return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"state": state, **{f"to {other}": float(value) for other, value in enumerate(row)}}
+            for state, row in enumerate(self.mean_transition)
+        ]
+        mixed = {name: cell(value) for name, value in self.diagnostics.items() if name in ("r_hat", "effective_size")}
+        notes = [f"R-hat {mixed['r_hat']}, effective size {mixed['effective_size']}", *filter(None, [self.provenance])]
+        return as_html(f"{self!r}: mean transitions", rows, notes)
 
 
 @tables_given.register
