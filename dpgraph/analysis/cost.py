@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ from dpgraph.analysis.bounds_table import bounds_and_values
 from dpgraph.analysis.candidates import Candidate
 from dpgraph.analysis.choice import ranked, recommended
 from dpgraph.analysis.expected import expected_kl, expected_variation
+from dpgraph.analysis.needed import checked_error, noise_allowed, rows_needed
+from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 #: A table as one mapping from columns to values for each row.
 TableRows = list[dict[str, Any]]
+
+#: How often an epsilon that an error needs is priced again.
+ROUNDS = 3
 
 #: Where the rest of a report is.
 SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs, .bounds the theory"
@@ -75,6 +81,7 @@ class PrivacyReport:
     mechanism_rows: TableRows
     _counts: Mapping[Family, Reals] | None = None
     question: QuestionCost | None = None
+    _shares: Mapping[Family, Reals] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -110,6 +117,52 @@ class PrivacyReport:
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers."""
         return graph_facts(self.network)
+
+    def n_for(self, error: float) -> int:
+        """How many rows it takes until no family's table is expected to be off by more, at this epsilon.
+
+        Args:
+            error: A total variation error, between 0 and 1: half the sum over a table's cells of the error of their
+                share of the rows, by the noise alone. Rows are taken to be spread as the report supposes.
+
+        Raises:
+            ReleaseError: If the error is no number between 0 and 1, or no number of rows gives it.
+
+        >>> from dpgraph.files.networks import read_network
+        >>> report = privacy_cost(read_network("example:asia"), epsilon=1)
+        >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
+        True
+        """
+        found = rows_needed(self._shares, self._rmse, checked_error(error))
+        if found == math.inf:
+            raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
+        return math.ceil(found - 1e-6)
+
+    def epsilon_for(self, error: float) -> float:
+        """Which epsilon it takes until no family's table is expected to be off by more, with n rows.
+
+        Priced again at the epsilon that was found, since it may suit another mechanism, until both agree.
+
+        Args:
+            error: As for ``n_for``.
+
+        Raises:
+            ReleaseError: If the error is no number between 0 and 1, or the report was made without n.
+        """
+        checked_error(error)
+        if self.n is None:
+            raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
+        epsilon, rmse = float(self.epsilon), self._rmse
+        for _ in range(ROUNDS):
+            epsilon /= noise_allowed(self._shares, rmse, error, self.n)
+            priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, self._counts)
+            rmse = _cell_errors(recommended(priced).variances)
+        return epsilon
+
+    @property
+    def _rmse(self) -> dict[Family, float]:
+        """The standard error of one cell of each family."""
+        return {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
 
     def __repr__(self) -> str:
         return (
@@ -201,6 +254,7 @@ def privacy_cost(
         _mechanism_rows(priced),
         counts,
         answer,
+        shares,
     )
 
 
@@ -225,6 +279,29 @@ def _reason(best: Candidate, priced: list[Candidate]) -> str:
     paper = next((candidate for candidate in others if candidate.paper), None)
     text = f"smallest expected error: {best.rmse:.3g} rows a cell"
     return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
+
+
+def expected_errors(
+    network: Network, mechanism: LaplaceMechanism, *, unit: PrivacyUnit, n: int | None = None
+) -> TableRows:
+    """What each family costs under Laplace noise that was chosen already: the rows of ``PrivacyReport.nodes``.
+
+    Args:
+        network: The DAG over its domain.
+        mechanism: What will be released.
+        unit: Whom it protects.
+        n: A supposed number of rows, for errors relative to it, spread evenly.
+    """
+    measured = mechanism.event(network, unit).measurements
+    laws = {m.table: m.law for m in measured}
+    variances = consistent_variance(network, laws, unit.n_is_public)
+    chosen = Candidate("", mechanism, network, measured, variances, math.nan)
+    return _family_rows(network, chosen, n, _margins(network))
+
+
+def _cell_errors(variances: Mapping[Family, float]) -> dict[Family, float]:
+    """Standard errors from variances."""
+    return {family: math.sqrt(variance) for family, variance in variances.items()}
 
 
 def compared(rows: TableRows) -> TableRows:
