@@ -277,8 +277,8 @@ def _reason(best: Candidate, priced: list[Candidate]) -> str:
     """Why the mechanism is recommended, in one sentence."""
     others = [candidate for candidate in priced if candidate is not best]
     paper = next((candidate for candidate in others if candidate.paper), None)
-    text = f"smallest expected error: {best.rmse:.3g} rows a cell"
-    return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
+    text = f"smallest expected error: {cell(best.rmse)} rows a cell"
+    return text if paper is None else f"{text}, against {cell(paper.rmse)} for {paper.label}"
 
 
 def expected_errors(

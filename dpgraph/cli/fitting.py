@@ -112,7 +112,6 @@ def fit_naive_bayes(
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.networks import read_domain
-    from dpgraph.files.pgmpy import check_bif_names
     from dpgraph.inference.network.plug_in import check_prior
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import naive_bayes_network
@@ -130,8 +129,6 @@ def fit_naive_bayes(
     from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
     out = writable(out, ".json", ".npz", ".bif")
-    if out.suffix.lower() == ".bif":
-        check_bif_names(graph.domain)
     how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
     with charging(budget):
         fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target, person=person)
