@@ -73,7 +73,7 @@ def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, uni
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
-    show("without and with privacy, features spread evenly within their bounds; from noise share 1 on they are larger")
+    show("without and with privacy, for features spread evenly; where noise share is above 1 errors are larger")
 
 
 @click.group()

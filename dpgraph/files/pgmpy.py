@@ -11,7 +11,7 @@ import importlib.util
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,17 @@ def write_bif(probabilities: Probabilities) -> str:
     with _quiet():
         from pgmpy.readwrite import BIFWriter
 
-        return str(BIFWriter(to_pgmpy(kept)))
+        text = str(BIFWriter(to_pgmpy(kept)))
+    return _in_order(text, kept.network.domain.names)
+
+
+def _in_order(text: str, names: Sequence[str]) -> str:
+    """pgmpy's text, whose variables and tables are sorted by name, in the domain's order."""
+    head, *blocks = text.removesuffix("\n}\n").split("\n}\n")
+    place = {name: i for i, name in enumerate(sorted(names))}
+    assert len(blocks) == 2 * len(place)
+    chosen = [blocks[start + place[name]] for start in (0, len(place)) for name in names]
+    return "".join(f"{block}\n}}\n" for block in (head, *chosen))
 
 
 def _named_for_bif(probabilities: Probabilities) -> Probabilities:

@@ -50,6 +50,10 @@ class Categories:
             raise NetworkError("levels must be a list, whose order is fixed, not a set")
         if isinstance(levels, str | bytes):
             raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
+        if not isinstance(levels, Iterable):
+            raise NetworkError(
+                f"levels must be a list of levels, not {levels!r:.60}; of numbers it may be dg.Bins(edges)"
+            )
         object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))

@@ -189,9 +189,9 @@ def test_names_that_differ_in_case_alone_get_a_number():
     assert back.network.domain.names == ("a", "A_2")
 
 
-def test_levels_that_read_the_same_are_refused():
+def test_words_that_are_the_same_are_refused():
     with pytest.raises(dg.errors.NetworkError, match="read the same"):
-        write_bif(learned(dg.Network.of({"a": [1, "1"]}, {})))
+        _bif_words(["1", "1"])
 
 
 def test_a_level_that_bif_does_not_keep_is_kept_by_the_call_that_the_warning_names():
