@@ -28,8 +28,9 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
-#: What pgmpy's BIF reader does not read back as it was written.
-_NOT_BIF = re.compile(r"[^A-Za-z0-9_.+-]")
+#: What may not be read back as it was written, in names of variables and in levels.
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")
+_NOT_IN_LEVEL = re.compile(r"[^A-Za-z0-9_.+<>=/-]|/(?=/)")
 
 #: A variable's name in which that reader would see the start of a table's numbers.
 _BIF_TABLE = re.compile(r"(table|default)([0-9eE.+-])")
@@ -102,8 +103,8 @@ def from_pgmpy(model: Any) -> Probabilities:
 def write_bif(probabilities: Probabilities) -> str:
     """The tables as BIF text that pgmpy and bnlearn read back, with names that the format keeps.
 
-    Names and levels of letters, digits, _ . + and - stay as they are. In others each other character becomes _, accents
-    are left out, and names that would be the same get a number at their end.
+    Names of letters, digits, _ . + and - stay as they are, and levels of these and < > = /. In others each other
+    character becomes _, accents are left out, and names that would be the same get a number at their end.
 
     Raises:
         NetworkError: If two levels read the same as text.
@@ -131,7 +132,7 @@ def _in_order(text: str, names: Sequence[str]) -> str:
 def _named_for_bif(probabilities: Probabilities) -> Probabilities:
     """The same tables under names that BIF keeps."""
     network = probabilities.network
-    names = _bif_words(network.domain.names, case=False)
+    names = _bif_words(network.domain.names, names=True)
     levels = {name: _bif_words(map(str, network.domain.levels(name))) for name in network.domain.names}
     changed = [(old, new) for words in (names, *levels.values()) for old, new in words.items() if old != new]
     if not changed:
@@ -150,8 +151,8 @@ def _named_for_bif(probabilities: Probabilities) -> Probabilities:
     return Probabilities(Network.of(domain, parents), tables, probabilities.provenance)
 
 
-def _bif_words(words: Iterable[str], *, case: bool = True) -> dict[str, str]:
-    """What BIF keeps of some words, each once; those that it keeps as they are come first.
+def _bif_words(words: Iterable[str], *, names: bool = False) -> dict[str, str]:
+    """What BIF keeps of levels, or of names of variables, which it tells apart without case.
 
     Raises:
         NetworkError: If two of them are the same.
@@ -164,20 +165,22 @@ def _bif_words(words: Iterable[str], *, case: bool = True) -> dict[str, str]:
         raise NetworkError("two levels read the same as text")
     made: dict[str, str] = {}
     taken: set[str] = set()
-    for word in sorted(given, key=lambda word: _bif_word(word) != word):
-        base, number, found = _bif_word(word), 1, _bif_word(word)
-        while (found if case else found.lower()) in taken:
+    fold = str.lower if names else str
+    for word in sorted(given, key=lambda word: _bif_word(word, names) != word):  # those that stay come first
+        number, found = 1, _bif_word(word, names)
+        while fold(found) in taken:
             number += 1
-            found = f"{base}_{number}"
-        taken.add(found if case else found.lower())
+            found = f"{_bif_word(word, names)}_{number}"
+        taken.add(fold(found))
         made[word] = found
     return {word: made[word] for word in given}
 
 
-def _bif_word(word: str) -> str:
+def _bif_word(word: str, name: bool) -> str:
     """A word in the characters that BIF keeps, and in which no reader sees the start of a table."""
     plain = "".join(one for one in unicodedata.normalize("NFKD", word) if not unicodedata.combining(one))
-    return _BIF_TABLE.sub(r"\1_\2", _NOT_BIF.sub("_", plain) or "_")
+    lost = _NOT_IN_NAME if name else _NOT_IN_LEVEL
+    return _BIF_TABLE.sub(r"\1_\2", lost.sub("_", plain) or "_")
 
 
 def example(name: str) -> Probabilities:

@@ -132,7 +132,7 @@ def test_bif_keeps_every_number(value):
         np.testing.assert_allclose(back.table(name), value.table(name), rtol=1e-12)
 
 
-WORDS = ["a b", "a,b", "a;b", "a(b", "a{b", "a|b", 'a"b', "é", "a\nb", "a/b", "a'b", "a&b", "hs or lower", "<= 50"]
+WORDS = ["a b", "a,b", "a;b", "a(b", "a{b", "a|b", 'a"b', "é", "a\nb", "a'b", "a&b", "hs or lower", "<= 50"]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -165,12 +165,13 @@ def test_a_name_that_reads_as_a_table_is_written_differently(name):
 
 @given(st.lists(st.text(max_size=5), min_size=2, max_size=5, unique=True))
 def test_words_stay_apart_and_those_that_bif_keeps_stay_as_they_are(words):
-    for case in (True, False):
-        found = _bif_words(words, case=case)
+    for names in (True, False):
+        found = _bif_words(words, names=names)
         assert list(found) == words
-        assert len({one if case else one.lower() for one in found.values()}) == len(words)
-        assert all(re.fullmatch("[A-Za-z0-9_.+-]+", one) for one in found.values())
-    assert all(found == word for word, found in _bif_words(words).items() if _bif_word(word) == word)
+        assert len({one.lower() if names else one for one in found.values()}) == len(words)
+        assert all(re.fullmatch("[A-Za-z0-9_.+-]+" if names else "[A-Za-z0-9_.+<>=/-]+", one) for one in found.values())
+        assert all("//" not in one for one in found.values())
+    assert all(found == word for word, found in _bif_words(words).items() if _bif_word(word, False) == word)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,14 @@ def test_names_that_differ_in_case_alone_get_a_number():
     with pytest.warns(dg.errors.DomainWarning, match="'A' as A_2"):
         back = read_bif(write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {}))))
     assert back.network.domain.names == ("a", "A_2")
+
+
+@pytest.mark.parametrize("word", ["<5", ">=7.5", "Asy/Patch", "5<", "a=b", "x/", "<=50K"])
+def test_levels_with_signs_of_comparison_survive_in_both_readers(word, tmp_path):
+    value = learned(dg.Network.of({"v": [word, "y"], "w": ["p", word]}, {"w": ["v"]}))
+    dg.save(value, tmp_path / "m.bif")
+    assert_same_numbers(pgmpy().readwrite.BIFReader(str(tmp_path / "m.bif")).get_model(), value)
+    assert dg.load(tmp_path / "m.bif").network.domain == value.network.domain
 
 
 def test_words_that_are_the_same_are_refused():
