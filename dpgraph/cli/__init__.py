@@ -21,6 +21,7 @@ from dpgraph.cli.models import predict, sample
 from dpgraph.cli.networks import cost, posterior, release
 from dpgraph.cli.paying import SPENDING, read_defaults
 from dpgraph.cli.queries import query
+from dpgraph.cli.reporting import report
 
 
 class _Refusing(click.Group):
@@ -63,5 +64,5 @@ def main(ctx: click.Context, config: Path | None) -> None:
         ctx.default_map = {"release": defaults, "evaluate": defaults, "fit": dict.fromkeys(fit.commands, defaults)}
 
 
-for _command in (cost, audit, release, posterior, fit, refit, evaluate, predict, sample, query, ledger):
+for _command in (cost, audit, release, posterior, fit, refit, evaluate, predict, sample, query, report, ledger):
     main.add_command(_command)

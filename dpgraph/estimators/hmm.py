@@ -211,6 +211,11 @@ class PrivateHMM(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.predict()
 
+    def most_likely_path(self) -> pd.DataFrame:
+        """The most likely path of each sequence as a whole, as ``HiddenMarkovModel.most_likely_path`` has it."""
+        check_is_fitted(self, "model_")
+        return self.model_.most_likely_path()
+
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
