@@ -98,7 +98,7 @@ def cost(
     unit = unit_of(neighbours, rows_per_person)
     if half_width is not None and question is None:
         raise click.UsageError("--half-width is of an answer; give --question too")
-    graph = subject.network if own else subject
+    graph = getattr(subject, "network", subject)
     asked = None if question is None else question_of(question, graph.domain)
     report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked, progress=True)
     needed = None

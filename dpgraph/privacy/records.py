@@ -132,8 +132,9 @@ class Release(Generic[T]):
 
 def _value_in_words(value: Any) -> str:
     """A released value in one line; of several of one kind how many there are."""
-    if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        return f"{len(value)} x {short(value[0])}"
+    first = next(iter(value), None) if isinstance(value, tuple) else None
+    if is_dataclass(first):
+        return f"{len(value)} x {short(first)}"
     return short(value, 100)
 
 
