@@ -34,6 +34,7 @@ def values():
         "release": release,
         "noisy": release.value,
         "coefficients": fourier.value,
+        "fourier": fourier,
         "several draws": sampled,
         "event": release.event,
         "provenance": release.provenance,
@@ -84,7 +85,7 @@ IN_NOTEBOOKS = [
     "moments",
     "parameters",
 ]
-IN_NOTEBOOKS += ["model", "ensemble", "budget"]
+IN_NOTEBOOKS += ["fourier", "model", "ensemble", "budget"]
 
 
 @pytest.mark.parametrize("name", ONE_LINE)

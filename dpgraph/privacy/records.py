@@ -119,7 +119,7 @@ class Release(Generic[T]):
     def _repr_html_(self) -> str:
         rows = [
             {
-                "measured": short(part.table) if len(part.table) > 1 else escaped(part.table[0]),
+                "measured": ", ".join(map(str, part.table)) or "the number of rows",
                 "cells": part.cells,
                 "noise": type(part.law).__name__,
                 "scale": float(part.law.scale),

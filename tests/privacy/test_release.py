@@ -243,6 +243,7 @@ def test_noise_is_drawn_through_its_one_home():
         "models/markov_baselines.py": makes,
         "models/markov_counts.py": makes,
         "models/state_choice.py": takes,
+        "models/hmm.py": takes,
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}
     found = {}
     for path in PACKAGE.rglob("*.py"):
