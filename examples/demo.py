@@ -75,6 +75,7 @@ def study(domain: dg.Domain, rows: pd.DataFrame) -> None:
             scores.append(score(f"private, epsilon {epsilon}", y[test], model.predict_proba(X.iloc[test])))
     table = pd.DataFrame(scores).groupby("classifier", sort=False).agg(["mean", "std"])
     print(table.to_string(float_format=lambda x: f"{x:.3f}"))
+    print(f"\n{conclusion(table)}")
     print("\nThese scores are exact functions of the women held out. The survey is public, so they may stand here. Of")
     print(
         "rows of your own you could not see them, and would release them. The last model, on the last women held out:\n"
@@ -89,6 +90,31 @@ def study(domain: dg.Domain, rows: pd.DataFrame) -> None:
         f"\ncharged: {fits} fits on overlapping parts of one survey and an evaluation, {dg.cost(budget.events)} in all."
     )
     print("A study spends that much because it fits that often; an analyst fits once and spends what part 3 spends.")
+
+
+def conclusion(table: pd.DataFrame) -> str:
+    """What the scores mean for a reader, in a sentence for each epsilon.
+
+    Args:
+        table: Mean and standard deviation over splits of accuracy and log-loss, a row for each classifier.
+    """
+    lines: list[str] = []
+    mean = table.xs("mean", axis=1, level=1)
+    constant, open_model = mean.loc["majority class"], mean.loc["not private (CategoricalNB)"]
+    for epsilon in EPSILONS:
+        private = mean.loc[f"private, epsilon {epsilon}"]
+        gained, lost = private["accuracy"] - constant["accuracy"], open_model["accuracy"] - private["accuracy"]
+        better = private["log-loss"] < constant["log-loss"]
+        if gained <= 0 and not better:
+            verdict = "worse than always naming the majority class: of no use here; spend more, or find more rows"
+        elif gained <= 0:
+            verdict = "labels no better than the majority class, though its probabilities say more (log-loss)"
+        elif better:
+            verdict = "better than the majority class in labels and in probabilities"
+        else:
+            verdict = "labels better than the majority class, its probabilities worse than a constant one (log-loss)"
+        lines.append(f"epsilon {epsilon}: {verdict}; {lost:+.3f} accuracy is what privacy costs.")
+    return "What to conclude, of means over splits:\n" + "\n".join(lines)
 
 
 def score(classifier: str, truth: np.ndarray, probability: np.ndarray) -> dict[str, object]:

@@ -20,6 +20,7 @@ from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import Measurement, PrivacyUnit, ReleaseError
+from dpgraph.structure.basis import MOST_LEVELS
 from dpgraph.structure.network import Family, Network
 
 
@@ -62,7 +63,8 @@ def candidates(
         counts: Hypothetical family counts, on which the error of posterior draws depends; without them it is NaN.
     """
     yield from _laplace(network, epsilon, unit)
-    yield from _fourier(network, epsilon, unit)
+    if max(network.domain.sizes.values()) <= MOST_LEVELS:
+        yield from _fourier(network, epsilon, unit)
     if delta > 0:
         yield from _gaussian(network, epsilon, delta, unit)
     yield from _choices(network, epsilon, unit, counts)
@@ -121,7 +123,7 @@ def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: Privac
     yield Candidate(
         "Gaussian, maximal tables", mechanism, network, measured, variances, reach, "least squares; delta above 0"
     )
-    if not unit.n_is_public:
+    if not unit.n_is_public and max(network.domain.sizes.values()) <= MOST_LEVELS:
         residual = GaussianMechanism(epsilon, delta, basis="residual")
         measured = residual.event(network, unit).measurements
         reach = math.sqrt(sum(block_l2_squared(network, m.table, GRID, unit) for m in measured)) / GRID

@@ -21,10 +21,14 @@ from dpgraph.analysis.bounds_table import bounds_and_values
 from dpgraph.analysis.candidates import Candidate
 from dpgraph.analysis.choice import ranked, recommended
 from dpgraph.analysis.expected import expected_kl, expected_variation
+from dpgraph.analysis.needed import checked_error, noise_allowed, rows_needed
+from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.printed import as_html, cell, escaped, plain
+from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
@@ -39,11 +43,17 @@ if TYPE_CHECKING:
 #: A table as one mapping from columns to values for each row.
 TableRows = list[dict[str, Any]]
 
+#: How often an epsilon that an error needs is priced again.
+ROUNDS = 3
+
+#: Where the rest of a report is.
+SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs, .bounds the theory"
+
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivacyReport:
     """What privacy costs on one network under one budget.
 
@@ -72,7 +82,8 @@ class PrivacyReport:
     _counts: Mapping[Family, Reals] | None = None
     question: QuestionCost | None = None
     _priced: tuple[Candidate, ...] = field(default=(), repr=False)
-    _shares: Mapping[Family, Reals] | None = field(default=None, repr=False)
+    _given: Mapping[Family, Reals] | None = field(default=None, repr=False)
+    _shares: Mapping[Family, Reals] = field(default_factory=dict, repr=False)
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -109,6 +120,68 @@ class PrivacyReport:
         """Whole-graph numbers."""
         return graph_facts(self.network)
 
+    def n_for(self, error: float) -> int:
+        """How many rows it takes until no family's table is expected to be off by more, at this epsilon.
+
+        Args:
+            error: A total variation error, between 0 and 1: half the sum over a table's cells of the error of their
+                share of the rows, by the noise alone. Rows are taken to be spread as the report supposes.
+
+        Raises:
+            ReleaseError: If the error is no number between 0 and 1, or no number of rows gives it.
+
+        >>> from dpgraph.files.networks import read_network
+        >>> report = privacy_cost(read_network("example:asia"), epsilon=1)
+        >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
+        True
+        """
+        found = rows_needed(self._shares, self._rmse, checked_error(error))
+        if found == math.inf:
+            raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
+        return math.ceil(found - 1e-6)
+
+    def epsilon_for(self, error: float) -> float:
+        """Which epsilon it takes until no family's table is expected to be off by more, with n rows.
+
+        Priced again at the epsilon that was found, since it may suit another mechanism, until both agree.
+
+        Args:
+            error: As for ``n_for``.
+
+        Raises:
+            ReleaseError: If the error is no number between 0 and 1, or the report was made without n.
+        """
+        checked_error(error)
+        if self.n is None:
+            raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
+        epsilon, rmse = float(self.epsilon), self._rmse
+        for _ in range(ROUNDS):
+            epsilon /= noise_allowed(self._shares, rmse, error, self.n)
+            priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, self._counts)
+            rmse = _cell_errors(recommended(priced).variances)
+        return epsilon
+
+    @property
+    def _rmse(self) -> dict[Family, float]:
+        """The standard error of one cell of each family."""
+        return {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
+
+    def __repr__(self) -> str:
+        return (
+            f"what privacy costs on {self.network!r}: {self._promise}\n\n{plain(compared(self.mechanism_rows))}\n\n"
+            f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n{SEE}"
+        )
+
+    def _repr_html_(self) -> str:
+        notes = [f"recommended: {self.recommended!r}", self.reason, SEE]
+        return as_html(f"What privacy costs on {self.network!r}: {self._promise}", compared(self.mechanism_rows), notes)
+
+    @property
+    def _promise(self) -> str:
+        """The budget, the unit and the number of rows in words."""
+        rows = "" if self.n is None else f", n = {self.n}"
+        return f"{PrivacyCost(self.epsilon, self.delta)}, protecting {self.unit}{rows}"
+
 
 def candidates_of(report: PrivacyReport) -> tuple[Candidate, ...]:
     """The mechanisms that a report compares, with the noise law of every table, the smallest error first."""
@@ -117,7 +190,7 @@ def candidates_of(report: PrivacyReport) -> tuple[Candidate, ...]:
 
 def margins_of(report: PrivacyReport) -> Mapping[Family, Reals] | None:
     """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
-    return report._shares
+    return report._given
 
 
 def privacy_cost(
@@ -195,6 +268,7 @@ def privacy_cost(
         answer,
         tuple(priced),
         shares if isinstance(network, Probabilities) else None,
+        shares,
     )
 
 
@@ -217,8 +291,52 @@ def _reason(best: Candidate, priced: list[Candidate]) -> str:
     """Why the mechanism is recommended, in one sentence."""
     others = [candidate for candidate in priced if candidate is not best]
     paper = next((candidate for candidate in others if candidate.paper), None)
-    text = f"smallest expected error: {best.rmse:.3g} rows a cell"
-    return text if paper is None else f"{text}, against {paper.rmse:.3g} for {paper.label}"
+    text = f"smallest expected error: {cell(best.rmse)} rows a cell"
+    return text if paper is None else f"{text}, against {cell(paper.rmse)} for {paper.label}"
+
+
+def expected_errors(
+    network: Network, mechanism: LaplaceMechanism, *, unit: PrivacyUnit, n: int | None = None
+) -> TableRows:
+    """What each family costs under Laplace noise that was chosen already: the rows of ``PrivacyReport.nodes``.
+
+    Args:
+        network: The DAG over its domain.
+        mechanism: What will be released.
+        unit: Whom it protects.
+        n: A supposed number of rows, for errors relative to it, spread evenly.
+    """
+    measured = mechanism.event(network, unit).measurements
+    laws = {m.table: m.law for m in measured}
+    variances = consistent_variance(network, laws, unit.n_is_public)
+    chosen = Candidate("", mechanism, network, measured, variances, math.nan)
+    return _family_rows(network, chosen, n, _margins(network))
+
+
+def _cell_errors(variances: Mapping[Family, float]) -> dict[Family, float]:
+    """Standard errors from variances."""
+    return {family: math.sqrt(variance) for family, variance in variances.items()}
+
+
+def compared(rows: TableRows) -> TableRows:
+    """The comparison in columns that are short enough to be read side by side; the notes are left out."""
+    return [
+        {
+            "mechanism": row["mechanism"],
+            "tables": row["tables"],
+            "numbers": row["released numbers"],
+            "sensitivity": row["sensitivity"],
+            "noise scale": _span(row["lowest scale"], row["highest scale"]),
+            "rmse": row["rmse"],
+        }
+        for row in rows
+    ]
+
+
+def _span(low: float, high: float) -> str:
+    """Two ends in words; one where they print the same."""
+    ends = list(dict.fromkeys(map(cell, (low, high))))
+    return " to ".join(ends)
 
 
 def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:

@@ -22,7 +22,11 @@ from dpgraph.cli.output import capture_warnings, delivering, plain, records, sav
 from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.hmm import HiddenMarkovModel
+    from dpgraph.privacy.events import PrivacyUnit
+    from dpgraph.structure.design import LinearDesign
+    from dpgraph.structure.network import Network
 
 
 class States(click.ParamType):
@@ -33,6 +37,43 @@ class States(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """The number, or the word."""
         return value if value == "auto" else click.INT.convert(value, param, ctx)
+
+
+#: A number of rows to judge what a dry run prices by.
+SUPPOSED = click.option(
+    "--n", type=click.IntRange(min=1), help="For --dry-run: a public or supposed number of rows, for relative errors."
+)
+
+#: The most families that a dry run shows.
+MOST_FAMILIES = 10
+
+
+def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit, n: int | None) -> None:
+    """What the noise will do to each table, those that err most first."""
+    from dpgraph.analysis.cost import expected_errors
+
+    rows = expected_errors(network, mechanism, unit=unit, n=n)
+    names = ("variable", "parents", "cells", "scale", "rmse", *(("tv",) if n else ()))
+    worst = sorted(rows, key=lambda row: row["tv" if n else "rmse"], reverse=True)[:MOST_FAMILIES]
+    more = f", the {MOST_FAMILIES} worst of {len(rows)} tables" if len(rows) > MOST_FAMILIES else ""
+    show(f"\nexpected errors{more}:\n{plain([{name: row[name] for name in names} for row in worst])}")
+    show("rmse: standard error of one cell, in rows" + ("; tv: of the table, as a share of the rows" if n else ""))
+    if n is None:
+        show("Give --n for errors as a share of the rows.")
+
+
+def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, unit: PrivacyUnit) -> None:
+    """What the noise will do to each coefficient; nothing can be said without a number of rows."""
+    if n is None:
+        show("Give --n for the expected standard errors of the coefficients.")
+        return
+    from dpgraph.analysis.regression_cost import regression_cost
+
+    table = regression_cost(design, epsilon, n, unit=unit)
+    named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    wanted = ("coefficient", "without", "with", "ratio", "noise share")
+    show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
+    show("without and with privacy, for features spread evenly; where noise share is above 1 errors are larger")
 
 
 @click.group()
@@ -51,6 +92,7 @@ def fit() -> None:
 @PERSON
 @ROWS_PER_PERSON_SPENT
 @spends
+@SUPPOSED
 @DRY_RUN
 @OUT_UNLESS_DRY
 def fit_naive_bayes(
@@ -64,12 +106,12 @@ def fit_naive_bayes(
     person: str | None,
     rows_per_person: int | None,
     payer: Payer,
+    n: int | None,
     dry_run: bool,
     out: Path | None,
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.networks import read_domain
-    from dpgraph.files.pgmpy import check_bif_names
     from dpgraph.inference.network.plug_in import check_prior
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import naive_bayes_network
@@ -79,12 +121,14 @@ def fit_naive_bayes(
     graph = naive_bayes_network(declared, target)
     budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), graph, budget):
+        from dpgraph.mechanisms.additive.label_share import label_first
+
+        public = n if budget.unit.n_is_public else None
+        _show_errors(graph, label_first(graph, target, epsilon, budget.unit, public), budget.unit, n)
         return
     from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
     out = writable(out, ".json", ".npz", ".bif")
-    if out.suffix.lower() == ".bif":
-        check_bif_names(graph.domain)
     how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
     with charging(budget):
         fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target, person=person)
@@ -114,6 +158,7 @@ def fit_naive_bayes(
 @click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
 @click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
 @spends
+@SUPPOSED
 @DRY_RUN
 @OUT_UNLESS_DRY
 def fit_hmm(
@@ -134,6 +179,7 @@ def fit_hmm(
     burn_in: int,
     seed: int | None,
     payer: Payer,
+    n: int | None,
     dry_run: bool,
     out: Path | None,
 ) -> None:
@@ -148,7 +194,9 @@ def fit_hmm(
     declared = read_domain(domain)
     graph = hmm_network(declared, sequence, time)
     budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
-    if only_priced(dry_run, LaplaceMechanism(epsilon, tables="maximal"), graph, budget):
+    noise = LaplaceMechanism(epsilon, tables="maximal")
+    if only_priced(dry_run, noise, graph, budget):
+        _show_errors(graph, noise, budget.unit, n)
         return
     from dpgraph.estimators.hmm import PrivateHMM
 
@@ -235,6 +283,7 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
 @PERSON
 @ROWS_PER_PERSON_SPENT
 @spends
+@SUPPOSED
 @DRY_RUN
 @JSON
 @OUT_UNLESS_DRY
@@ -252,6 +301,7 @@ def fit_regression(
     person: str | None,
     rows_per_person: int | None,
     payer: Payer,
+    n: int | None,
     dry_run: bool,
     as_json: bool,
     out: Path | None,
@@ -265,6 +315,7 @@ def fit_regression(
     prior.centre(design)
     budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), design, budget):
+        _show_standard_errors(design, epsilon, n, budget.unit)
         return
     from dpgraph.estimators.regression import PrivateLinearRegression
 

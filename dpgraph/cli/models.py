@@ -15,6 +15,7 @@ from dpgraph.privacy.printed import at_terminal
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.structure.tables import Probabilities
 
 #: Synthetic rows that are drawn and written at once, and their codes.
@@ -30,12 +31,19 @@ RAW = click.option(
 
 @click.command()
 @click.argument("model")
-@click.argument("rows")
+@click.argument("rows", required=False)
+@click.option(
+    "--forecast", type=click.IntRange(min=1), metavar="STEPS", help="Of a hidden Markov model: fields so far ahead."
+)
 @RAW
 @OUT
-def predict(model: str, rows: str, raw: bool, out: Path) -> None:
+def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: Path) -> None:
     """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
     prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction alone).
+
+    A hidden Markov model needs no ROWS: for each cell its likeliest state, that state's probability, and the state on
+    its sequence's likeliest path. With ROWS, whose sequence and time columns name cells, the probabilities of the
+    fields there; with --forecast those of a later step. Both have 90 % intervals.
 
     Programs that read the labels back need --raw if a level begins with = + - or @.
     """
@@ -44,13 +52,20 @@ def predict(model: str, rows: str, raw: bool, out: Path) -> None:
     from dpgraph.files.atomic_write import write_text
     from dpgraph.files.documents import load
     from dpgraph.files.spreadsheet import csv_text, harmless_frame
+    from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.errors import InferenceError
 
     out = writable(out, ".csv")
-    match load(model):
+    found = load(model)
+    hidden = isinstance(found, HiddenMarkovModel)
+    if (forecast is not None and (rows is not None or not hidden)) or (rows is None and not hidden):
+        raise click.UsageError("ROWS are missing; --forecast STEPS, of a hidden Markov model, is in their place")
+    match found:
+        case HiddenMarkovModel() as fitted:
+            table = _hidden(fitted, rows, forecast)
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
         case SampledRegressionModel() as fitted:
@@ -67,6 +82,15 @@ def predict(model: str, rows: str, raw: bool, out: Path) -> None:
     say(f"wrote {out}")
 
 
+def _hidden(model: HiddenMarkovModel, rows: str | None, forecast: int | None) -> pd.DataFrame:
+    """What a hidden Markov model says of its cells, of some of them, or of steps to come."""
+    if forecast is not None:
+        return model.forecast(forecast)
+    if rows is not None:
+        return model.predict_fields(rows, interval=0.9)
+    return model.predict().assign(path=model.most_likely_path()["state"])
+
+
 @click.command()
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
@@ -76,7 +100,7 @@ def predict(model: str, rows: str, raw: bool, out: Path) -> None:
 @RAW
 @OUT
 def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
-    """Draw synthetic rows from MODEL into a CSV or Parquet file; free.
+    """Draw synthetic rows from MODEL into a CSV or Parquet file; free. Of a hidden Markov model: entries of a log.
 
     A CSV file that is to be read as rows again needs --raw if a level or a name begins with = + - or @.
     """
@@ -85,9 +109,12 @@ def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
     from dpgraph.files.atomic_write import write_frames
     from dpgraph.files.documents import load, probabilities_of
     from dpgraph.files.spreadsheet import harmless_frame
+    from dpgraph.models.hmm import HiddenMarkovModel
 
     out = writable(out, ".csv", ".parquet")
-    frames = _drawn(probabilities_of(load(model)), n, np.random.default_rng(seed))
+    found, rng = load(model), np.random.default_rng(seed)
+    hidden = isinstance(found, HiddenMarkovModel)
+    frames = iter([found.sample(n, rng)]) if hidden else _drawn(probabilities_of(found), n, rng)
     if not raw and out.suffix.lower() != ".parquet":
         frames = map(harmless_frame, frames)
     with delivering(out):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +37,11 @@ from dpgraph.cli.output import (
 )
 from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
 from dpgraph.cli.reporting import HTML, write_page
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.printed import WIDTH, cell, escaped
+
+if TYPE_CHECKING:
+    from dpgraph.analysis.cost import PrivacyReport
+    from dpgraph.structure.network import Network
 
 #: The factor of an arc's cost from which on a sentence says what leaving it out would buy.
 LEAST_COST = 1.005
@@ -59,6 +65,12 @@ LEAST_COST = 1.005
     type=click.FloatRange(0, min_open=True),
     help="For --question: which epsilon gives plus or minus that.",
 )
+@click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
+@click.option(
+    "--error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Which epsilon, and how many rows, keep every table within this total variation error.",
+)
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @JSON
@@ -71,6 +83,8 @@ def cost(
     own: bool,
     question: str | None,
     half_width: float | None,
+    target: str | None,
+    error: float | None,
     neighbours: str,
     rows_per_person: int,
     as_json: bool,
@@ -81,20 +95,26 @@ def cost(
     The page of --html has sliders for epsilon and n, and the network coloured by what its tables cost.
     """
     page = None if html is None else writable(html, ".html")
-    from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.files.networks import read_network, read_probabilities
+    from dpgraph.analysis.cost import compared, privacy_cost
+    from dpgraph.files.networks import read_probabilities
     from dpgraph.privacy.records import PrivacyCost
 
-    subject = read_probabilities(network) if own else read_network(network)
+    if target is not None and own:
+        raise click.UsageError("--own has probabilities of NETWORK's own arcs, and --target does not read them")
+    subject = read_probabilities(network) if own else _graph(network, target)
     unit = unit_of(neighbours, rows_per_person)
     if half_width is not None and question is None:
         raise click.UsageError("--half-width is of an answer; give --question too")
-    asked = None if question is None else question_of(question, read_network(network).domain)
+    graph = getattr(subject, "network", subject)
+    asked = None if question is None else question_of(question, graph.domain)
     report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked, progress=True)
     needed = None
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)
     spent = PrivacyCost(report.epsilon, report.delta)
+    reached = None
+    if error is not None:
+        reached = {"error": error, "n": report.n_for(error), "epsilon": report.epsilon_for(error) if n else None}
     if page is not None:
         write_page(report, page)
         say(f"wrote {html}")
@@ -114,22 +134,28 @@ def cost(
             asked_for = {"words": report.question.question, "worlds": report.question.worlds}
             widths = records(report.question.widths.to_dict("records"))
             answer = {"question": asked_for | {"widths": widths, "half_width": half_width, "epsilon_needed": needed}}
+        if reached is not None:
+            answer["needed"] = reached
+        if target is not None:
+            answer["target"] = target
         show_json(settings | promise | advice | facts | tables | answer, indent=1)
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    words = "" if target is None else f", as naive Bayes of {escaped(target)}"
     show(
-        f"{escaped(network)}: {report.facts['maximal tables']} maximal tables of {report.facts['variables']} families, "
-        f"{report.facts['cells']} cells\n{listed}\n"
-        f"{spent}, protecting {unit}\n\n{plain(report.mechanism_rows)}\n\n"
-        f"recommended: {report.recommended}\n{escaped(report.reason)}\n\n"
-        f"by family, under the recommended mechanism:\n{plain(report.family_rows)}\n\n"
-        f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows)}\n"
+        f"{escaped(network)}{words}: {report.facts['maximal tables']} maximal tables of "
+        f"{report.facts['variables']} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
+        f"{spent}, protecting {unit}\n\n{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
+        f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
+        f"{fill(escaped(report.reason), WIDTH)}\n\n"
+        f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
+        f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows, report.epsilon)}\n"
         f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bound_rows)}\n\n"
-        "scale: of the integer noise in each cell of the measured table; rmse: standard error of one cell, in rows;\n"
-        "n needed: rows from which on the noise of single cells is below their sampling error, which is much to ask:\n"
-        "predictions and answers sum over cells and may do with far fewer (--n with --question prices an answer);\n"
-        "tv: expected total variation error of the family's margin; kl: expected divergence of its posterior, nats;\n"
-        "cost: factor on the standard error of all released counts." + ("" if n else "\nGive --n for tv and kl.")
+        "scale: of the integer noise in each cell of the measured table\n"
+        "rmse: standard error of one cell, in rows\n"
+        "tv: expected total variation error of the family's table, as a share of the rows\n"
+        "kl: expected divergence of its posterior, nats\n"
+        "cost: factor on the standard error of all released counts\n" + _advice(report, reached)
     )
     if report.question is not None:
         show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
@@ -138,15 +164,63 @@ def cost(
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
 
 
-def _dearest(arcs: Sequence[Mapping[str, Any]]) -> str:
+def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What is noted of the mechanisms, each note once."""
+    noted: dict[str, list[str]] = {}
+    for row in rows:
+        noted.setdefault(row["note"], []).append(row["mechanism"])
+    lines = (f"{escaped('; '.join(labels))}: {escaped(note)}" for note, labels in noted.items())
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+
+
+def _families(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The families as a table; what is the same in every row is said once, below."""
+    same = {name for name in ("sensitivity", "law") if len({row[name] for row in rows}) == 1}
+    shown = plain([{name: value for name, value in row.items() if name not in {*same, "n needed"}} for row in rows])
+    once = "; ".join(f"{name} {cell(rows[0][name])}" for name in rows[0] if name in same)
+    return f"{shown}\nin every row: {once}" if same else shown
+
+
+def _graph(network: str, target: str | None) -> Network:
+    """The network of a file, or the naive Bayes network over its domain."""
+    from dpgraph.files.networks import read_domain, read_network
+    from dpgraph.models.naive_bayes import naive_bayes_network
+
+    return read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
+
+
+def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
+    """What the numbers mean for what to do, a sentence each."""
+    lines: list[str] = []
+    if report.n is None:
+        lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")
+    else:
+        worst = max(report.family_rows, key=lambda row: row["tv"])
+        lines.append(
+            f"With n = {report.n} the table of {escaped(worst['variable'])} is off by most, {worst['tv']:.3g} of the "
+            "rows. Predictions and answers sum over many cells and may do with far more noise than single tables: "
+            "--question prices an answer, `dpgraph evaluate` judges a model."
+        )
+    if reached is not None:
+        least = f"about {reached['n']} rows at epsilon {float(report.epsilon):g}"
+        more = "" if reached["epsilon"] is None else f", or about epsilon {reached['epsilon']:.3g} at n = {report.n}"
+        lines.append(f"No table is expected to be off by more than {reached['error']:g} with {least}{more}.")
+    else:
+        lines.append("--error 0.05 says which epsilon, and how many rows, keep every table within 0.05.")
+    return "\n".join(fill(line, WIDTH) for line in lines)
+
+
+def _dearest(arcs: Sequence[Mapping[str, Any]], epsilon: Fraction) -> str:
     """What leaving out the most expensive arc would buy, in a sentence; nothing where no arc costs anything."""
     if not arcs or arcs[0]["cost"] < LEAST_COST:
         return ""
     first = arcs[0]
-    return (
+    words = (
         f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all released "
-        f"counts would be {1 - 1 / first['cost']:.0%} smaller; leave it out only if it says little.\n"
+        f"counts would be {1 - 1 / first['cost']:.0%} smaller, which else takes epsilon "
+        f"{float(epsilon) * first['cost']:.3g}; leave it out only if it says little."
     )
+    return f"{fill(words, WIDTH)}\n"
 
 
 @click.command()

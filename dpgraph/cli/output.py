@@ -12,14 +12,16 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.printed import Rows, escaped
+from dpgraph.privacy.printed import aligned as aligned
+from dpgraph.privacy.printed import plain as plain
 
 
 class Undelivered(click.ClickException):
@@ -33,42 +35,7 @@ class Undelivered(click.ClickException):
 
 
 #: A table as a mapping from columns to values for each row.
-TableRows = Sequence[Mapping[Any, Any]]
-
-
-def plain(rows: TableRows) -> str:
-    """Rows as a plain table of three significant digits, numbers to the right.
-
-    >>> print(plain([{"arc": "a to b", "cost": 1.23456}, {"arc": "b", "cost": 12345.6}]))
-    arc      cost
-    a to b   1.23
-    b       12346
-    """
-    if not rows:
-        return "none"
-    words = [all(isinstance(row[name], str) for row in rows) for name in rows[0]]
-    return aligned([escaped(name) for name in rows[0]], [list(map(_cell, row.values())) for row in rows], words)
-
-
-def _cell(value: Any) -> str:
-    """One value of a plain table."""
-    if not isinstance(value, float):
-        return escaped(value)
-    if math.isnan(value):
-        return "-"
-    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[bool]) -> str:
-    """Lines of columns, those of words to the left and the others to the right."""
-    lines = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = (x.ljust(w) if left else x.rjust(w) for x, w, left in zip(cells, widths, words, strict=True))
-        return "  ".join(parts).rstrip()
-
-    return "\n".join(map(line, lines))
+TableRows = Rows
 
 
 def records(rows: TableRows) -> list[dict[str, Any]]:

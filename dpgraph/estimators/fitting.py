@@ -22,7 +22,7 @@ from dpgraph.statistics.rows.features import (
     declared_columns,
     is_table,
     refuse_list,
-    refuse_sparse,
+    refuse_other_shapes,
     table_frame,
 )
 from dpgraph.structure.conversion import array_of, converted
@@ -65,7 +65,7 @@ def feature_frame(
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
         return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
-    refuse_sparse(X)
+    refuse_other_shapes(X)
     refuse_list(X, strict)
     array = _private_array(estimator, X, reset)
     return array_frame(array, names(array.shape[1]), strict=strict)
@@ -108,6 +108,10 @@ def with_target(frame: pd.DataFrame, name: str, values: npt.NDArray[Any]) -> pd.
 
 def _private_array(estimator: Any, X: Any, reset: bool) -> Any:
     """X as a two-dimensional array of anything; a refusal repeats no row."""
+    known, shape = getattr(estimator, "n_features_in_", None), getattr(X, "shape", ())
+    if not reset and known is not None and len(shape) == 2 and shape[1] != known:
+        name = type(estimator).__name__
+        raise DomainError(f"X has {shape[1]} features, but {name} is expecting {known} features as input")
     settings: Any = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 0}
     return converted(lambda: validate_data(estimator, X, reset=reset, **settings), PROBLEM)
 

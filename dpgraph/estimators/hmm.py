@@ -27,6 +27,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import Counts, count, count_capped
 from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.statistics.rows.features import is_table
 from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network
@@ -211,6 +212,11 @@ class PrivateHMM(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.predict()
 
+    def most_likely_path(self) -> pd.DataFrame:
+        """The most likely path of each sequence as a whole, as ``HiddenMarkovModel.most_likely_path`` has it."""
+        check_is_fitted(self, "model_")
+        return self.model_.most_likely_path()
+
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
@@ -325,6 +331,11 @@ class PrivateHMM(BaseEstimator):
             return Domain.of(self.domain)
         if self.domain != "infer" or isinstance(log, str | Codes):
             raise DomainError(f'domain must be a Domain, or "infer" by name with a table; got {self.domain!r}')
+        if not is_table(log):
+            raise DomainError(
+                "a log is a pandas, polars or Arrow table with the columns of the sequence, the time and every field; "
+                f"got {type(log).__name__}"
+            )
         warnings.warn(
             'domain="infer" reads levels and bins off the log: the result is not differentially private',
             PrivacyLeakWarning,

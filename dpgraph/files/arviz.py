@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.privacy.errors import FileError
 
 
 def to_datatree(draws: PosteriorDraws) -> Any:
@@ -17,8 +18,14 @@ def to_datatree(draws: PosteriorDraws) -> Any:
         draws: What ``noise_aware_posterior`` returned.
 
     Raises:
+        FileError: If these are no draws of a network.
         ImportError: If the extra is not installed.
     """
+    if not isinstance(draws, PosteriorDraws):
+        raise FileError(
+            f"to_datatree takes posterior draws of a network; got {type(draws).__name__}: of a release they are "
+            "noise_aware_posterior(release)"
+        )
     try:
         from arviz_base import from_dict
     except ImportError as error:

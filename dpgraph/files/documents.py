@@ -97,9 +97,12 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -
         release: What a model was learned from, to be kept beside it; that of an estimator is its own.
 
     Raises:
-        FileError: If the value is sensitive or of another kind, the name ends otherwise, a name in the value would
-            not survive BIF, or the file cannot be written.
+        FileError: If the value is sensitive or of another kind, the name ends otherwise, or the file cannot be written.
+        NetworkError: If two levels read the same in BIF, which knows text alone.
         ReleaseError: If its record is not one of dpgraph's mechanisms'.
+
+    Warns:
+        DomainWarning: If BIF does not keep a name or a level, and the file has another in its place.
     """
     target = Path(path)
     released = getattr(value, "release_", None) if hasattr(value, "model_") else release

@@ -9,8 +9,9 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import re
+import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,20 @@ from dpgraph.files.limits import excerpt
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.advice import probabilities_given
-from dpgraph.structure.domain import Domain, NetworkError
+from dpgraph.structure.domain import DomainWarning, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
-#: What pgmpy's BIF reader reads back as it was written.
-_BIF_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+#: What may not be read back as it was written, in names of variables and in levels.
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")
+_NOT_IN_LEVEL = re.compile(r"[^A-Za-z0-9_.+<>=/-]|/(?=/)")
 
 #: A variable's name in which that reader would see the start of a table's numbers.
-_BIF_TABLE = re.compile(r"(table|default)[0-9eE.+-]")
+_BIF_TABLE = re.compile(r"(table|default)([0-9eE.+-])")
+
+#: The most names that a warning tells of.
+MOST_TOLD = 4
 
 
 def to_pgmpy(probabilities: Probabilities | Release[Probabilities]) -> Any:
@@ -96,35 +101,86 @@ def from_pgmpy(model: Any) -> Probabilities:
 
 
 def write_bif(probabilities: Probabilities) -> str:
-    """The tables as BIF text that pgmpy reads back unchanged.
+    """The tables as BIF text that pgmpy and bnlearn read back, with names that the format keeps.
+
+    Names of letters, digits, _ . + and - stay as they are, and levels of these and < > = /. In others each other
+    character becomes _, accents are left out, and names that would be the same get a number at their end.
 
     Raises:
-        FileError: If a name or a level would not survive the format.
+        NetworkError: If two levels read the same as text.
+
+    Warns:
+        DomainWarning: If a name or a level is written differently.
     """
-    check_bif_names(probabilities.network.domain)
+    kept = _named_for_bif(probabilities)
     with _quiet():
         from pgmpy.readwrite import BIFWriter
 
-        return str(BIFWriter(to_pgmpy(probabilities)))
+        text = str(BIFWriter(to_pgmpy(kept)))
+    return _in_order(text, kept.network.domain.names)
 
 
-def check_bif_names(domain: Domain) -> None:
-    """Refuses names and levels that BIF would not keep, to be called before anything is spent.
+def _in_order(text: str, names: Sequence[str]) -> str:
+    """pgmpy's text, whose variables and tables are sorted by name, in the domain's order."""
+    head, *blocks = text.removesuffix("\n}\n").split("\n}\n")
+    place = {name: i for i, name in enumerate(sorted(names))}
+    assert len(blocks) == 2 * len(place)
+    chosen = [blocks[start + place[name]] for start in (0, len(place)) for name in names]
+    return "".join(f"{block}\n}}\n" for block in (head, *chosen))
+
+
+def _named_for_bif(probabilities: Probabilities) -> Probabilities:
+    """The same tables under names that BIF keeps."""
+    network = probabilities.network
+    names = _bif_words(network.domain.names, names=True)
+    levels = {name: _bif_words(map(str, network.domain.levels(name))) for name in network.domain.names}
+    changed = [(old, new) for words in (names, *levels.values()) for old, new in words.items() if old != new]
+    if not changed:
+        return probabilities
+    shown = ", ".join(f"{old!r} as {new}" for old, new in changed[:MOST_TOLD])
+    more = f" and {len(changed) - MOST_TOLD} more" if len(changed) > MOST_TOLD else ""
+    warnings.warn(
+        f"BIF does not keep every name: {shown}{more} in the file. A .json file, and dg.to_pgmpy(probabilities), keep "
+        "the names as they are",
+        DomainWarning,
+        stacklevel=4,  # past write_bif and save
+    )
+    domain = {names[name]: list(levels[name].values()) for name in network.domain.names}
+    parents = {names[name]: [names[parent] for parent in found] for name, found in network.parents.items()}
+    tables = FrozenMap((names[name], table) for name, table in probabilities.tables.items())
+    return Probabilities(Network.of(domain, parents), tables, probabilities.provenance)
+
+
+def _bif_words(words: Iterable[str], *, names: bool = False) -> dict[str, str]:
+    """What BIF keeps of levels, or of names of variables, which it tells apart without case.
 
     Raises:
-        FileError: Naming the first of them.
+        NetworkError: If two of them are the same.
+
+    >>> _bif_words(["hs or lower", "hs_or_lower", "été"])
+    {'hs or lower': 'hs_or_lower_2', 'hs_or_lower': 'hs_or_lower', 'été': 'ete'}
     """
-    for name in domain.names:
-        for word in (name, *map(str, domain.levels(name))):
-            if not _BIF_NAME.fullmatch(word):
-                raise FileError(
-                    f"{word!r} ({name}) does not survive BIF: use letters, digits, _ . + - only, or .json, which "
-                    "dg.load reads; dg.to_pgmpy(probabilities) makes a pgmpy network with the names as they are"
-                )
-        if _BIF_TABLE.search(name):
-            raise FileError(f"{name!r} does not survive BIF, where a table's numbers follow that word; or use .json")
-    if len({name.lower() for name in domain.names}) < len(domain.names):
-        raise FileError("BIF tells names apart without case; rename one, or use .json")
+    given = list(words)
+    if len(set(given)) < len(given):
+        raise NetworkError("two levels read the same as text")
+    made: dict[str, str] = {}
+    taken: set[str] = set()
+    fold = str.lower if names else str
+    for word in sorted(given, key=lambda word: _bif_word(word, names) != word):  # those that stay come first
+        number, found = 1, _bif_word(word, names)
+        while fold(found) in taken:
+            number += 1
+            found = f"{_bif_word(word, names)}_{number}"
+        taken.add(fold(found))
+        made[word] = found
+    return {word: made[word] for word in given}
+
+
+def _bif_word(word: str, name: bool) -> str:
+    """A word in the characters that BIF keeps, and in which no reader sees the start of a table."""
+    plain = "".join(one for one in unicodedata.normalize("NFKD", word) if not unicodedata.combining(one))
+    lost = _NOT_IN_NAME if name else _NOT_IN_LEVEL
+    return _BIF_TABLE.sub(r"\1_\2", lost.sub("_", plain) or "_")
 
 
 def example(name: str) -> Probabilities:

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from dpgraph.privacy.printed import at_terminal
+
+#: What is said where loops are compiled, which a fit waits for.
+COMPILING = "compiling the sampler's loops, once for this installation: half a minute of processor time, then as usual"
+
+
+def say_that_loops_are_compiled(loops: Iterable[Any]) -> None:
+    """A line on stderr, where that is a terminal, if numba will compile a loop because no machine code is on disk.
+
+    Args:
+        loops: Functions that numba compiles when they are first called.
+    """
+    if at_terminal() and any(not _on_disk(loop) for loop in loops):
+        print(COMPILING, file=sys.stderr)
+
+
+def _on_disk(loop: Any) -> bool:
+    """Whether machine code of a loop is loaded, or kept in the folder that numba keeps it in."""
+    if loop.signatures:
+        return True
+    kept = Path(loop.stats.cache_path) if loop.stats.cache_path else None
+    return kept is not None and any(kept.glob(f"*.{loop.__name__}-{loop.py_func.__code__.co_firstlineno}.py*.nbi"))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
 from dpgraph.models.outcome_readings import Score, all_scores
+from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes
@@ -99,3 +100,7 @@ class Evaluation:
             f"Evaluation({name} {estimate:.4g} ({low:.4g} to {high:.4g}), {PrivacyCost(event.epsilon, event.delta)}, "
             f"protecting {self.release.unit}{note})"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [{str(name): value for name, value in row.items()} for row in self.to_frame().to_dict("records")]
+        return as_html("Evaluation", rows, [f"{self.interval:.0%} intervals", self.release.provenance])

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_probability, check_whole_number, tails
+from dpgraph.inference.arguments import check_probability, check_whole_number, generator, tails
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.emission_laws import sequence_laws
+from dpgraph.models.markov_paths import most_likely_paths
 from dpgraph.models.state_choice import StateChoice
+from dpgraph.privacy.printed import as_html, cell
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -209,6 +211,56 @@ class HiddenMarkovModel:
         frame["probability"] = self.state_probabilities.max(axis=2).ravel()
         return frame
 
+    def most_likely_path(self) -> pd.DataFrame:
+        """The most likely path of each sequence as a whole: the sequence and time columns, state, probability.
+
+        ``predict`` takes the best state of each cell by itself, and may put states side by side that hardly follow each
+        other. This is the Viterbi path over the posterior's draws (``models.markov_paths``); ``probability`` is that of
+        the state in its cell, whatever the others are.
+        """
+        best = most_likely_paths(self._flat_states(), self.n_states)
+        frame = self._cells(np.ones(best.shape, bool))
+        frame["state"] = best.ravel()
+        frame["probability"] = np.take_along_axis(self.state_probabilities, best[..., None], 2).ravel()
+        return frame
+
+    def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
+        """Synthetic entries of a log, with the declared levels; free.
+
+        One posterior draw makes all of them: each entry falls into a cell in proportion to the entries that cells are
+        expected to have, and its fields follow the law of the state that the draw has there.
+
+        Args:
+            n: How many entries, at least 1.
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
+
+        Returns:
+            A column for each declared variable, in the domain's order.
+
+        Raises:
+            InferenceError: If n is not a whole number of at least 1, or no entries are expected anywhere.
+        """
+        import pandas as pd
+
+        check_whole_number("n", n, 1)
+        rng = generator(rng)
+        weights = np.maximum(self.entries, 0.0).ravel()
+        if not weights.sum() > 0:
+            raise InferenceError("no entries are expected in any cell; there is nothing to draw")
+        states = self._flat_states()
+        draw = int(rng.integers(len(states)))
+        place = rng.choice(weights.size, n, p=weights / weights.sum())
+        sequences, steps = np.unravel_index(place, self.entries.shape)
+        hidden = states[draw, sequences, steps]
+        codes = {self.sequence: sequences, self.time: steps}
+        for name in self.fields:
+            laws = self.sequence_laws(name)[draw]
+            chosen = laws[sequences if len(laws) > 1 else 0, hidden].cumsum(axis=1)
+            codes[name] = (rng.random(n)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
+        domain = self.network.domain
+        levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
+        return pd.DataFrame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
+
     def transition_frame(self) -> pd.DataFrame:
         """The mean transition matrix, a row for each state."""
         import pandas as pd
@@ -390,6 +442,15 @@ class HiddenMarkovModel:
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape
         return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"state": state, **{f"to {other}": float(value) for other, value in enumerate(row)}}
+            for state, row in enumerate(self.mean_transition)
+        ]
+        mixed = {name: cell(value) for name, value in self.diagnostics.items() if name in ("r_hat", "effective_size")}
+        notes = [f"R-hat {mixed['r_hat']}, effective size {mixed['effective_size']}", *filter(None, [self.provenance])]
+        return as_html(f"{self!r}: mean transitions", rows, notes)
 
 
 @tables_given.register

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dpgraph.inference.network.queries import row_count
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
+from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.records import Provenance, Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
@@ -115,6 +116,12 @@ class NaiveBayes:
         """
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
+    def __repr__(self) -> str:
+        return _in_words(self, "NaiveBayes", self.provenance)
+
+    def _repr_html_(self) -> str:
+        return _as_html(self, self.probabilities, [] if self.provenance is None else [self.provenance])
+
     def _codes(self, X: Any) -> Mapping[str, npt.NDArray[Any]]:
         """The features as codes."""
         return columns_to_predict(X, self.probabilities.network.domain.restrict(self.features))
@@ -159,6 +166,13 @@ class NaiveBayesEnsemble:
         _ = self._members
         if any(draw.network != value[0].network for draw in value):
             raise NetworkError("the draws of an ensemble must be tables of one network")
+
+    def __repr__(self) -> str:
+        return _in_words(self, "NaiveBayesEnsemble", counted(len(self.draws), "draw"), self.provenance)
+
+    def _repr_html_(self) -> str:
+        notes = [counted(len(self.draws), "draw of the tables, the first shown"), *filter(None, [self.provenance])]
+        return _as_html(self, self.draws[0], notes)
 
     @cached_property
     def _members(self) -> tuple[NaiveBayes, ...]:
@@ -241,6 +255,26 @@ def _tables(model: NaiveBayes) -> DrawnTables:
 @tables_given.register
 def _tables_of_ensemble(model: NaiveBayesEnsemble) -> DrawnTables:
     return replace(tables_given(model.draws), arcs=ARCS)
+
+
+def _in_words(model: NaiveBayes | NaiveBayesEnsemble, kind: str, *more: Any) -> str:
+    """A model in one line: its target, labels and number of features."""
+    labels = short(tuple(model.classes_.tolist()))
+    return summary(kind, f"{model.target!r}, one of {labels}, from {counted(len(model.features), 'feature')}", *more)
+
+
+def _as_html(model: NaiveBayes | NaiveBayesEnsemble, tables: Probabilities, notes: list[Any]) -> str:
+    """A model for a notebook: how probable the first level of a feature is under each label, for the first features."""
+    levels = tables.network.domain.levels
+    rows = [
+        {"feature": name, "level": str(levels(name)[0])}
+        | {
+            f"given {label}": float(value)
+            for label, value in zip(levels(model.target), tables.table(name)[0], strict=True)
+        }
+        for name in model.features[: MOST_ROWS + 1]
+    ]
+    return as_html(f"Naive Bayes of {model.target!r}", rows, notes, total=len(model.features))
 
 
 def _array_of_rows(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

@@ -11,6 +11,7 @@ from dpgraph.privacy.accounts import Account, InMemory, Made, Receipt, Split, ch
 from dpgraph.privacy.composition import advanced, basic, zero_concentrated
 from dpgraph.privacy.filters import Accounting, checked, plan_of, split
 from dpgraph.privacy.loss_distributions import numerical
+from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import (
     Event,
     Number,
@@ -464,6 +465,15 @@ class Budget:
             + ("" if isinstance(self._account, InMemory) else f", ledger={self._durable()}")
             + (")" if self._group is None else f", rows=({self._group}))")
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"": "limit", "epsilon": decimal(self.epsilon), "delta": decimal(self.delta)},
+            {"": "left", "epsilon": decimal(self.remaining), "delta": decimal(self.remaining_delta)},
+        ]
+        where = [] if isinstance(self._account, InMemory) else [f"ledger {self._durable()}"]
+        group = [] if self._group is None else [f"rows: {self._group}"]
+        return as_html("Budget", rows, [f"protecting {self.unit}; accounting {self.accounting}", *where, *group])
 
 
 def _conditions(domain: Any, by: str) -> list[Condition]:

@@ -208,8 +208,9 @@ class InMemory:
             ReleaseError: Always: two copies could spend the same epsilon.
         """
         raise ReleaseError(
-            "a Budget in memory is not pickled: a copy in another process could spend the same epsilon twice; "
-            "Budget.open keeps one in a ledger, which processes share"
+            "a Budget in memory is not pickled, for n_jobs=2 or otherwise: a copy in another process could spend the "
+            "same epsilon twice. dg.save(model, path) keeps a fitted model without it, n_jobs=1 stays in this process, "
+            "and Budget.open keeps one in a ledger, which processes share"
         )
 
 

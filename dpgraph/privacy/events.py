@@ -16,6 +16,7 @@ from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.claims import claim_problem
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Joint, Measurement, Selection
+from dpgraph.privacy.printed import counted, summary
 
 Neighbours = Literal["replace", "add-remove"]
 Number = int | float | str | Fraction | Decimal
@@ -156,6 +157,14 @@ class Event:
     def events(self) -> tuple[Event, ...]:
         """The parts, or itself where it has none: what accountants price one by one."""
         return self.parts or (self,)
+
+    def __repr__(self) -> str:
+        counts = (
+            counted(len(self.measurements), "measurement") if self.measurements else None,
+            counted(len(self.selections), "selection") if self.selections else None,
+            counted(len(self.parts), "part") if self.parts else None,
+        )
+        return summary("Event", self.mechanism, PrivacyCost(self.epsilon, self.delta), *counts)
 
 
 def _parts_problem(event: Event) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Generic, TypeVar
@@ -41,6 +41,7 @@ from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
 from dpgraph.privacy.measurements import Selection as Selection
 from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
 from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
+from dpgraph.privacy.printed import as_html, escaped, short, summary
 from dpgraph.privacy.rows import RowsRecord, relation, together
 
 T = TypeVar("T")
@@ -67,6 +68,9 @@ class Provenance:
         cost = PrivacyCost(self.event.epsilon, self.event.delta)
         note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
         return f"{self.event.mechanism}, {cost}, protecting {self.unit}{note}"
+
+    def __repr__(self) -> str:
+        return summary("Provenance", self)
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,30 @@ class Release(Generic[T]):
         """The record that learned values keep."""
         receipts = () if self.scope is None else self.scope.receipts
         return Provenance(self.event, self.unit, self.private, receipts)
+
+    def __repr__(self) -> str:
+        return f"Release({_value_in_words(self.value)}; {escaped(self.provenance)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "measured": ", ".join(map(str, part.table)) or "the number of rows",
+                "cells": part.cells,
+                "noise": type(part.law).__name__,
+                "scale": float(part.law.scale),
+            }
+            for event in self.event.events
+            for part in event.measurements
+        ]
+        return as_html(f"Release of {_value_in_words(self.value)}", rows, [self.provenance])
+
+
+def _value_in_words(value: Any) -> str:
+    """A released value in one line; of several of one kind how many there are."""
+    first = next(iter(value), None) if isinstance(value, tuple) else None
+    if is_dataclass(first):
+        return f"{len(value)} x {short(first)}"
+    return short(value, 100)
 
 
 def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:

@@ -159,8 +159,8 @@ def count(
 
     Args:
         rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__`` (a DuckDB relation, a
-            ``RecordBatchReader``), an iterator of such tables, ``Codes``, the path of a CSV file, a Parquet file or
-            a folder of Parquet files, or a pyspark or dask DataFrame.
+            ``RecordBatchReader``), an iterator of such tables, the cursor of a query (DB-API or ADBC), ``Codes``, the
+            path of a CSV file, a Parquet file or a folder of Parquet files, or a pyspark or dask DataFrame.
         network: The DAG over its declared domain.
         where: Counts only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.

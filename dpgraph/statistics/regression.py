@@ -80,6 +80,9 @@ def regression_moments(
     >>> regression_moments(([[20.0], [50.0]], [10.0, 150.0]), design)
     Moments(LinearDesign, 5 statistics, sensitive)
     """
+    if not isinstance(design, LinearDesign):
+        found = type(design).__name__
+        raise DomainError(f"regression_moments takes rows, then a LinearDesign; got {found} for the design")
     persons = cap_of(person, rows_per_person)
     refuse_group(where, persons, "Sum all rows, or let nobody have more than one")
     if persons is not None:

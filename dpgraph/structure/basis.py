@@ -34,6 +34,9 @@ Item = TypeVar("Item")
 #: More blocks than this are refused before any memory is taken.
 MAX_BLOCKS = 1_000_000
 
+#: The most levels of a variable in a basis: its matrix has the square of them.
+MOST_LEVELS = 10_000
+
 
 def subsets(table: tuple[Item, ...]) -> list[tuple[Item, ...]]:
     """Every subset of a table's variables, in the table's order, the empty one first."""
@@ -156,6 +159,8 @@ def residual_matrix(size: int) -> tuple[Reals, Reals]:
 @lru_cache(maxsize=64)
 def contrast_matrix(size: int) -> Integers:
     """[1; C]: a row of ones, then row r with r ones and -r after them."""
+    if size > MOST_LEVELS:
+        raise NetworkError(f"a basis of contrasts is for variables of at most {MOST_LEVELS:,} levels; one has {size:,}")
     matrix = np.tril(np.ones((size, size), np.int64), -1)
     matrix[0] = 1
     matrix[np.arange(1, size), np.arange(1, size)] = -np.arange(1, size)

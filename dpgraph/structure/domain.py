@@ -7,16 +7,19 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.privacy.errors import DomainError as DomainError
 from dpgraph.privacy.errors import DomainWarning as DomainWarning
 from dpgraph.privacy.errors import NetworkError as NetworkError
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool
+
+#: The most variables that the one-line form names.
+MOST_SHOWN = 12
 
 #: Levels of a variable above which a price and a fit come with a warning.
 MANY_LEVELS = 1000
@@ -47,6 +50,10 @@ class Categories:
             raise NetworkError("levels must be a list, whose order is fixed, not a set")
         if isinstance(levels, str | bytes):
             raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
+        if not isinstance(levels, Iterable):
+            raise NetworkError(
+                f"levels must be a list of levels, not {levels!r:.60}; of numbers it may be dg.Bins(edges)"
+            )
         object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
@@ -245,8 +252,14 @@ class Domain:
         return Domain(FrozenMap((name, self[name]) for name in names), self.strict)
 
     def __repr__(self) -> str:
-        sizes = [f"{escaped(name)}: {size}" for name, size in self.sizes.items()]
-        return f"Domain({', '.join([*sizes, 'strict'] if self.strict else sizes)})"
+        shown = list(islice(self.sizes.items(), MOST_SHOWN))
+        more = [f"... {len(self.sizes)} variables"] if len(self.sizes) > MOST_SHOWN else []
+        sizes = [f"{escaped(name)}: {size}" for name, size in shown]
+        return f"Domain({', '.join([*sizes, *more, *(['strict'] if self.strict else [])])})"
+
+    def _repr_html_(self) -> str:
+        rows = [{"variable": name, "levels": short(self.levels(name))} for name in islice(self.names, MOST_ROWS + 1)]
+        return as_html(f"Domain of {counted(len(self.names), 'variable')}", rows, total=len(self.names))
 
 
 def warn_of_many_levels(domain: Domain, *, stacklevel: int = 3) -> None:

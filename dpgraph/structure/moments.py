@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import Block, Name, noisy_value
+from dpgraph.privacy.printed import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
@@ -278,6 +279,10 @@ class NoisyMoments:
     def scales(self) -> Reals:
         """The noise scale of each statistic in its own units."""
         return self.law.scale * self.steps
+
+    def __repr__(self) -> str:
+        what = type(getattr(self.description, "family", self.description)).__name__
+        return summary("NoisyMoments", what, counted(len(self.sums), "sum"), rows_in_words(self.n))
 
 
 @noisy_value.register(MomentDescription)

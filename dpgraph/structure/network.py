@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.privacy.descriptions import Block, partition_movement
+from dpgraph.privacy.printed import MOST_ROWS, as_html, short
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable, first_twice
 from dpgraph.structure.frozen import FrozenMap
@@ -160,6 +161,18 @@ class Network:
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.parents.values())
         return f"Network({len(self.domain.names)} variables, {arcs} arcs, {self.cell_count} cells)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "variable": name,
+                "parents": ", ".join(self.parents[name]),
+                "levels": short(self.domain.levels(name)),
+                "cells": self.cells(self.family(name)),
+            }
+            for name in islice(self.domain.names, MOST_ROWS + 1)
+        ]
+        return as_html(self, rows, total=len(self.domain.names))
 
 
 def check_cells(family: Family, cells: int) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import Block, Name
+from dpgraph.privacy.printed import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import DomainError, Level, show_levels
 from dpgraph.structure.frozen import frozen_array
@@ -296,6 +297,10 @@ class NoisyOutcomes:
         """The noise scale of a part's cells, in rows or largest losses."""
         (weight,) = (part.weight for part in self.description.parts if part.name == name)
         return self.law.scale / (weight * STEPS)
+
+    def __repr__(self) -> str:
+        what = type(self.description.task).__name__
+        return summary("NoisyOutcomes", what, counted(len(self.sums), "sum"), rows_in_words(self.n))
 
 
 def checked_bound(value: object, name: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.printed import counted, summary
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -48,6 +49,12 @@ class SampledWeights:
     def coefficients(self) -> FrozenMap[str, Reals]:
         """Every draw in the units of the rows; see ``original_coefficients``."""
         return original_coefficients(self.design, self.weights)
+
+    def __repr__(self) -> str:
+        draws, weights = self.weights.shape
+        return summary(
+            "SampledWeights", counted(draws, "draw"), counted(weights, "weight"), f"radius {self.radius:.3g}"
+        )
 
 
 def largest_squared_norm(design: LinearDesign) -> int:

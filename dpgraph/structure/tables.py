@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import noisy_value
+from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError
 from dpgraph.structure.basis import (
     block_shape,
@@ -83,6 +85,10 @@ class Tables:
         """The counts of a variable (axis 0) by its parents."""
         return self.margin(*self.network.family(name))
 
+    def __repr__(self) -> str:
+        cells = sum(table.size for table in self.tables.values())
+        return summary("Tables", counted(len(self.tables), "table"), counted(cells, "cell"), f"n about {self.n:.3g}")
+
 
 @dataclass(frozen=True)
 class NoisyCounts:
@@ -132,6 +138,10 @@ class NoisyCounts:
         cut = FrozenMap((key, np.clip(table, 0, self.n).astype(float)) for key, table in self.tables.items())
         guess = float(np.mean([table.sum() for table in self.tables.values()])) if self.n is None else float(self.n)
         return Tables(self.network, cut, max(0.0, guess))
+
+    def __repr__(self) -> str:
+        cells = sum(table.size for table in self.tables.values())
+        return summary("NoisyCounts", counted(len(self.tables), "table"), counted(cells, "cell"), rows_in_words(self.n))
 
 
 @noisy_value.register
@@ -230,6 +240,11 @@ class NoisyCoefficients:
         blocks = subsets(ordered(self.network, table))
         return cell_variance(self.network, {block: self.residual_variance(block) for block in blocks}, table)
 
+    def __repr__(self) -> str:
+        numbers = sum(block.size for block in self.blocks.values())
+        found = (counted(len(self.blocks), "block"), counted(numbers, "coefficient"), rows_in_words(self.n))
+        return summary("NoisyCoefficients", *found)
+
     def joint_with(self, *others: Any) -> JointCounts:
         """What several releases of the same rows say together: see ``structure.joint``."""
         from dpgraph.structure.joint import joint_counts
@@ -281,6 +296,24 @@ class Probabilities:
     def to_frame(self, name: str) -> pd.DataFrame:
         """P(variable | parents) as a table to read: a row for each parent configuration, a column for each level."""
         return conditional_frame(self.network, name, self.table(name))
+
+    def __repr__(self) -> str:
+        return summary("Probabilities", self.network, self.provenance)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"variable": name, "given": ", ".join(self.network.parents[name]), "probabilities": _in_short(table)}
+            for name, table in islice(self.tables.items(), MOST_ROWS + 1)
+        ]
+        notes = [] if self.provenance is None else [self.provenance]
+        return as_html(f"Probabilities of {self.network!r}", rows, notes, total=len(self.tables))
+
+
+def _in_short(table: Reals) -> str:
+    """A small table's numbers; of a large one how many they are."""
+    if table.ndim > 1 or table.size > 8:
+        return f"{counted(table[0].size, 'row')} of {table.shape[0]} levels: to_frame(variable)"
+    return ", ".join(f"{value:.3g}" for value in table)
 
 
 def conditional_frame(network: Network, name: str, table: Reals) -> pd.DataFrame:

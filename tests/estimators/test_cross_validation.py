@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer
 import dpgraph as dg
 from dpgraph.estimators.cross_validation import cross_validate
 from tests.estimators.recorded import Script, losses, recorded
+from tests.everything import everything
 
 DOMAIN = dg.Domain.of({"f": [0, 1], "t": [0, 1]})
 KINDS = list(itertools.product((0, 1), (0, 1)))
@@ -434,7 +435,7 @@ def test_nothing_but_the_releases_depends_on_the_rows(unit):
         )
         fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
         evaluation = fields.pop("evaluation")
-        found.append((repr(fields), repr(made), evaluation.to_frame().to_csv(), evaluation.release.event))
+        found.append((everything(fields), repr(made), evaluation.to_frame().to_csv(), evaluation.release.event))
     assert found[0] == found[1]
 
 
@@ -492,7 +493,7 @@ def test_a_person_column_is_no_feature(holder):
     held = HOLDERS[holder](FRAME)
     found = cross_validate(BAYES, held, Y, budget=dg.Budget(1, unit=ADD_REMOVE), person="who", **settings)
     assert found.to_frame().equals(kept.to_frame())
-    assert "p17" not in repr(found)
+    assert "p17" not in everything(found)
     line = dg.PrivateLinearRegression([(0, 1)], (0, 1), mechanism="sampler")
     cross_validate(line, held, Y, epsilon=1, budget=dg.Budget(1, unit=ADD_REMOVE), person="who")
 

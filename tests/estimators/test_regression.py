@@ -16,6 +16,7 @@ import dpgraph as dg
 from dpgraph.files.documents import document
 from dpgraph.inference.regression import chain
 from tests.estimators.sklearn_checks import checks_of
+from tests.everything import everything
 from tests.files.edits import edited
 from tests.privacy import test_replay
 
@@ -126,7 +127,7 @@ def test_a_fit_sees_the_release_alone(inference, neighbours):
         noise, unit = Replayed(1 << 36), dg.PrivacyUnit(neighbours)
         settings = {"inference": inference, "draws": 64, "unit": unit, "noise": noise}
         made = dg.PrivateLinearRegression(BOUNDS, (0, 100), 1, **settings).fit(frame, target)
-        texts = [repr(made.release_), repr(noise.calls), made.coefficients_.to_csv(), repr(made.diagnostics_)]
+        texts = [everything(made.release_), repr(noise.calls), made.coefficients_.to_csv(), repr(made.diagnostics_)]
         return [*texts, str(document(made.model_)), repr(made.predict(X).tobytes())]
 
     assert seen(X, Y) == seen(X.assign(age=21.0), Y * 0 + 3)

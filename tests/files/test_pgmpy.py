@@ -1,13 +1,15 @@
 """To and from pgmpy and BIF with the same numbers."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.files.pgmpy import read_bif, write_bif
+from dpgraph.files.pgmpy import _bif_word, _bif_words, read_bif, write_bif
 from dpgraph.privacy.records import Event, Release
 from tests.strategies import networks, probabilities, words
 
@@ -130,23 +132,46 @@ def test_bif_keeps_every_number(value):
         np.testing.assert_allclose(back.table(name), value.table(name), rtol=1e-12)
 
 
-@pytest.mark.parametrize("word", ["a b", "a,b", "a;b", "a(b", "a{b", "a|b", 'a"b', "é", "a\nb", "a/b", "a'b", "a&b"])
-def test_a_word_that_bif_would_lose_is_refused(word, tmp_path):
+WORDS = ["a b", "a,b", "a;b", "a(b", "a{b", "a|b", 'a"b', "é", "a\nb", "a'b", "a&b", "hs or lower", "<= 50"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_bif_would_lose_is_written_so_that_pgmpy_and_we_read_it_back(word, tmp_path):
     path = tmp_path / "model.bif"
-    for variables in ({word: ["x", "y"]}, {"v": ["x", word]}):
-        value = learned(dg.Network.of(variables, {}))
-        with pytest.raises(dg.errors.FileError, match="does not survive BIF"):
+    for variables in ({word: ["x", "y"], "child": ["x", word]}, {"v": ["x", word], "child": ["x", "y"]}):
+        value = learned(dg.Network.of(variables, {"child": [next(iter(variables))]}))
+        with pytest.warns(dg.errors.DomainWarning, match="BIF does not keep every name: ") as caught:
             dg.save(value, path)
+        assert "dg.to_pgmpy(probabilities)" in str(caught[0].message)
+        back, theirs = dg.load(path), pgmpy().readwrite.BIFReader(str(path)).get_model()
+        assert_same_numbers(theirs, back)
+        assert [len(back.network.domain.levels(name)) for name in back.network.domain.names] == [2, 2]
+        for name, table in zip(back.network.domain.names, value.tables.values(), strict=True):
+            np.testing.assert_allclose(back.table(name), table, rtol=1e-12)
         dg.save(value, tmp_path / "model.json")
         assert dg.load(tmp_path / "model.json") == value
-    assert not path.exists()
 
 
 @pytest.mark.parametrize("name", ["table1", "x_default2", "timetable.a", "tablee", "table-", "default+"])
-def test_a_name_that_reads_as_a_table_is_refused(name):
+def test_a_name_that_reads_as_a_table_is_written_differently(name):
     """The reader of pgmpy looks for the word and then for numbers, wherever they stand."""
-    with pytest.raises(dg.errors.FileError, match="does not survive BIF"):
-        write_bif(learned(dg.Network.of({name: ["x", "y"]}, {})))
+    value = learned(dg.Network.of({name: ["x", "y"]}, {}))
+    with pytest.warns(dg.errors.DomainWarning, match="does not keep"):
+        text = write_bif(value)
+    (found,) = read_bif(text).tables
+    assert_same_numbers(pgmpy().readwrite.BIFReader(string=text.rstrip() + "\n").get_model(), read_bif(text))
+    np.testing.assert_allclose(read_bif(text).table(found), value.table(name), rtol=1e-12)
+
+
+@given(st.lists(st.text(max_size=5), min_size=2, max_size=5, unique=True))
+def test_words_stay_apart_and_those_that_bif_keeps_stay_as_they_are(words):
+    for names in (True, False):
+        found = _bif_words(words, names=names)
+        assert list(found) == words
+        assert len({one.lower() if names else one for one in found.values()}) == len(words)
+        assert all(re.fullmatch("[A-Za-z0-9_.+-]+" if names else "[A-Za-z0-9_.+<>=/-]+", one) for one in found.values())
+        assert all("//" not in one for one in found.values())
+    assert all(found == word for word, found in _bif_words(words).items() if _bif_word(word, False) == word)
 
 
 @pytest.mark.parametrize(
@@ -159,14 +184,30 @@ def test_the_words_of_the_format_itself_survive(word):
     np.testing.assert_allclose(back.table("child"), value.table("child"), rtol=1e-14)
 
 
-def test_names_that_differ_in_case_alone_are_refused():
-    with pytest.raises(dg.errors.FileError, match="without case"):
-        write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {})))
+def test_names_that_differ_in_case_alone_get_a_number():
+    with pytest.warns(dg.errors.DomainWarning, match="'A' as A_2"):
+        back = read_bif(write_bif(learned(dg.Network.of({"a": [0], "A": [0]}, {}))))
+    assert back.network.domain.names == ("a", "A_2")
 
 
-def test_a_level_that_bif_does_not_keep_is_kept_by_the_call_that_the_refusal_names():
+@pytest.mark.parametrize("word", ["<5", ">=7.5", "Asy/Patch", "5<", "a=b", "x/", "<=50K"])
+def test_levels_with_signs_of_comparison_survive_in_both_readers(word, tmp_path):
+    value = learned(dg.Network.of({"v": [word, "y"], "w": ["p", word]}, {"w": ["v"]}))
+    dg.save(value, tmp_path / "m.bif")
+    assert_same_numbers(pgmpy().readwrite.BIFReader(str(tmp_path / "m.bif")).get_model(), value)
+    assert dg.load(tmp_path / "m.bif").network.domain == value.network.domain
+
+
+def test_words_that_are_the_same_are_refused():
+    with pytest.raises(dg.errors.NetworkError, match="read the same"):
+        _bif_words(["1", "1"])
+
+
+def test_a_level_that_bif_does_not_keep_is_kept_by_the_call_that_the_warning_names():
     network = dg.Network.of({"school": ["hs or lower", "more"]}, {})
     value = dg.Probabilities(network, {"school": [0.25, 0.75]})
-    with pytest.raises(dg.errors.FileError, match=r"'hs or lower' \(school\).*dg\.to_pgmpy\(probabilities\)"):
-        write_bif(value)
+    with pytest.warns(
+        dg.errors.DomainWarning, match=r"'hs or lower' as hs_or_lower in .*dg\.to_pgmpy\(probabilities\)"
+    ):
+        assert read_bif(write_bif(value)).network.domain.levels("school") == ("hs_or_lower", "more")
     assert dg.to_pgmpy(value).get_cpds("school").state_names == {"school": ["hs or lower", "more"]}

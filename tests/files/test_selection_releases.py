@@ -10,6 +10,7 @@ import dpgraph as dg
 from dpgraph.files.documents import document, value_of
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from tests.everything import everything
 from tests.files.edits import edited
 from tests.selection import counted
 
@@ -32,7 +33,7 @@ def test_a_release_round_trips_exactly(mechanism, unit, noise, tmp_path):
     dg.save(release, tmp_path / "r.json")
     back = dg.load(tmp_path / "r.json")
     assert back == release
-    assert repr(back) == repr(release)
+    assert everything(back) == everything(release)
     assert dg.cost(back) == dg.cost(release)
     text = (tmp_path / "r.json").read_text()
     assert "987654321" not in text

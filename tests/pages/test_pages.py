@@ -369,7 +369,6 @@ def test_the_commands(tmp_path, released):
     [
         (["cost", "example:asia", "--epsilon", "1", "--html", "p.txt"], 2, "must end in .html"),
         (["report", "example:asia", "--html", "nowhere/p.html"], 2, "no folder"),
-        (["report", "example:asia"], 2, "--html"),
         (["report", "example:asia", "--release", "--html", "p.html"], 1, "no release"),
         (["report", "gone.json", "--html", "p.html"], 1, "gone.json"),
         (["report", "gone.sqlite", "--dataset", "d", "--html", "p.html"], 1, "LedgerError"),

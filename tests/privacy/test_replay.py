@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.privacy.noise import SecureNoise
+from tests.everything import everything
 
 pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
 
@@ -53,18 +54,19 @@ def downstream(rows_, unit, design):
         warnings.simplefilter("always")
         counts = dg.count(rows_, NETWORK)
         release = dg.release(counts, dg.LaplaceMechanism(1, tables=design), budget=budget, noise=noise)
-        seen = [repr(counts), repr(release), repr(budget), repr(dg.reconcile(release)), repr(release.provenance)]
+        seen = [repr(counts), everything(release), repr(budget), everything(dg.reconcile(release))]
+        seen.append(everything(release.provenance))
         for plug_in in ("nearest", "expected", "clipped"):
             learned = dg.posterior(release, counts=plug_in)
             probabilities = learned.mean()
-            seen += [repr(learned), repr(probabilities), probabilities.to_frame("c").to_csv()]
+            seen += [everything(learned), everything(probabilities), probabilities.to_frame("c").to_csv()]
             seen += [dg.sample_rows(probabilities, 50, np.random.default_rng(0)).to_csv()]
             seen += [dg.query(probabilities, "a", {"c": 1}).to_frame().to_csv()]
-            seen += [repr(learned.mode()), repr(learned.sample(np.random.default_rng(1), 2))]
+            seen += [everything(learned.mode()), everything(learned.sample(np.random.default_rng(1), 2))]
         target = "a"
         model = dg.PrivateNaiveBayes(DOMAIN, epsilon=1, noise=Replayed(200), unit=unit)
         model.fit(rows_[["b", "c"]], rows_[target].to_numpy())
-        seen += [repr(model.release_), repr(model.predict_proba(rows(99, 30)[["b", "c"]]).tolist())]
+        seen += [everything(model.release_), repr(model.predict_proba(rows(99, 30)[["b", "c"]]).tolist())]
         try:
             dg.release(counts, dg.LaplaceMechanism(9), budget=budget, noise=noise)
         except dg.errors.BudgetExceededError as error:

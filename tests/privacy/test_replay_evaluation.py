@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.structure.outcomes import STEPS
+from tests.everything import everything
 from tests.privacy.test_replay import DOMAIN, rows
 
 pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
@@ -59,7 +60,7 @@ def seen(model, held, unit):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         judged = dg.evaluate(model, *held, epsilon=1, budget=budget, noise=noise)
-        found = [repr(judged), judged.to_frame().to_csv(), repr(judged.release), repr(budget)]
+        found = [repr(judged), judged.to_frame().to_csv(), everything(judged.release), repr(budget)]
         if "accuracy" in judged.scores:
             found += [judged.confusion.to_csv(), judged.reliability.to_csv()]
         try:

@@ -12,6 +12,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from tests.everything import everything
 from tests.privacy import test_replay
 
 pytestmark = [
@@ -40,7 +41,7 @@ def seen_by_hmm(frame, **settings):
     noise = Replayed(200)
 
     model = dg.PrivateHMM(2, DOMAIN, 1, iterations=8, burn_in=8, chains=2, noise=noise, **settings).fit(frame)
-    texts = [repr(model.release_), repr(model.model_), repr(noise.calls), model.predict().to_csv()]
+    texts = [everything(model.release_), everything(model.model_), repr(noise.calls), model.predict().to_csv()]
     return [*texts, model.transition_.to_csv(), json.dumps(document(model.model_)), repr(model.diagnostics_)]
 
 
@@ -68,7 +69,7 @@ def test_an_exponential_family_sees_the_release_alone(method, neighbours):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             drawn = dg.noise_aware_posterior(noisy, prior=family.prior(2, 1), method=method, draws=64, seed=1)
-        texts = [repr(moments), repr(noisy), repr(budget), repr(noise.calls), drawn.to_frame().to_csv()]
+        texts = [repr(moments), everything(noisy), repr(budget), repr(noise.calls), drawn.to_frame().to_csv()]
         return [*texts, json.dumps(document(noisy)), *(str(warning.message) for warning in caught)]
 
     others = [[1] * 50, [9, 0] * 25] if unit.n_is_public else [[1] * 50, [9, 0] * 300, []]

@@ -10,6 +10,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document
+from tests.everything import everything
 from tests.privacy.test_replay import Replayed
 
 pytestmark = pytest.mark.usefixtures("budgets_of_one_name")
@@ -36,7 +37,13 @@ def seen(table, unit, mechanism, on_missing):
         moments = dg.regression_moments(table, design)
         noisy = dg.release(moments, mechanism, budget=budget, noise=noise)
         value = noisy.value
-        seen = [repr(moments), repr(noisy), repr(budget), repr(noisy.provenance), json.dumps(document(noisy))]
+        seen = [
+            repr(moments),
+            everything(noisy),
+            repr(budget),
+            everything(noisy.provenance),
+            json.dumps(document(noisy)),
+        ]
         seen += [repr(design.matrix(value.values, 1.0 if value.n is None else value.n).tolist()), repr(value.scales)]
         with pytest.raises(dg.errors.BudgetExceededError) as refused:
             dg.release(moments, dg.LaplaceMechanism(9), budget=budget, noise=noise)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.privacy.printed import as_html, summary
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.tables import Reals
@@ -87,3 +88,16 @@ class ParameterDraws:
         ends = self.interval(probability)
         rows = [(name, values.mean(), values.std(), *ends[name]) for name, values in self.parameters.items()]
         return pd.DataFrame(rows, columns=["parameter", "mean", "sd", "low", "high"])
+
+    def __repr__(self) -> str:
+        ends = self.interval()
+        shown = [f"{name} {mean:.3g} [{ends[name][0]:.3g}, {ends[name][1]:.3g}]" for name, mean in self.mean().items()]
+        return summary("ParameterDraws", ", ".join(shown), f"90% of {len(self)} draws", f"method={self.method!r}")
+
+    def _repr_html_(self) -> str:
+        rows = [{str(name): value for name, value in row.items()} for row in self.to_frame().to_dict("records")]
+        notes = [
+            f"90% intervals, {len(self)} draws, method {self.method}",
+            *([self.provenance] if self.provenance else []),
+        ]
+        return as_html("Posterior of a family's parameters", rows, notes)

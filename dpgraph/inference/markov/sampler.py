@@ -29,6 +29,7 @@ from dpgraph.inference.markov.starts import (
     rounded_to_total,
     shrunken,
 )
+from dpgraph.inference.progress import say_that_loops_are_compiled
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
@@ -123,6 +124,8 @@ def draw_markov(
     """
     _check(given, states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
+    if compiled:
+        say_that_loops_are_compiled([kernels.sweep_of_effects if effects else kernels.sweep])
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
     state = interruptible(lambda _: run.start(copies, rng))
     own = rng.spawn(copies)

@@ -13,6 +13,7 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import diagnostics_of, random_indices
 from dpgraph.inference.network.held_draws import doubles, read_only
+from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -202,6 +203,11 @@ class PosteriorDraws:
     def __repr__(self) -> str:
         chains, draws = self.shape
         return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws)"
+
+    def _repr_html_(self) -> str:
+        rows = [{"": name, "value": value} for name, value in self.diagnostics.items() if name != "reason"]
+        notes = [note for note in (self.reason, self.provenance) if note]
+        return as_html(self, rows, notes)
 
 
 def _flat(tables: Mapping[str, Reals]) -> Reals:

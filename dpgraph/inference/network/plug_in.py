@@ -17,6 +17,7 @@ from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
 from dpgraph.inference.network.several import read_released
+from dpgraph.privacy.printed import as_html, summary
 from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -99,6 +100,16 @@ class DirichletPosterior:
     def _probabilities(self, unnormalised: Mapping[str, Reals]) -> Probabilities:
         tables = FrozenMap((name, table / table.sum(axis=0)) for name, table in unnormalised.items())
         return Probabilities(self.network, tables, self.provenance)
+
+    def __repr__(self) -> str:
+        return summary("DirichletPosterior", self.network, self.provenance)
+
+    def _repr_html_(self) -> str:
+        notes = [
+            "mean(), mode() and sample(rng, size) give probabilities",
+            *([self.provenance] if self.provenance else []),
+        ]
+        return as_html(f"Dirichlet posterior of {self.network!r}", notes=notes)
 
 
 def posterior(

@@ -142,7 +142,7 @@ def _automatic_pooled(
     seconds = sum(_seconds(one, records, draws) for one in given)
     rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
     if seconds <= PATIENCE:
-        return records, f"exact and quick: {rows}"
+        return records, f"exact, in about {max(1, round(seconds))} s: {rows}"
     if rough := too_rough(noisy):
         return records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
     return Normal(), f"{rows} would take {seconds:.0f} s"

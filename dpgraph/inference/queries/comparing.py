@@ -12,6 +12,7 @@ from dpgraph.inference.queries.asking import Method, query
 from dpgraph.inference.queries.question import evidence_words
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.privacy.records import InferenceError
+from dpgraph.structure.domain import DomainError
 
 MEASURES = ("difference", "ratio", "odds ratio")
 
@@ -61,6 +62,9 @@ def contrast(
     """
     if by not in ("given", "do"):
         raise InferenceError(f"by must be 'given' or 'do'; got {by!r:.60}")
+    for name, one in (("first", first), ("second", second)):
+        if not isinstance(one, Mapping):
+            raise DomainError(f"{name} must be a mapping from variables to levels, as given of query; got {one!r:.60}")
     tables = drawn_tables(model)
     answers = []
     for one in (first, second):

@@ -12,6 +12,7 @@ from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.events import Event
 from dpgraph.privacy.ledger.terms import Kind
 from dpgraph.privacy.plain_events import event_of_text
+from dpgraph.privacy.printed import summary
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class LedgerRow:
             ReleaseError: If it is not whole, or has a noise law that is not registered in this process.
         """
         return event_of_text(self.event) if self.event else None
+
+    def __repr__(self) -> str:
+        said = (part or None for part in (self.mechanism, self.who, self.purpose, self.time))
+        return summary("LedgerRow", f"{self.number} of {self.dataset!r}", self.kind, *said)
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dpgraph.statistics.rows import csv_files, parquet
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.cursors import is_cursor, tables_of
 from dpgraph.statistics.rows.pandas import pandas_column
 from dpgraph.structure.conversion import converted, converted_each
 from dpgraph.structure.domain import DomainError
@@ -24,7 +25,7 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
 
     Args:
         rows: A pandas DataFrame, anything with ``__arrow_c_stream__`` (pyarrow, polars, DuckDB), the path of a CSV
-            file, a Parquet file or a folder of Parquet files, or an iterator of any of these.
+            file, a Parquet file or a folder of Parquet files, an iterator of any of these, or the cursor of a query.
         domain: Which columns to read.
 
     Raises:
@@ -39,13 +40,24 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
         raise DomainError(f"the rows of a {engine} table stay on its cluster: count takes them, this does not")
     elif hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         yield from ((batch, False) for batch in _from_arrow(rows, domain))
+    elif is_cursor(rows):
+        yield from _from_iterator(tables_of(rows), domain)
     elif isinstance(rows, Iterator):
         yield from _from_iterator(rows, domain)
     else:
         raise DomainError(
-            "rows must be a pandas, polars or Arrow table, an iterator of tables, or the path of a CSV or Parquet "
-            f"file; got {type(rows).__name__}"
+            "rows must be a pandas, polars or Arrow table, an iterator of tables, a database cursor, or the path of a "
+            f"CSV or Parquet file; got {type(rows).__name__}{_remedy(rows)}"
         )
+
+
+def _remedy(rows: Any) -> str:
+    """What to give instead of rows that are plain Python, or no result of a query yet."""
+    if isinstance(rows, dict | list):
+        return ": of plain lists make a table first, pd.DataFrame(rows)"
+    if callable(getattr(rows, "cursor", None)):
+        return ": of a connection give the cursor of a SELECT, connection.execute(...)"
+    return ""
 
 
 def foreign_engine(rows: Any) -> str | None:

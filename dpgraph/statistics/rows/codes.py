@@ -152,7 +152,10 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"
     if found == NULL:
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
-    return f"column {name!r} holds values outside {wanted}; declare them, or other=... one of the levels. {STRICT}"
+    remedy = "declare them, or other=... one of the levels"
+    if isinstance(variable, Bins) and is_string(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        remedy = "the column is text, whose words must be the bins' own: make it numbers, pd.to_numeric"
+    return f"column {name!r} holds values outside {wanted}; {remedy}. {STRICT}"
 
 
 def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
@@ -165,6 +168,8 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
         return "; make it numbers, astype(int), or declare the levels False, True"
     if numeric and wanted == "boolean":
         return "; make it booleans, astype(bool), or declare the levels 0, 1"
+    if is_string(kind) and wanted == "boolean":
+        return "; make it booleans, column == 'True', or declare the levels as text"
     if is_string(kind) and wanted == "number":
         return "; make it numbers, pd.to_numeric, or declare the levels as text"
     if wanted == "text":

@@ -95,19 +95,24 @@ def refuse_list(X: Any, strict: bool) -> None:
         raise DomainError("a strict declaration takes X as a table or an array: a list of rows may be no rectangle")
 
 
-def refuse_sparse(X: Any) -> None:
-    """Refuses a sparse matrix, saying how to make it an array.
+def refuse_other_shapes(X: Any) -> None:
+    """Refuses a sparse matrix, a mapping, and a column alone, saying how to make it a table or an array.
 
     Raises:
         DomainError: If X is one.
     """
     if type(X).__module__.partition(".")[0] == "scipy" and hasattr(X, "toarray"):
         raise DomainError(f"{PROBLEM}; of a sparse matrix give X.toarray(), whose zeros are values like others")
+    if isinstance(X, Mapping):
+        raise DomainError(f"{PROBLEM}; of a mapping from names to columns give pd.DataFrame(X)")
+    if hasattr(X, "to_frame") or getattr(X, "ndim", 2) == 1:
+        how = "X.to_frame()" if hasattr(X, "to_frame") else "X.reshape(-1, 1)"
+        raise DomainError(f"{PROBLEM}; of one column alone give {how}")
 
 
 def _named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
     """The columns of an array by name, as many as are declared."""
-    refuse_sparse(X)
+    refuse_other_shapes(X)
     refuse_list(X, strict)
     listed = isinstance(X, list | tuple)  # of text beside numbers, which keep their kinds
     array = converted(lambda: np.array(X, dtype=object), PROBLEM) if listed else array_of(X, PROBLEM)

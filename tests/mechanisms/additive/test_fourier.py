@@ -19,6 +19,7 @@ from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.basis import coefficient_blocks
 from dpgraph.structure.tables import margin
 from tests.conclusions import law_test
+from tests.everything import everything
 from tests.mechanisms.additive.test_sensitivity import all_rows, fixed_point_contrasts, small_networks
 
 REPLACE, ADD_REMOVE = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
@@ -290,7 +291,7 @@ def test_the_same_released_integers_give_the_same_bytes(network, mechanism, unit
             release = released(network, mechanism, unit, rows, noise)
             learned = [dg.posterior(release, counts=plug_in) for plug_in in ("nearest", "expected", "clipped")]
             values = [release, document(release), learned, dg.reconcile(release), noise.calls]
-            seen.append([repr(value) for value in [*values, [posterior.mean() for posterior in learned], caught]])
+            seen.append([everything(value) for value in [*values, [posterior.mean() for posterior in learned], caught]])
     assert seen[0] == seen[1]
 
 
@@ -301,7 +302,7 @@ def test_n_is_never_in_an_add_remove_release():
         budget, noise = dg.Budget(1, unit=ADD_REMOVE), dg.testing.SeededNoise(1)
         release = dg.release(counts, FourierMechanism("0.01"), budget=budget, noise=noise)
         assert release.value.n is None
-        assert "77001" not in repr(release) + repr(document(release)) + repr(dg.posterior(release))
+        assert "77001" not in everything(release) + repr(document(release)) + everything(dg.posterior(release))
         assert dg.release(counts, FourierMechanism("0.01"), budget=dg.Budget(1)).value.n == 77_001
 
 

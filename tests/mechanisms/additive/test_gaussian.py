@@ -16,6 +16,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import DiscreteGaussian
 from tests.conclusions import law_test
+from tests.everything import everything
 from tests.mechanisms.additive.test_laplace import APART, TINY, UNITS, exact_tables, neighbours
 from tests.privacy.test_replay import NETWORK, Replayed, rows
 
@@ -221,7 +222,7 @@ def test_replay(unit):
         counts = dg.count(frame, NETWORK)
         released = dg.release(counts, GaussianMechanism(1, "1e-6"), budget=budget, noise=noise)
         learned = dg.posterior(released, counts="expected")
-        texts = [repr(value) for value in (counts, released, budget, dg.reconcile(released), learned, noise.calls)]
+        texts = [repr(counts), *map(everything, (released, budget, dg.reconcile(released), learned, noise.calls))]
         with pytest.raises(dg.errors.BudgetExceededError) as refused:
             dg.release(counts, GaussianMechanism(1, "1e-6"), budget=budget, noise=noise)
         return [*texts, json.dumps(document(released)), json.dumps(document(learned)), str(refused.value)]

@@ -15,6 +15,7 @@ from dpgraph.statistics import regression
 from dpgraph.structure import design as module
 from dpgraph.structure.design import RESOLUTION
 from tests.conclusions import law_test
+from tests.everything import everything
 
 UNITS = [dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace", 2)]
 DESIGN = dg.LinearDesign({"x": (0, 2), "g": ["a", "b", "c"]}, "y", (0, 2))
@@ -124,7 +125,7 @@ def test_n_is_shown_under_replace_only(mechanism):
     hidden = released(moments, mechanism, UNITS[1])
     assert hidden.value.n is None
     assert hidden.value.names[-1] == "n"
-    assert "731" not in repr((hidden.event, hidden.unit, hidden.value.law, hidden.value.names))
+    assert "731" not in everything((hidden.event, hidden.unit, hidden.value.law, hidden.value.names))
     assert hidden.value.sums[-1] != 731 * RESOLUTION**2
 
 

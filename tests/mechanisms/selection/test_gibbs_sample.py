@@ -19,6 +19,7 @@ from dpgraph.mechanisms.selection.cell_scores import entry_range
 from dpgraph.mechanisms.selection.gibbs_sample import TRANSITION_FLOOR, GibbsSample
 from dpgraph.mechanisms.selection.lattice import UNIT
 from dpgraph.privacy.noise import epsilon_of_rho
+from tests.everything import everything
 from tests.selection import Recorder, counted, log_law, neighbours, softmax
 
 DOMAIN = dg.Domain.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]})
@@ -433,7 +434,7 @@ def test_the_same_choices_give_the_same_bytes(unit, recwarn):
         budget = dg.Budget(1, unit=unit)
         release = dg.release(counted(NETWORK, rows), GibbsSample(1, states=2), budget=budget, noise=Replayed())
         model = dg.papers.sampled_markov_model(release)
-        seen = [repr(release), repr(budget), json.dumps(document(release)), json.dumps(document(model))]
+        seen = [everything(release), repr(budget), json.dumps(document(release)), json.dumps(document(model))]
         return [*seen, model.predict().to_csv(), repr(model.diagnostics)]
 
     one = downstream({(0, 0, 0): 7, (1, 1, 1): 2})

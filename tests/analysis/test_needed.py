@@ -1,0 +1,70 @@
+"""Inverse questions of a price: what they answer gives the error that was asked for when it is priced directly."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.analysis.expected import expected_variation
+
+NETWORKS = {
+    "asia": dg.read_network("example:asia"),
+    "bayes": dg.naive_bayes_network(
+        dg.Domain.of({"y": ["n", "y"]} | {f"x{i}": list(range(i + 2)) for i in range(5)}), "y"
+    ),
+}
+
+
+def worst(network, **settings):
+    return dg.privacy_cost(network, **settings).nodes["tv"].max()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("error", [0.02, 0.2])
+def test_so_many_rows_give_the_error_and_fewer_do_not(name, error):
+    network = NETWORKS[name]
+    n = dg.privacy_cost(network, epsilon="0.3").n_for(error)
+    assert worst(network, epsilon="0.3", n=n) <= error * (1 + 1e-6)
+    assert worst(network, epsilon="0.3", n=n - 1) > error
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+@pytest.mark.parametrize("unit", [dg.PrivacyUnit(), dg.PrivacyUnit("add-remove", 3)], ids=str)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_such_an_epsilon_gives_the_error(name, unit, delta):
+    """Priced directly at the epsilon that was found; 2 % is for Gaussian noise, which is no multiple of 1 / epsilon."""
+    network = NETWORKS[name]
+    for error in (0.03, 0.15):
+        report = dg.privacy_cost(network, epsilon="0.3", delta=delta, n=2000, unit=unit)
+        epsilon = report.epsilon_for(error)
+        assert worst(network, epsilon=epsilon, delta=delta, n=2000, unit=unit) == pytest.approx(error, rel=0.02)
+
+
+def test_both_answers_are_of_one_curve():
+    """With noise in proportion to 1 / epsilon the error depends on n epsilon alone."""
+    report = dg.privacy_cost(NETWORKS["asia"], epsilon=1, n=1000)
+    assert report.epsilon_for(0.04) * 1000 == pytest.approx(report.n_for(0.04), rel=0.02)
+
+
+def test_the_error_is_that_of_one_table():
+    """A coin alone: half the expected absolute errors of two cells, by the closed form itself."""
+    coin = dg.Network.of({"coin": [0, 1]}, {})
+    report = dg.privacy_cost(coin, epsilon=1, unit=dg.PrivacyUnit("add-remove"))
+    n = report.n_for(0.01)
+    (rmse,) = report.nodes["rmse"]
+    assert expected_variation(np.full(2, n / 2), rmse) / n == pytest.approx(0.01, rel=1e-2)
+    assert 0.01 * n == pytest.approx(rmse * math.sqrt(2 / math.pi), rel=0.02)  # far from 0 nothing is cut
+
+
+@pytest.mark.parametrize("error", [0, 1, -0.1, math.nan, "0.1", True, None])
+def test_an_error_that_is_none_is_refused(error):
+    report = dg.privacy_cost(NETWORKS["asia"], epsilon=1, n=100)
+    for ask in (report.n_for, report.epsilon_for):
+        with pytest.raises(dg.errors.ReleaseError, match="error must be a number between 0 and 1"):
+            ask(error)
+
+
+def test_an_epsilon_needs_rows():
+    with pytest.raises(dg.errors.ReleaseError, match="give n"):
+        dg.privacy_cost(NETWORKS["asia"], epsilon=1).epsilon_for(0.1)

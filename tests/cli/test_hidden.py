@@ -1,0 +1,58 @@
+"""A hidden Markov model from the command line: its states, its forecasts, its synthetic log, a report."""
+
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+
+
+@pytest.fixture
+def model(run):
+    words = ("--sequence", "region", "--time", "month", "--states", "2", "--epsilon", "5")
+    run("fit", "hmm", "log.csv", "--domain", "log.toml", *words, "--iterations", "30", "--seed", "1", "--out", "m.json")
+    return dg.load("m.json")
+
+
+def test_states_are_predicted_without_rows(model, run):
+    run("predict", "m.json", "--out", "states.csv")
+    found = pd.read_csv("states.csv")
+    assert list(found.columns) == ["region", "month", "state", "probability", "path"]
+    assert found["state"].tolist() == model.predict()["state"].tolist()
+    assert found["path"].tolist() == model.most_likely_path()["state"].tolist()
+
+
+def test_fields_of_cells_and_of_steps_to_come(model, run):
+    run("predict", "m.json", "log.csv", "--out", "cells.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("cells.csv"), model.predict_fields("log.csv", interval=0.9))
+    run("predict", "m.json", "--forecast", "2", "--out", "ahead.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("ahead.csv"), model.forecast(2))
+
+
+def test_a_synthetic_log_is_one_that_can_be_fitted(model, run):
+    run("sample", "m.json", "-n", "40", "--seed", "3", "--out", "new.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("new.csv"), model.sample(40, 3))
+    assert dg.count("new.csv", model.network).description == model.network
+
+
+def test_a_report_has_transitions_and_emissions(model, run):
+    told = run("report", "m.json").stdout
+    assert "HiddenMarkovModel(2 states" in told
+    assert f"learned from {model.provenance}" in told
+    for k in range(2):
+        assert f"{model.mean_transition[k, 0]:.3g}" in told
+        assert f"{model.mean_emission('kind')[k, 0]:.3g}" in told
+    assert max(map(len, told.split("\n"))) <= 120
+
+
+def test_a_report_of_something_else_is_its_one_line(run):
+    run("release", "rows.csv", "--network", "net.toml", "--epsilon", "1", "--out", "r.json")
+    assert "r.json: Release(NoisyCounts(" in run("report", "r.json").stdout
+    assert "[FileError]" in run("report", "none.json", code=1).stderr
+
+
+def test_rows_are_still_needed_elsewhere(model, run):
+    run(
+        "fit", "naive-bayes", "rows.csv", "--domain", "net.toml", "--target", "sex", "--epsilon", "1", "--out", "b.json"
+    )
+    for words in (["b.json"], ["b.json", "--forecast", "2"], ["m.json", "log.csv", "--forecast", "2"]):
+        assert "ROWS are missing" in run("predict", *words, "--out", "x.csv", code=2).stderr
