@@ -93,7 +93,7 @@ def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str,
 
 
 def _digest(array: np.ndarray) -> str:
-    return hashlib.sha256(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"").hexdigest()
+    return hashlib.sha256(memoryview(np.ascontiguousarray(array).data).cast("B") if array.size else b"").hexdigest()
 
 
 @dataclass(frozen=True)

@@ -363,7 +363,7 @@ def _sum_zero(cells: int, scale: float) -> Integers:
 
 
 def _geometrics(count: int, scale: float) -> Integers:
-    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0, by folding discrete Laplace draws (proofs.md P128).
+    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0, by folding discrete Laplace draws (proofs.md P107).
 
     z and -z - 1 fall on the same k: P(z = k) + P(z = -k - 1) is proportional to q^k (1 + q).
     """
@@ -391,7 +391,7 @@ def _floyd(size: int, slots: int) -> set[int]:
 
 
 def _subset(size: int, slots: int) -> Integers:
-    """The same set in rising order, many at once: the first distinct ones of independent uniform numbers (P128).
+    """The same set in rising order, many at once: the first distinct ones of independent uniform numbers (P107).
 
     Of more than half the numbers, the others are drawn and left out.
     """

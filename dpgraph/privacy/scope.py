@@ -6,6 +6,7 @@ Plain public values, like ``privacy.records``. Groups are conjunctions: a group 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpgraph.privacy.printed import escaped
 from dpgraph.privacy.records import ReleaseError
@@ -53,7 +54,7 @@ class RowGroup:
         object.__setattr__(self, "conditions", ordered)
 
     @property
-    def where(self) -> dict[str, object]:
+    def where(self) -> dict[str, Any]:
         """The level of each variable, as ``count(where=...)`` takes them."""
         return {condition.by: condition.level for condition in self.conditions}
 

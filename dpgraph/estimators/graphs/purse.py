@@ -1,7 +1,7 @@
 """One charge for a method that makes several releases, and the budget of that size which pays for them.
 
 The whole is charged once, before the first draw, and its parts are paid from a budget of exactly that size, of its own:
-a filter, so that their sum is within the charge whatever earlier parts decided (proofs.md P118).
+a filter, so that their sum is within the charge whatever earlier parts decided (proofs.md P115).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ P(s | y) is proportional to prod_k f_k(s_k) on sum(s) = n, f_k the law of the no
 into blocks of g; on block t the law f_k is at most its value at the number of the block nearest to y_k, as noise is
 symmetric and falls with distance. A table is proposed with these bounds in place of the laws, first its blocks and then
 its places within them, and kept with probability prod_k f_k(s_k) / bound_k(t_k), so what is kept has the posterior
-exactly (proofs.md P123). The time grows with n over the scale of the noise, not with n.
+exactly (proofs.md P109). The time grows with n over the scale of the noise, not with n.
 """
 
 from __future__ import annotations

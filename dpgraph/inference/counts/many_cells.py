@@ -1,4 +1,4 @@
-"""Exact draws of the counts of a large table given their sum: cells that are alike share a law (proofs.md P129).
+"""Exact draws of the counts of a large table given their sum: cells that are alike share a law (proofs.md P108).
 
 P(s | y) is a product over cells on sum(s) = n. Most cells of a large table hold one of few noisy counts, few laws do.
 Half of the cells is drawn freely and kept with a chance proportional to that of what is then left for the other half,

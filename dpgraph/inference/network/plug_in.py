@@ -147,9 +147,9 @@ def posterior(
     check_prior(prior)
     if counts not in get_args(PlugIn):
         raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
-    if getattr(value, "network", None) is not None:
+    if (graph := getattr(value, "network", None)) is not None:
         way_out = "learn a network of fewer or smaller families"
-        memory.check(posterior_bytes(value.network), "this posterior", way_out, InferenceError)
+        memory.check(posterior_bytes(graph), "this posterior", way_out, InferenceError)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
@@ -158,7 +158,8 @@ def posterior(
     else:
         raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
-    return DirichletPosterior(value.network, concentration, provenance)
+    assert graph is not None  # each of these values has one
+    return DirichletPosterior(graph, concentration, provenance)
 
 
 def posterior_bytes(network: Network) -> int:

@@ -133,7 +133,7 @@ def _check(value: object, prior: object) -> None:
 def _excess(kept: Kept) -> float:
     """The squared error that predictions have as means of chains' weights differ, in residual variances.
 
-    The variance of the mean of the chains' mean weights, over rows of the columns' mean products (proofs.md P133).
+    The variance of the mean of the chains' mean weights, over rows of the columns' mean products (proofs.md P106).
     """
     means = kept.weights.mean(axis=1)
     apart = means - means.mean(axis=0)

@@ -38,7 +38,7 @@ class ParentsChoice:
 
     Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the child's public
     margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by
-    at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P117). PrivBayes's
+    at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P114). PrivBayes's
     score has the exact margin for the public one, and moves further.
 
     Args:

@@ -36,7 +36,7 @@ class TableChoice:
     half the expected L1 norm of the noise it would be measured with, which is public too. A person's row moves a score
     by at most 1/2, or 1 where it is replaced, r rows by r times as much, and "none" has the score 0. So all scores
     move within an interval of twice that length, and a choice by the exponential mechanism at (that length) / epsilon
-    is epsilon-DP and epsilon^2 / 8-zCDP (proofs.md P116).
+    is epsilon-DP and epsilon^2 / 8-zCDP (proofs.md P113).
 
     It is the choice of the adaptive mechanisms of McKenna, Mullins, Sheldon and Miklau 2022 (AIM), by counts that are
     never normalised.

@@ -2,10 +2,10 @@
 
 *Fixed*: half the L1 distance of an exact table from public counts, such as those of independent variables or of a
 public model. A row adds one to one cell, so the distance moves by at most one: the score by 1/2, by 1 where a row is
-replaced (proofs.md P116).
+replaced (proofs.md P113).
 
 *Half-fixed*: half the L1 distance of the exact table of a child and its parents from the child's public margin times
-the exact table of the parents. A row of level x takes the distance by at most 2 (1 - p_x) (proofs.md P117).
+the exact table of the parents. A row of level x takes the distance by at most 2 (1 - p_x) (proofs.md P114).
 
 Both estimate how many rows a measurement would put right; less half the noise that it would bring, which is public.
 Neither has a denominator that rows move: mutual information, a normalised score and BDeu have, and their sensitivity

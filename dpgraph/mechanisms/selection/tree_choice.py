@@ -32,7 +32,7 @@ class TreeChoice:
     Each of at most d - 1 choices is among the pairs that join two parts not joined yet, and "stop". Sensitivity: the
     score of a pair is half the L1 distance of its exact table from the counts that public margins would have were the
     two independent, less half the expected noise of its table. A row moves it by at most 1/2, by 1 where it is
-    replaced, and "stop" is 0 (proofs.md P116). What is left to choose from depends on earlier choices alone, so the
+    replaced, and "stop" is 0 (proofs.md P113). What is left to choose from depends on earlier choices alone, so the
     choices compose; a choice that is not made after "stop" costs nothing more.
 
     Args:

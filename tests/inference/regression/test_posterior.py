@@ -229,7 +229,7 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
 
 
 def test_what_chance_in_chains_adds_to_predictions_is_measured():
-    """proofs.md P133. 4000 times eight chains of 50 independent draws of weights of a known covariance: the average is
+    """proofs.md P106. 4000 times eight chains of 50 independent draws of weights of a known covariance: the average is
     trace(V S) / 400 over the residual variance, within 5 %, which is five standard errors; a variance of chains' means
     that is not that of their average is eight times as large."""
     rng, many = np.random.default_rng(0), 4000

@@ -1,4 +1,4 @@
-"""Scores that choose a table: what one row moves them by, by enumeration of small tables (proofs.md P116, P117)."""
+"""Scores that choose a table: what one row moves them by, by enumeration of small tables (proofs.md P113, P114)."""
 
 import itertools
 import math
