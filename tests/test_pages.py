@@ -16,7 +16,12 @@ LONG = {"tutorials/event-log.md"}  # a hidden Markov model is learned there
 PAGES = sorted(
     path.relative_to(DOCS).as_posix() for folder in ("tutorials", "how-to") for path in (DOCS / folder).glob("*.md")
 )
-ROWS = {"tutorials/classifier.md": "anes96", "tutorials/event-log.md": "event_log", "tutorials/cost.md": None}
+ROWS = {
+    "tutorials/own-table.md": "affairs",
+    "tutorials/classifier.md": "anes96",
+    "tutorials/event-log.md": "event_log",
+    "tutorials/cost.md": None,
+}
 
 
 def blocks(page, language):
