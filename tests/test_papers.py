@@ -27,7 +27,7 @@ def test_every_name_resolves_and_says_what_it_is(name):
     assert len(value.__doc__.splitlines()[0]) > 20
 
 
-@pytest.mark.parametrize("name", dg.testing.__all__)
+@pytest.mark.parametrize("name", [name for name in dg.testing.__all__ if isinstance(getattr(dg.testing, name), type)])
 def test_noise_for_tests_is_not_private_and_says_so(name):
     assert getattr(dg.testing, name).__doc__
     assert getattr(dg.testing, name).private is False

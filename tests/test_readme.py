@@ -40,7 +40,7 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch):
         (tmp_path / name).write_text("\n".join(lines))
     (tmp_path / "new.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines))
     commands = [line.split("#")[0].split() for line in blocks("sh")[1].splitlines() if line.startswith("dpgraph")]
-    assert len(commands) == 9
+    assert len(commands) == 10
     for command in commands:
         result = CliRunner().invoke(main, command[1:])
         assert result.exit_code == 0, (command, result.output)

@@ -203,4 +203,4 @@ def decimal(value: Fraction) -> str:
     ('0.25', '1/3')
     """
     text = f"{float(value):.12g}"
-    return text if Fraction(text) == value else str(value)
+    return text if not math.isfinite(value) or Fraction(text) == value else str(value)

@@ -14,8 +14,8 @@ from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
 
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
-#: measured: whole numbers of Python's own and of OpenDP's on the way to the noise and back.
-BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 160, False: 90}, 2500
+#: measured: whole numbers on the way to the noise and back.
+BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 140, False: 40}, 2500
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")

@@ -127,7 +127,7 @@ def _choices() -> Iterator[Case]:
 
 
 _LEFT: dict[str, Any] = {
-    "tight": (("replace", 0.3), ("add-remove", 0.3)),
+    "tight": (("replace", 0.2), ("add-remove", 0.3)),
     "why": "few candidates are left, and on so few rows they do not move in opposite directions in every choice",
 }
 
