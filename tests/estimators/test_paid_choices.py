@@ -247,15 +247,20 @@ def test_required_and_forbidden_arcs_and_an_order_are_kept():
         ({"method": "tree", "forbidden": [("a", "b")]}, "no constraints"),
         ({"method": "greedy", "max_parents": 0}, "max_parents is 0"),
         ({"method": "greedy", "stages": 2}, "stages=2"),
+        (
+            {"method": "pairs", "stages": 2, "delta": "1e-300", "budget": dg.Budget(10, "1e-300", unit=ADD)},
+            "do not fit",
+        ),
         ({"method": "tree", "epsilon": "1e-40"}, "too small|nothing could be learned"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused_uncharged(settings, message):
     frame, domain = parity(20)
     budget = dg.Budget(10, unit=ADD)
+    settings = {"epsilon": 1, "budget": budget} | settings
     with pytest.raises(dg.errors.ReleaseError, match=message):
-        dg.learn_network(frame, domain, **{"epsilon": 1, "budget": budget} | settings)
-    assert budget.spent == 0
+        dg.learn_network(frame, domain, **settings)
+    assert budget.spent == settings["budget"].spent == 0
     groups = budget.parallel(domain, "a", epsilon=1)
     with pytest.raises(dg.errors.ReleaseError, match="group"):
         dg.learn_network(frame, domain, epsilon=1, budget=groups[0], method="greedy")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Literal
 
-from dpgraph.estimators.graphs.purse import accounting_of, adding, as_one, charged, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import adding, as_one, charged, check_fits, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
@@ -23,7 +23,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.tree_choice import TreeChoice
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.filters import LESS, filter_of, rho_within
+from dpgraph.privacy.filters import LESS, rho_within
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
@@ -123,9 +123,7 @@ def _parts(kind: Kind, task: Task) -> list[Event]:
     alone = Network.of(task.domain, {})
     measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
     parts = [*measured, _choice(kind, task, shares, _even(task)).event(AnyTables(task.domain), unit)]
-    rule = filter_of(accounting_of(task), PrivacyCost(task.epsilon, task.delta))
-    if not rule.fits(reduce(rule.after, parts, rule.start)):
-        raise ReleaseError(f"the parts of method={kind!r} do not fit epsilon {float(task.epsilon):g}")
+    check_fits(task, parts, f"method={kind!r}")
     return parts
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
@@ -18,9 +19,9 @@ from dpgraph.mechanisms.reproduction import UNSPENT
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.filters import LESS as LESS
-from dpgraph.privacy.filters import Accounting, rho_within
+from dpgraph.privacy.filters import Accounting, filter_of, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import Event, PrivacyCost, Release, combined_event, joint_release, rounded
+from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, combined_event, joint_release, rounded
 from dpgraph.privacy.release import check_memory, checked_source
 from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.table_counts import TableCounts
@@ -43,6 +44,18 @@ def one_charge(task: Task) -> Event:
     """The event of the whole."""
     rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
     return Event(EVENT, task.epsilon, task.delta, rho=rho)
+
+
+def check_fits(task: Task, parts: Sequence[Event], what: str) -> None:
+    """Refuses planned parts that are more than the whole, as by rounding where a delta is absurdly small.
+
+    Raises:
+        ReleaseError: If they are; nothing is charged.
+    """
+    whole = PrivacyCost(task.epsilon, task.delta)
+    rule = filter_of(accounting_of(task), whole)
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of {what} do not fit {whole}")
 
 
 def charged(task: Task, statistics: TableCounts, parts: Sequence[Event]) -> RowsRecord:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
@@ -58,7 +58,9 @@ def in_two_stages(first: Learner) -> Learner:
             raise ReleaseError("stages=2 learns from all rows, not from those of a group's budget")
         if len(task.domain.names) < VARIABLES:
             raise ReleaseError(f"stages=2 measures tables of {VARIABLES} variables; the domain has fewer")
-        return first.plan(_first(task, purse_of(task)))
+        planned = first.plan(_first(task, purse_of(task)))
+        check_fits(task, planned, "the first stage")
+        return planned
 
     def plan(task: Task) -> tuple[Event, ...]:
         parts(task)
