@@ -97,12 +97,22 @@ MUTANTS = (
     Mutant(
         "a record of a learned network without its choices",
         "estimators/graphs/purse.py",
-        "return replace(together, event=combined_event(purse.events))",
+        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
         "return together",
         (
             f"{PAID}::test_the_record_is_what_the_budget_was_charged",
             f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
             f"{RECORDS}[learn_network: tree, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
+        ),
+    ),
+    Mutant(
+        "a record without what rounds that ended early left",
+        "estimators/graphs/purse.py",
+        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
+        "return replace(together, event=combined_event(purse.events))",
+        (
+            f"{PAID}::test_the_record_is_what_the_budget_was_charged",
+            f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
         ),
     ),
     Mutant(
