@@ -103,7 +103,7 @@ def learn_network(
     )
     name, task = chosen_method(task, method)
     if task.budget.accounting != "pld":
-        task.budget.left_after(_together(METHODS[name].plan(task)))  # refuses before anything is charged
+        task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
     return METHODS[name].learn(task, rows)
 
 
@@ -118,12 +118,7 @@ def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Eve
         "forbidden": (), "order": None, "target": None, "stages": 1, "n": None, "seed": None, "noise": None,
     }  # fmt: skip
     name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
-    return _together(METHODS[name].plan(task))
-
-
-def _together(events: Sequence[Event]) -> Event:
-    """One event, or one of several."""
-    return events[0] if len(events) == 1 else combined_event(events)
+    return combined_event(METHODS[name].plan(task))
 
 
 def learning_task(

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
+from dpgraph.mechanisms.reproduction import measured_parts
 from dpgraph.privacy.records import Event, FileError, Provenance
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
@@ -76,9 +77,10 @@ def _single_parts(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _pieces(networks: tuple[Network, ...], provenance: Provenance) -> tuple[Iterator[Network], Iterator[Event]]:
     """The networks and the events of the single releases, in order."""
-    if len(networks) != len(provenance.event.parts):
+    measured = measured_parts(provenance.event)
+    if len(networks) != len(measured):
         raise FileError("the releases are not as many as their events")
-    return iter(networks), iter(provenance.event.parts)
+    return iter(networks), iter(measured)
 
 
 def _joint(plain: dict[str, Any], networks: Iterator[Network], events: Iterator[Event], whole: Provenance) -> Any:

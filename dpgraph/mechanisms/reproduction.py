@@ -8,7 +8,7 @@ A mechanism from elsewhere registers how its event is planned again (``register_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import singledispatch
 from math import prod
@@ -43,6 +43,8 @@ Structure = Any
 #: What a mechanism plans for a description, from what its record says of its settings.
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 
+#: What a whole was charged beyond its parts: a claim of nothing drawn.
+UNSPENT = "unspent"
 #: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
 ROUNDING = Fraction(1, 2**40)
 
@@ -69,7 +71,8 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     Args:
         provenance: The event, the unit.
         structure: What was measured: a network or another description; None where there is none. Of several releases
-            read as one, a tuple of what each measured, or what they all are read in.
+            read as one, a tuple of what each measured, or what they all are read in; those that chose among tables and
+            measured nothing chose among tables of the same domain.
 
     Raises:
         ReleaseError: Naming what does not fit: an unknown mechanism, a movement that does not follow from the structure
@@ -79,11 +82,11 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     if event.parts:
         if event.mechanism != combined_label(event.parts):
             raise ReleaseError(f"{event.mechanism!r:.60} is not how the event of its parts is called")
-        structures = structure if isinstance(structure, tuple) else (structure,) * len(event.parts)
-        if len(structures) != len(event.parts):
-            raise ReleaseError("the releases are not as many as their events")
-        for part, measured in zip(event.parts, structures, strict=True):
-            check_reproduced(Provenance(part, unit, provenance.private), measured)
+        for part, of_part in zip(event.parts, _structures(event, structure), strict=True):
+            if part.mechanism == UNSPENT:
+                _check_unspent(part, event)
+                continue
+            check_reproduced(Provenance(part, unit, provenance.private), of_part)
         return
     if event.mechanism in _REGISTERED:
         if _REGISTERED[event.mechanism](event, unit, structure) != event:
@@ -106,6 +109,39 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     if event.selections or (event.delta > 0) != (event.mechanism == "GaussianMechanism"):
         raise ReleaseError(f"{event.mechanism} makes no selections, and only Gaussian noise has a delta")
     _check_scales(event)
+
+
+def measured_parts(event: Event) -> tuple[Event, ...]:
+    """The parts of an event that released a value of their own; the others chose what these measured, or are unspent.
+
+    >>> [part.mechanism for part in measured_parts(Event("LaplaceMechanism", Fraction(1)))]
+    ['LaplaceMechanism']
+    """
+    return tuple(part for part in event.events if not _leaves_no_value(part))
+
+
+def _leaves_no_value(event: Event) -> bool:
+    """Whether it chose among the tables of a domain, which shows in what was measured afterwards, or did nothing."""
+    return event.mechanism in _DRAWS or event.mechanism == UNSPENT
+
+
+def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
+    """What each part measured, or chose among.
+
+    Raises:
+        ReleaseError: If the structures are not as many as the parts that measured.
+    """
+    measuring = measured_parts(event)
+    known = structure if isinstance(structure, tuple) else (structure,) * len(measuring)
+    if len(known) != len(measuring) or not known:
+        raise ReleaseError("the releases are not as many as their events")
+    domain = known[0].domain if isinstance(known[0], Network) else None
+    rest = iter(known)
+    for part in event.parts:
+        if not _leaves_no_value(part):
+            yield next(rest)
+        else:
+            yield None if domain is None else AnyTables(domain)
 
 
 def register_mechanism(name: str, replan: Replan) -> None:
@@ -285,6 +321,15 @@ def _shared_parts(measurements: Sequence[Measurement]) -> list[Fraction]:
     return [Fraction(max(1, l1)) / Fraction(scale) for scale, l1 in moved.items()]
 
 
+def _check_unspent(part: Event, whole: Event) -> None:
+    """Refuses what is not spent but where rounds that chose went before, or with anything that was drawn."""
+    beside = [other for other in whole.parts if other.mechanism == UNSPENT]
+    if part.measurements or part.selections or part.joint is not None or len(beside) > 1:
+        raise ReleaseError(f"what is {UNSPENT} is there once at most, and drew nothing")
+    if not any(other.mechanism in _DRAWS for other in whole.parts):
+        raise ReleaseError(f"only a release whose tables were chosen has a part that is {UNSPENT}")
+
+
 def _check_selections(event: Event, structure: Structure) -> None:
     """Refuses selections that are not the mechanism's, or do not add up to its claim."""
     kind, laws = _SELECTING[event.mechanism]
@@ -293,6 +338,8 @@ def _check_selections(event: Event, structure: Structure) -> None:
     (chosen,) = event.selections
     if chosen.law not in laws or (event.mechanism == "MapEstimate" and chosen.draws != 1):
         raise ReleaseError(f"{event.mechanism} does not select {chosen.draws} times by {chosen.law!r}")
+    if event.mechanism in _DRAWS and chosen.draws != _DRAWS[event.mechanism](structure):
+        raise ReleaseError(f"{event.mechanism} does not choose {chosen.draws} times among these tables")
     whole = chosen.epsilon * chosen.draws
     if event.delta == 0 and whole == event.epsilon:
         return
@@ -327,6 +374,12 @@ _SELECTING: dict[str, tuple[type, tuple[str, ...]]] = {
     "RegressionSample (idealized numerics)": (LinearDesign, ("continuous",)),
 }
 
+#: Those that choose among the tables of a domain, by label: how often.
+_DRAWS: dict[str, Callable[[AnyTables], int]] = {
+    "TreeChoice": lambda tables: len(tables.domain.names) - 1,
+    "ParentsChoice": lambda tables: len(tables.domain.names) - 1,
+    "TableChoice": lambda tables: 1,
+}
 
 #: Mechanisms from outside the package, by label.
 _REGISTERED: dict[str, Replan] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
 
@@ -28,6 +29,28 @@ def check_any_tables(description: object, mechanism: object) -> None:
     """
     if not isinstance(description, AnyTables):
         raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
+
+
+def check_families(network: Network, mechanism: object) -> None:
+    """Refuses tables that do not hold every family of their network, as those of ``Margins`` may not.
+
+    Raises:
+        ReleaseError: Naming a variable without a table.
+    """
+    tables = [frozenset(table) for table in network.maximal_families]
+    for name in network.domain.names if isinstance(network, Margins) else ():
+        if not any(name in table for table in tables):
+            raise ReleaseError(f"{type(mechanism).__name__} needs a table of every variable; {name!r} is in none")
+
+
+def check_one_ways(margins: object) -> None:
+    """Refuses what is no public margins.
+
+    Raises:
+        ReleaseError: If it is none.
+    """
+    if not isinstance(margins, OneWays):
+        raise ReleaseError(f"public margins are OneWays; got {type(margins).__name__}")
 
 
 def check_margins(description: AnyTables, margins: OneWays) -> None:

@@ -214,12 +214,14 @@ def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = 
 
 
 def combined_event(events: Sequence[Event]) -> Event:
-    """The event of several, one after another: its claim is the sum of theirs, exactly.
+    """The event of several, one after another: its claim is the sum of theirs, exactly; one of them is itself.
 
     >>> one = Event("a", Fraction(1, 3))
     >>> combined_event([one, one]).epsilon, combined_event([one, one]).mechanism
     (Fraction(2, 3), '2 x a')
     """
+    if len(events) == 1:
+        return events[0]
     epsilon = sum((event.epsilon for event in events), Fraction(0))
     delta = sum((event.delta for event in events), Fraction(0))
     return Event(combined_label(events), epsilon, delta, parts=tuple(events))

@@ -66,6 +66,23 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
     description_of(statistics)
+    source = checked_source(statistics, budget, noise)
+    statistics = _prepared(statistics, mechanism, budget.unit)
+    event = mechanism.event(description_of(statistics), budget.unit)
+    check_memory(event)
+    made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
+    receipt = budget.charge(event, made)
+    value = mechanism.randomise(statistics, budget.unit, source)
+    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
+
+
+def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Noise:
+    """The source of noise, once it, the rows and the budget are found to fit; asked before anything is charged.
+
+    Raises:
+        ReleaseError: If the budget is none, or is for other rows or fewer of a person than were counted, or the source
+            is none.
+    """
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
@@ -73,18 +90,21 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     source = SecureNoise() if noise is None else noise
     if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
-    statistics = _prepared(statistics, mechanism, budget.unit)
-    event = mechanism.event(description_of(statistics), budget.unit)
+    return source
+
+
+def check_memory(event: Event) -> None:
+    """Refuses an event whose release would take more memory than it may; asked before anything is charged.
+
+    Raises:
+        ReleaseError: If it would.
+    """
     memory.check(
         release_bytes(event),
         "this release",
         "measure fewer or smaller tables, of fewer parents or levels",
         ReleaseError,
     )
-    made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
-    receipt = budget.charge(event, made)
-    value = mechanism.randomise(statistics, budget.unit, source)
-    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
 
 
 def release_bytes(event: Event) -> int:

@@ -4,17 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import dpgraph as dg
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.records import Event
 from tests.contract.case import Case
-from tests.contract.enumeration import Pairs, Rows, pairs_of
+from tests.contract.enumeration import Largest, Pairs, Rows, pairs_of
 
 WHY = "few variables leave few candidates, whose scores do not move in opposite directions in every choice"
 LOOSE: dict[str, Any] = {"tight": (("replace", 0.4), ("add-remove", 0.4)), "why": WHY}
+
+
+@dataclass(frozen=True)
+class Recorded(Case):
+    """A case whose releases keep a record: what they say of themselves is no less than what they lose."""
+
+    records: list[Event] = field(default_factory=list, compare=False)
+
+    def check(self, unit: dg.PrivacyUnit) -> Largest:
+        """No loss is above the charge, nor above what any release says it cost."""
+        self.records.clear()
+        found = super().check(unit)
+        assert self.records
+        for event in set(self.records):
+            assert event.epsilon >= found.claimed.epsilon
+            assert event.delta >= found.claimed.delta
+            if not found.claimed.delta:
+                assert found.epsilon <= event.epsilon
+                continue
+            rhos = [part.rho if part.delta else rho_of(part) for part in event.events]
+            assert None not in rhos
+            assert found.rho <= sum(rho for rho in rhos if rho is not None)
+            assert epsilon_of_rho(found.rho, event.delta) <= event.epsilon
+        return found
 
 
 def domain_of(variables: int) -> dg.Domain:
@@ -36,6 +64,7 @@ def learning(method: str, variables: int, delta: str, most: int, *, scripts: int
     """A network of some variables; what it shows is its release, its graph and its probabilities."""
     domain = domain_of(variables)
     kinds = list(itertools.product((0, 1), repeat=variables))
+    records: list[Event] = []
 
     def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise) -> Any:
         from tests.contract.estimators import frame
@@ -51,11 +80,13 @@ def learning(method: str, variables: int, delta: str, most: int, *, scripts: int
             noise=noise,
             **settings,
         )
+        records.append(learned.release.event)
         return learned.release.value, learned.network, learned.probabilities.tables
 
     ways = "two stages" if settings.get("stages") == 2 else method
     setting = f"{ways}, {variables} variables, delta {delta}, up to {most} rows"
-    return Case(dg.learn_network, setting, make, pairs(len(kinds), most), scripts=scripts, **LOOSE)
+    found = pairs(len(kinds), most)
+    return Recorded(dg.learn_network, setting, make, found, scripts=scripts, records=records, **LOOSE)
 
 
 def cases() -> Iterator[Case]:

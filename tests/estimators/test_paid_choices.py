@@ -1,5 +1,7 @@
 """Networks learned by paid choices and in two stages: one charge, what they find, what they refuse."""
 
+import contextlib
+import json
 import warnings
 from fractions import Fraction
 
@@ -11,10 +13,14 @@ import dpgraph as dg
 from dpgraph.estimators.graphs.methods import METHODS, best_method, noise_shares
 from dpgraph.estimators.graphs.purse import EVENT
 from dpgraph.estimators.learning import learning_task
+from dpgraph.files.documents import document
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.graphs.refining import PublicModel
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.plain_events import event_of
+from dpgraph.privacy.records import DiscreteLaplace, combined_event
+from tests.files.edits import edited
 
 ADD, REPLACE = dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace")
 WAYS = [{"method": "tree"}, {"method": "greedy"}, {"method": "pairs", "stages": 2}]
@@ -51,6 +57,123 @@ def test_the_whole_is_one_charge_and_its_parts_are_within_it(way, delta, unit):
     assert price.epsilon <= 1
     assert made.release.scope.budget == budget.identity
     assert made.release.private is False
+
+
+@pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_the_record_is_what_the_budget_was_charged(way, unit):
+    """Without a delta claims add exactly: margins, choices, tables, and what rounds that ended early left."""
+    for names in ("abc", "abcd"):
+        frame, domain = parity(300)
+        made, budget = learned(way, unit=unit, rows=(frame, domain.restrict(names)))
+        assert made.release.event.epsilon == budget.spent == dg.cost(made.release).epsilon == 1
+        assert made.release.event.delta == 0
+        assert made.provenance == made.release.provenance
+        assert any(part.selections for part in made.release.event.events)
+
+
+@pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_the_record_is_never_below_the_charge_where_there_is_a_delta(way, unit):
+    """Basic sums of the parts are above the charge; their rhos are the charge's, but for the hair it leaves."""
+    for names in ("abc", "abcd"):
+        frame, domain = parity(300)
+        made, budget = learned(way, delta="1e-6", unit=unit, rows=(frame, domain.restrict(names)))
+        (charge,) = budget.events
+        event = made.release.event
+        assert event.epsilon >= charge.epsilon
+        assert event.delta >= charge.delta
+        spent = sum(rho_of(part) for part in event.events)
+        assert charge.rho * (1 - Fraction(1, 10**7)) <= spent <= charge.rho
+        assert dg.cost(made.release, "zcdp", "1e-6").epsilon <= 1
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_a_file_keeps_the_choices_of_the_record(way, delta, tmp_path):
+    """With three variables the second stage may measure nothing beside the pairs: one release, and choices."""
+    for names in ("abc", "abcd"):
+        for seed in (1, 2):
+            frame, domain = parity(300)
+            rows = frame, domain.restrict(names)
+            made, _ = learned(way, delta=delta, unit=REPLACE, rows=rows, seed=seed)
+            dg.save(made.release, tmp_path / "release.json")
+            again = dg.load(tmp_path / "release.json")
+            assert again == made.release
+            assert again.event == made.release.event
+            dg.save(made, tmp_path / "learned.json")
+            assert dg.load(tmp_path / "learned.json").provenance == made.provenance
+
+
+def _sum_up(plain):
+    """The claim of the whole, and its label, as the parts of an edited event have them."""
+    event = plain["event"]
+    parts = [event_of(part) for part in event["parts"]]
+    whole = combined_event(parts)
+    event |= {"mechanism": whole.mechanism, "epsilon": str(whole.epsilon), "delta": str(whole.delta)}
+    plain["cost"] = {"epsilon": str(whole.epsilon), "delta": str(whole.delta)}
+
+
+def _change_choice(**changes):
+    def edit(parts):
+        (choice,) = (part for part in parts if "selections" in part)
+        choice["selections"][0] |= changes
+        choice["epsilon"] = str(Fraction(choice["selections"][0]["epsilon"]) * choice["selections"][0]["draws"])
+
+    return edit
+
+
+IMPOSSIBLE = {
+    "more draws than arcs": _change_choice(draws=7),
+    "fewer draws than arcs": _change_choice(draws=1),
+    "another law": _change_choice(law="permute-and-flip"),
+    "a measurement less": lambda parts: parts.pop(0),
+    "a choice with a larger claim": lambda parts: parts[1].update(epsilon="1/2"),
+    "a choice with a smaller claim": lambda parts: parts[1].update(epsilon="1/9"),
+    "a mechanism that draws networks": lambda parts: parts[1].update(mechanism="PosteriorSample"),
+    "something unspent that drew": lambda parts: parts[1].update(mechanism="unspent"),
+    "twice something unspent": lambda parts: parts.extend(
+        [{"mechanism": "unspent", "epsilon": "1/9", "delta": "0", "measurements": []}] * 2
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", IMPOSSIBLE)
+def test_a_file_with_choices_that_could_not_be_made_is_refused(edit, tmp_path):
+    """The digest and the sums are right: what is refused is what no method could have paid for."""
+    made, _ = learned(WAYS[0])
+    plain = json.loads(json.dumps(document(made.release)))
+    assert [part["mechanism"] for part in plain["event"]["parts"]][1] == "TreeChoice"
+    (tmp_path / "same.json").write_text(edited(plain))
+    assert dg.load(tmp_path / "same.json") == made.release
+    IMPOSSIBLE[edit](plain["event"]["parts"])
+    with contextlib.suppress(dg.errors.ReleaseError):  # a part that claims less than it costs has no sum
+        _sum_up(plain)
+    (tmp_path / "edited.json").write_text(edited(plain))
+    with pytest.raises(dg.errors.FileError):
+        dg.load(tmp_path / "edited.json")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_what_the_one_door_refuses_is_refused_uncharged(way, monkeypatch):
+    """No source of noise, rows of three a person where the unit has one, and no memory: as of any release."""
+    frame, domain = parity(30)
+    people = frame.assign(person=np.arange(30) // 3)
+    capped = dg.statistics.cap_rows(people, domain, person="person", rows_per_person=3)
+    replaced = dg.Budget(10, unit=dg.PrivacyUnit("replace", 3))
+    budget = dg.Budget(10, unit=ADD)
+    for rows, settings, message in [
+        (frame, {"noise": object()}, "noise must be"),
+        (frame, {"noise": dg.testing.SeededNoise}, "noise must be"),
+        (capped, {}, "rows_per_person=3"),
+        (capped, {"budget": replaced}, "number of rows is private"),
+    ]:
+        with pytest.raises(dg.errors.ReleaseError, match=message):
+            dg.learn_network(rows, domain, **{"epsilon": 1, "budget": budget} | settings, **way)
+    monkeypatch.setenv("DPGRAPH_MEMORY", "1KB")
+    with pytest.raises(dg.errors.ReleaseError, match="memory"):
+        dg.learn_network(frame, domain, epsilon=1, budget=budget, **way)
+    assert budget.spent == replaced.spent == 0
 
 
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
@@ -124,15 +247,20 @@ def test_required_and_forbidden_arcs_and_an_order_are_kept():
         ({"method": "tree", "forbidden": [("a", "b")]}, "no constraints"),
         ({"method": "greedy", "max_parents": 0}, "max_parents is 0"),
         ({"method": "greedy", "stages": 2}, "stages=2"),
+        (
+            {"method": "pairs", "stages": 2, "delta": "1e-300", "budget": dg.Budget(10, "1e-300", unit=ADD)},
+            "do not fit",
+        ),
         ({"method": "tree", "epsilon": "1e-40"}, "too small|nothing could be learned"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused_uncharged(settings, message):
     frame, domain = parity(20)
     budget = dg.Budget(10, unit=ADD)
+    settings = {"epsilon": 1, "budget": budget} | settings
     with pytest.raises(dg.errors.ReleaseError, match=message):
-        dg.learn_network(frame, domain, **{"epsilon": 1, "budget": budget} | settings)
-    assert budget.spent == 0
+        dg.learn_network(frame, domain, **settings)
+    assert budget.spent == settings["budget"].spent == 0
     groups = budget.parallel(domain, "a", epsilon=1)
     with pytest.raises(dg.errors.ReleaseError, match="group"):
         dg.learn_network(frame, domain, epsilon=1, budget=groups[0], method="greedy")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Literal
 
-from dpgraph.estimators.graphs.purse import accounting_of, adding, charged, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import adding, as_one, charged, check_fits, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
@@ -22,8 +22,9 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.tree_choice import TreeChoice
-from dpgraph.privacy.filters import LESS, filter_of, rho_within
-from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError, joint_release
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.filters import LESS, rho_within
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
@@ -115,33 +116,39 @@ def _check(kind: Kind, task: Task) -> None:
         raise ReleaseError("method='tree' takes no constraints on edges; method='greedy' does")
 
 
-def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
-    """The one charge, after everything that could be refused was asked."""
+def _parts(kind: Kind, task: Task) -> list[Event]:
+    """The parts as they are planned, after everything that could be refused was asked."""
     _check(kind, task)
     unit, shares = task.budget.unit, _Shares.of(task.epsilon, task.delta)
     alone = Network.of(task.domain, {})
     measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
     parts = [*measured, _choice(kind, task, shares, _even(task)).event(AnyTables(task.domain), unit)]
-    rule = filter_of(accounting_of(task), PrivacyCost(task.epsilon, task.delta))
-    if not rule.fits(reduce(rule.after, parts, rule.start)):
-        raise ReleaseError(f"the parts of method={kind!r} do not fit epsilon {float(task.epsilon):g}")
+    check_fits(task, parts, f"method={kind!r}")
+    return parts
+
+
+def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
+    """The one charge of them."""
+    _parts(kind, task)
     return (one_charge(task),)
 
 
 def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
     """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
-    _plan(kind, task)
-    scope = charged(task, statistics)
-    made = _released(kind, task, statistics)
-    noisy = joint_release([replace(one, scope=scope) for one in made[:2]])
-    tables = replace(read_families(noisy.value, made[2]), provenance=noisy.provenance)
+    parts, purse = _parts(kind, task), purse_of(task)
+    scope = charged(task, statistics, parts)
+    alone, measured, network = _released(kind, task, statistics, purse)
+    noisy = as_one((alone, measured), scope, purse)
+    tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)
     return LearnedNetwork(tables, noisy, kind, task.reason)
 
 
-def _released(kind: Kind, task: Task, statistics: TableCounts) -> tuple[Release[Any], Release[Any], Network]:
-    """One-way tables, the tables of the chosen network, and the network; all paid from the budget of their own."""
-    shares, purse, codes = _Shares.of(task.epsilon, task.delta), purse_of(task), statistics.sensitive_codes
+def _released(
+    kind: Kind, task: Task, statistics: TableCounts, purse: Budget
+) -> tuple[Release[Any], Release[Any], Network]:
+    """One-way tables, the tables of the chosen network, and the network; all paid from the purse."""
+    shares, codes = _Shares.of(task.epsilon, task.delta), statistics.sensitive_codes
     margins = count(codes, Network.of(task.domain, {}))
     alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
     flat = reconcile(alone)

@@ -7,17 +7,22 @@ a filter, so that their sum is within the charge whatever earlier parts decided 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.reproduction import UNSPENT
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.filters import LESS as LESS
-from dpgraph.privacy.filters import Accounting, rho_within
+from dpgraph.privacy.filters import Accounting, filter_of, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import Event, PrivacyCost, rounded
+from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, combined_event, joint_release, rounded
+from dpgraph.privacy.release import check_memory, checked_source
 from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.table_counts import TableCounts
 
@@ -41,8 +46,35 @@ def one_charge(task: Task) -> Event:
     return Event(EVENT, task.epsilon, task.delta, rho=rho)
 
 
-def charged(task: Task, statistics: TableCounts) -> RowsRecord:
-    """Charges the whole; which rows its parts are of, and the receipt, for their records."""
+def check_fits(task: Task, parts: Sequence[Event], what: str) -> None:
+    """Refuses planned parts that are more than the whole, as by rounding where a delta is absurdly small.
+
+    Raises:
+        ReleaseError: If they are; nothing is charged.
+    """
+    whole = PrivacyCost(task.epsilon, task.delta)
+    rule = filter_of(accounting_of(task), whole)
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of {what} do not fit {whole}")
+
+
+def charged(task: Task, statistics: TableCounts, parts: Sequence[Event]) -> RowsRecord:
+    """Charges the whole, once all that the one door would ask of its parts is found to fit.
+
+    Args:
+        task: What is to be learned.
+        statistics: The tables that parts are chosen from.
+        parts: The parts as far as they are planned, before any data.
+
+    Returns:
+        Which rows its parts are of, and the receipt, for their records.
+
+    Raises:
+        ReleaseError: If the rows, the source of noise or the memory do not fit; nothing is charged.
+    """
+    checked_source(statistics, task.budget, task.noise)
+    for part in parts:
+        check_memory(part)
     cap = statistics.cap
     choice = None if cap is None else cap.draw
     receipt = task.budget.charge(one_charge(task), Made(statistics.description, choice=choice))
@@ -52,6 +84,29 @@ def charged(task: Task, statistics: TableCounts) -> RowsRecord:
 def purse_of(task: Task) -> Budget:
     """The budget that the parts are paid from, of the size of the one charge."""
     return Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=accounting_of(task))
+
+
+def as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) -> Release[Any]:
+    """What was measured, as one release whose record holds all that the purse paid for: the choices too.
+
+    Its claim is never below what was charged: where rounds ended early, the rest of the purse is in it.
+    """
+    together = joint_release([replace(one, scope=scope) for one in measured])
+    return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))
+
+
+def _unspent(purse: Budget) -> list[Event]:
+    """What is left in a purse where rounds ended early: how early was decided by what was released.
+
+    A pure loss is within what was spent on its way, but that of a rho is not, so the record of one holds the whole's.
+    """
+    left = purse.epsilon - sum(event.epsilon for event in purse.events)
+    rho, whole = purse.remaining_rho, purse.rho
+    if rho is None or whole is None:
+        return [Event(UNSPENT, left)] if left > 0 else []
+    if left <= 0 and rho <= 2 * (1 - LESS) * whole:
+        return []
+    return [Event(UNSPENT, max(left, rounded(epsilon_of_rho(rho, purse.delta), up=True)), purse.delta, rho=rho)]
 
 
 def root_below(square: Fraction) -> Fraction:

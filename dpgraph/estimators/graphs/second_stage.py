@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.purse import LESS, adding, charged, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
@@ -28,7 +28,7 @@ from dpgraph.mechanisms.selection.table_choice import TableChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.filters import rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, joint_release, rounded
+from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, rounded
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
@@ -53,21 +53,26 @@ def with_stages(one: Learner) -> Learner:
 def in_two_stages(first: Learner) -> Learner:
     """The method that measures as another one does, then tables of three variables."""
 
-    def plan(task: Task) -> tuple[Event, ...]:
+    def parts(task: Task) -> tuple[Event, ...]:
         if task.budget.group is not None:
             raise ReleaseError("stages=2 learns from all rows, not from those of a group's budget")
         if len(task.domain.names) < VARIABLES:
             raise ReleaseError(f"stages=2 measures tables of {VARIABLES} variables; the domain has fewer")
-        first.plan(_first(task, purse_of(task)))
+        planned = first.plan(_first(task, purse_of(task)))
+        check_fits(task, planned, "the first stage")
+        return planned
+
+    def plan(task: Task) -> tuple[Event, ...]:
+        parts(task)
         return (one_charge(task),)
 
     def learn(task: Task, rows: Any) -> LearnedNetwork:
         statistics = any_tables(rows, task.domain)
-        plan(task)
-        purse, scope = purse_of(task), charged(task, statistics)
+        planned, purse = parts(task), purse_of(task)
+        scope = charged(task, statistics, planned)
         start = first.learn(_first(task, purse), statistics.sensitive_codes)
         model, measured = _rounds(task, purse, statistics, start)
-        noisy = joint_release([replace(one, scope=scope) for one in (start.release, *measured)])
+        noisy = as_one((start.release, *measured), scope, purse)
         tables = replace(model.probabilities, provenance=noisy.provenance)
         return replace(start, probabilities=tables, release=noisy, reason=task.reason)
 

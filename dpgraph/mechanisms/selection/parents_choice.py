@@ -16,7 +16,7 @@ from dpgraph.mechanisms.selection.table_scores import (
     penalty,
     share_of,
 )
-from dpgraph.mechanisms.takes import check_any_tables, check_margins
+from dpgraph.mechanisms.takes import check_any_tables, check_margins, check_one_ways
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
@@ -70,11 +70,14 @@ class ParentsChoice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_one_ways(self.margins)
         check_noise(self.noise)
         check_whole("max_parents", self.max_parents, most=20)
         check_whole("max_cells", self.max_cells, most=MOST_CELLS)
         for name in ("forbidden", "required"):
             object.__setattr__(self, name, _arcs(name, getattr(self, name)))
+        if both := sorted(self.forbidden & self.required):
+            raise ReleaseError(f"the arc {both[0][0]} -> {both[0][1]} is both forbidden and required")
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
         """What a release would do: d - 1 selections that share epsilon.
@@ -157,6 +160,8 @@ def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, s
     Raises:
         ReleaseError: If they are none.
     """
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
     found: set[tuple[str, str]] = set()
     for arc in given:
         if not isinstance(arc, tuple | list) or len(arc) != 2 or not all(isinstance(end, str) for end in arc):

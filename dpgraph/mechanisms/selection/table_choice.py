@@ -66,7 +66,9 @@ class TableChoice:
         noise: float | Mapping[Family, float] = 0.0,
     ) -> None:
         object.__setattr__(self, "epsilon", exact(epsilon))
-        frozen = FrozenMap((tuple(table), frozen_array(counts, np.float64)) for table, counts in expected.items())
+        if not isinstance(expected, Mapping):
+            raise ReleaseError(f"expected has counts for each table; got {type(expected).__name__}")
+        frozen = FrozenMap((_table(table), _counts(counts)) for table, counts in expected.items())
         for table, counts in frozen.items():
             if not (np.isfinite(counts).all() and np.abs(counts).sum() <= 2.0**40):
                 raise ReleaseError(f"the expected counts of {', '.join(table)} must be finite, at most 2^40 together")
@@ -107,3 +109,26 @@ class TableChoice:
 
     def __repr__(self) -> str:
         return f"TableChoice(epsilon={str(self.epsilon)!r}, {len(self.expected)} tables)"
+
+
+def _table(table: object) -> Family:
+    """The variables of a table.
+
+    Raises:
+        ReleaseError: If they are no names, or there is none.
+    """
+    if not isinstance(table, tuple | list) or not table or not all(isinstance(name, str) for name in table):
+        raise ReleaseError(f"a table is named by its variables, one at least; got {table!r:.60}")
+    return tuple(table)
+
+
+def _counts(counts: object) -> Reals:
+    """Counts as real numbers.
+
+    Raises:
+        ReleaseError: If they are none.
+    """
+    try:
+        return frozen_array(np.asarray(counts), np.float64)
+    except (TypeError, ValueError):
+        raise ReleaseError(f"expected counts are an array of numbers; got {type(counts).__name__}") from None

@@ -16,7 +16,7 @@ from dpgraph.mechanisms.selection.table_scores import (
     penalty,
     share_of,
 )
-from dpgraph.mechanisms.takes import check_any_tables, check_margins
+from dpgraph.mechanisms.takes import check_any_tables, check_margins, check_one_ways
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
@@ -58,6 +58,7 @@ class TreeChoice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_one_ways(self.margins)
         check_noise(self.noise)
         check_whole("max_cells", self.max_cells, most=MOST_CELLS)
 

@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ import dpgraph as dg
 from dpgraph.mechanisms.selection.lattice import MAX_CANDIDATES, MAX_STEPS, Lattice, lattice, score_range
 from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate, map_failure_bound, map_loss_bound
+from dpgraph.structure.margins import Margins
 from tests.conclusions import law_test
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.mechanisms.selection.test_posterior_sample import APART, ONE, ROUNDING, TINY, UNITS, actual_epsilon
@@ -236,3 +238,16 @@ def test_bounds_need_their_numbers(wrong):
 def test_loss_bounds_need_their_numbers(wrong):
     with pytest.raises(dg.errors.ReleaseError):
         map_loss_bound(*wrong)
+
+
+def test_tables_that_leave_out_a_variable_are_refused_uncharged():
+    """Margins over some pairs may leave one out: what would be drawn of it was never counted."""
+    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
+    rows = pd.DataFrame({name: [0, 1] for name in "abc"})
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.ReleaseError, match="'c' is in none"):
+        dg.release(dg.count(rows, Margins.of_tables(domain, [("a", "b")])), MapEstimate(1), budget=budget)
+    assert budget.spent == 0
+    whole = Margins.of_tables(domain, [("a", "b"), ("c",)])
+    dg.release(dg.count(rows, whole), MapEstimate(1), budget=budget)
+    assert budget.spent == 1

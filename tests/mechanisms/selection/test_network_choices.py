@@ -188,6 +188,16 @@ def test_the_cost_is_known_before_data_and_shared_by_the_choices():
         (lambda m: TableChoice(1, {}), "at least one table"),
         (lambda m: TableChoice(1, {("a",): [math.nan, 1]}), "finite"),
         (lambda m: TableChoice(1, {("a",): [1, 1]}, noise={("b",): 1.0}), "one number for each"),
+        (lambda m: TreeChoice(1, "x"), "OneWays"),
+        (lambda m: ParentsChoice(1, None), "OneWays"),
+        (lambda m: ParentsChoice(1, m, forbidden=None), "forbidden"),
+        (lambda m: ParentsChoice(1, m, required="ab"), "required"),
+        (lambda m: ParentsChoice(1, m, forbidden=[("a", "b")], required=[("a", "b")]), "both forbidden and required"),
+        (lambda m: TableChoice(1, {(): np.array(5.0)}), "one at least"),
+        (lambda m: TableChoice(1, {(1, 2): np.ones((2, 2))}), "by its variables"),
+        (lambda m: TableChoice(1, [("a", "b")]), "counts for each table"),
+        (lambda m: TableChoice(1, {("a", "b"): "zz"}), "array of numbers"),
+        (lambda m: TableChoice(1, {("a", "b"): [[1, 2], [3]]}), "array of numbers"),
     ],
 )
 def test_settings_out_of_range_are_refused(make, message):

@@ -7,6 +7,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from dpgraph.mechanisms.selection.lattice import UNIT, Lattice, lattice, score_r
 from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.noise import SecureNoise
+from dpgraph.structure.margins import Margins
 from tests.conclusions import cdf_test, law_test
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.selection import (
@@ -398,3 +400,16 @@ def test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor():
     wrong = [truncated(3 / 2), truncated(2 / 3)]
     cdf_test(truncated(1), wrong, np.linspace(0.3, 0.7, 201), draws=3000).check(first)
     assert len(set(first)) == 3000
+
+
+def test_tables_that_leave_out_a_variable_are_refused_uncharged():
+    """Margins over some pairs may leave one out: what would be drawn of it was never counted."""
+    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
+    rows = pd.DataFrame({name: [0, 1] for name in "abc"})
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.ReleaseError, match="'c' is in none"):
+        dg.release(dg.count(rows, Margins.of_tables(domain, [("a", "b")])), PosteriorSample(1), budget=budget)
+    assert budget.spent == 0
+    whole = Margins.of_tables(domain, [("a", "b"), ("c",)])
+    dg.release(dg.count(rows, whole), PosteriorSample(1), budget=budget)
+    assert budget.spent == 1

@@ -7,6 +7,9 @@ CHOICES = "tests/mechanisms/selection/test_network_choices.py"
 FIXED = f"{SCORES}::test_a_fixed_score_moves_by_a_half_or_by_one"
 HALF = f"{SCORES}::test_a_half_fixed_score_moves_by_one_or_by_two"
 LAWS = f"{CHOICES}::test_no_outcome_tells_neighbours_apart_by_more_than_epsilon"
+CHARGED = "    scope = charged(task, statistics, parts)\n"
+RELEASED = "    alone, measured, network = _released(kind, task, statistics, purse)\n"
+RECORDS = "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
 PAID = "tests/estimators/test_paid_choices.py"
 
 FILE = "mechanisms/selection/table_scores.py"
@@ -87,9 +90,44 @@ MUTANTS = (
     Mutant(
         "a learned network charged after its margins",
         "estimators/graphs/paid.py",
-        "    scope = charged(task, statistics)\n    made = _released(kind, task, statistics)\n",
-        "    made = _released(kind, task, statistics)\n    scope = charged(task, statistics)\n",
+        f"{CHARGED}{RELEASED}",
+        f"{RELEASED}{CHARGED}",
         (f"{PAID}::test_a_budget_too_small_is_refused_before_any_draw", f"{PAID}::test_a_failing_draw_stays_charged"),
+    ),
+    Mutant(
+        "a record of a learned network without its choices",
+        "estimators/graphs/purse.py",
+        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
+        "return together",
+        (
+            f"{PAID}::test_the_record_is_what_the_budget_was_charged",
+            f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
+            f"{RECORDS}[learn_network: tree, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
+        ),
+    ),
+    Mutant(
+        "a record without what rounds that ended early left",
+        "estimators/graphs/purse.py",
+        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
+        "return replace(together, event=combined_event(purse.events))",
+        (
+            f"{PAID}::test_the_record_is_what_the_budget_was_charged",
+            f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
+        ),
+    ),
+    Mutant(
+        "a learned network that is charged before the one door was asked",
+        "estimators/graphs/purse.py",
+        "    checked_source(statistics, task.budget, task.noise)\n    for part in parts:\n        check_memory(part)\n",
+        "",
+        (f"{PAID}::test_what_the_one_door_refuses_is_refused_uncharged",),
+    ),
+    Mutant(
+        "a file that holds choices of another number of draws",
+        "mechanisms/reproduction.py",
+        "if event.mechanism in _DRAWS and chosen.draws != _DRAWS[event.mechanism](structure):",
+        "if False:",
+        (f"{PAID}::test_a_file_with_choices_that_could_not_be_made_is_refused",),
     ),
     Mutant(
         "choices paid twice over",

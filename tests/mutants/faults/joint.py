@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "parts of a file whose records are not checked",
         "mechanisms/reproduction.py",
-        "check_reproduced(Provenance(part, unit, provenance.private), measured)",
+        "check_reproduced(Provenance(part, unit, provenance.private), of_part)",
         "pass",
         (f"{FILES}::test_the_noise_of_a_part_is_that_of_its_claim",),
     ),
