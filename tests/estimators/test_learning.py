@@ -88,6 +88,17 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(rows):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize("method", ["auto", "pairs", "greedy", "tree"])
+def test_required_edges_that_deadlock_with_the_order_are_refused_and_nothing_is_charged(method):
+    budget = dg.Budget(1, unit=UNIT)
+    asked = {"epsilon": 1, "method": method, "required": [("b", "c"), ("c", "a")], "order": ["a", "b"]}
+    with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
+        planned_events(DOMAIN, unit=UNIT, n=2000, **asked)
+    with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
+        dg.learn_network(table(), DOMAIN, budget=budget, n=2000, **asked)
+    assert budget.spent == 0
+
+
 def test_a_domain_of_one_variable_is_refused():
     with pytest.raises(dg.errors.NetworkError, match="two variables"):
         dg.learn_network(table(), {"a": [0, 1]}, epsilon=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from dpgraph.privacy.checks import is_whole
@@ -53,6 +55,7 @@ class Constraints:
             if not self._in_order(parent, child):
                 raise NetworkError(f"the edge {_shown((parent, child))} is required, and against the order")
         network = Network.of(self.domain, self.required_parents)  # refuses a cycle, and names it
+        self._check_placeable()
         for name, parents in network.parents.items():
             if self.max_parents is not None and len(parents) > self.max_parents:
                 raise NetworkError(
@@ -63,6 +66,29 @@ class Constraints:
                     f"the required family of {name!r} has {network.cells(network.family(name)):,} cells, more than "
                     f"max_cells={self.max_cells:,}"
                 )
+
+    def _check_placeable(self) -> None:
+        """Refuses constraints under which variables cannot be placed one by one, as methods do (``may_enter``).
+
+        Raises:
+            NetworkError: Naming variables of which each has to stand before the next.
+        """
+        before = {name: set(parents) for name, parents in self.required_parents.items()}
+        tiers = [tier for tier in self.tiers if tier]
+        for tier, later in pairwise(tiers):
+            for name in later:
+                before[name].update(tier)
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            around = pairwise(error.args[1])
+            steps = [
+                f"{_shown(edge)} is required" if edge in self.required else f"the order has {edge[0]!r} before {edge[1]!r}"
+                for edge in around
+            ]
+            raise NetworkError(
+                f"required edges and the order contradict one another: {', '.join(steps)}; leave one out"
+            ) from None
 
     @cached_property
     def required_parents(self) -> dict[str, Family]:

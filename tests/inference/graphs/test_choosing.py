@@ -262,3 +262,32 @@ def test_tiers_are_read_from_names_and_lists():
     assert asked.allows("d", "a")
     assert not asked.may_enter("b", [])
     assert asked.may_enter("d", [])
+
+
+@pytest.mark.parametrize("order", [["a", "b"], [["d"], ["a"], [], ["b"]]])
+def test_required_edges_that_go_round_the_order_by_a_variable_without_a_tier_are_refused_and_named(chain, order):
+    """b -> c -> a is required, and a is before b: no edge of the three is against the order by itself."""
+    with pytest.raises(dg.errors.NetworkError, match="contradict") as refused:
+        dg.choose_network(exact_pairs(chain), required=[("b", "c"), ("c", "a")], order=order)
+    for words in ("'b' -> 'c' is required", "'c' -> 'a' is required", "the order has 'a' before 'b'"):
+        assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_constraints_are_taken_just_where_some_order_of_all_variables_obeys_them(seed):
+    """By enumeration of the orders: one in which every variable may enter after those before it."""
+    rng = np.random.default_rng(seed)
+    names = DOMAIN.names
+    edges = [(p, v) for p, v in itertools.permutations(names, 2) if rng.random() < 0.2]
+    tiers = [[name for name in names if rng.random() < 0.4] for _ in range(1)]
+    tiers.append([name for name in names if name not in tiers[0] and rng.random() < 0.6])
+
+    def obeys(order):
+        at = {name: i for i, name in enumerate(order)}
+        return all(at[p] < at[v] for p, v in edges) and all(at[x] < at[y] for x in tiers[0] for y in tiers[1])
+
+    if any(obeys(order) for order in itertools.permutations(names)):
+        read_constraints(DOMAIN, required=edges, order=tiers)
+    else:
+        with pytest.raises(dg.errors.NetworkError):
+            read_constraints(DOMAIN, required=edges, order=tiers)
