@@ -11,7 +11,7 @@ from typing import Any
 
 from dpgraph.privacy.checks import is_whole
 from dpgraph.structure.domain import Domain, NetworkError
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import MAX_FAMILY_CELLS, MAX_NETWORK_CELLS, Family, Network
 
 Edge = tuple[str, str]
 
@@ -83,7 +83,9 @@ class Constraints:
         except CycleError as error:
             around = pairwise(error.args[1])
             steps = [
-                f"{_shown(edge)} is required" if edge in self.required else f"the order has {edge[0]!r} before {edge[1]!r}"
+                f"{_shown(edge)} is required"
+                if edge in self.required
+                else f"the order has {edge[0]!r} before {edge[1]!r}"
                 for edge in around
             ]
             raise NetworkError(
@@ -143,12 +145,16 @@ def read_constraints(
     """Reads the settings of ``choose_network``.
 
     Raises:
-        NetworkError: If one is malformed, names an unknown variable, or they contradict one another.
+        NetworkError: If one is malformed or out of range, names an unknown variable, or they contradict one another.
     """
     if max_parents is not None and not is_whole(max_parents):
         raise NetworkError(f"max_parents is a whole number, or None; got {max_parents!r:.60}")
-    if max_cells is not None and not is_whole(max_cells, 1):
-        raise NetworkError(f"max_cells is a whole number above 0, or None; got {max_cells!r:.60}")
+    most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))
+    if max_cells is not None and not is_whole(max_cells, 1, most):
+        raise NetworkError(
+            f"max_cells is a whole number from 1 to {most:,}, the most that a family of these {len(domain.names)} "
+            f"variables may have, or None; got {max_cells!r:.60}"
+        )
     needed, banned = _edges(required, "required"), _edges(forbidden, "forbidden")
     if target is not None:
         domain[target]

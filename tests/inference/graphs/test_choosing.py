@@ -4,6 +4,7 @@ import itertools
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpgraph as dg
@@ -291,3 +292,54 @@ def test_constraints_are_taken_just_where_some_order_of_all_variables_obeys_them
     else:
         with pytest.raises(dg.errors.NetworkError):
             read_constraints(DOMAIN, required=edges, order=tiers)
+
+
+VERBS = {"noise_aware_posterior": dg.noise_aware_posterior, "posterior": dg.posterior}
+LAPLACE, FOURIER = dg.LaplaceMechanism(50), dg.FourierMechanism(50)
+
+
+def released_pairs(mechanism):
+    """Of 100 rows in which b, c and d say what a is."""
+    a = np.arange(100) % 2
+    rows = pd.DataFrame({"a": a, "b": a, "c": a, "d": 2 * a})
+    return dg.release(dg.count(rows, dg.all_pairs(DOMAIN)), mechanism, budget=dg.Budget(100))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+@pytest.mark.parametrize("given", ["release", "value", "joint", "pooled"])
+def test_tables_without_a_graph_have_no_posterior_before_one_is_chosen(verb, mechanism, given):
+    """Every variable would be independent of every other, though the tables say that b is a."""
+    one, other = released_pairs(mechanism), released_pairs(mechanism)
+    made = {"release": one, "value": one.value, "joint": [one, other], "pooled": dg.pooled([one, other])}
+    with pytest.raises(dg.errors.InferenceError, match=r"without a graph.*choose_network"):
+        VERBS[verb](made[given])
+
+
+def test_tables_made_consistent_have_no_graph_either():
+    with pytest.raises(dg.errors.InferenceError, match=r"without a graph.*choose_network"):
+        dg.posterior(dg.reconcile(released_pairs(LAPLACE)))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_margins_are_no_graph_to_learn_and_a_network_is(verb):
+    released = released_pairs(LAPLACE)
+    with pytest.raises(dg.errors.InferenceError, match="without a graph"):
+        VERBS[verb](released, network=dg.all_pairs(DOMAIN))
+    made = VERBS[verb](released, network=dg.Network.of(DOMAIN, {"b": ["a"]}))
+    assert dg.query(made, "b", given={"a": 1}).mean[1] > 0.8
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+def test_the_posterior_of_a_chosen_network_knows_what_the_tables_say(mechanism):
+    """Of the 50 rows with a = 1 all have b = 1; the noise of a cell has a scale below a quarter of a row."""
+    learned = dg.choose_network(released_pairs(mechanism), required=[("a", "b")])
+    assert dg.query(learned.posterior(draws=50, seed=0), "b", given={"a": 1}).mean[1] > 0.8
+
+
+@pytest.mark.parametrize("ask", [lambda one: dg.query(one, "a"), lambda one: dg.sample_rows(one, 5, rng=0)])
+def test_probabilities_on_tables_without_a_graph_answer_nothing(ask):
+    """Each variable's own could be right; what it has to do with another is not in them."""
+    pairs = dg.all_pairs({"a": [0, 1], "b": [0, 1]})
+    with pytest.raises(dg.errors.InferenceError, match="without a graph"):
+        ask(dg.Probabilities(pairs, {"a": [0.5, 0.5], "b": [0.5, 0.5]}))
