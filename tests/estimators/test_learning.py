@@ -99,6 +99,30 @@ def test_required_edges_that_deadlock_with_the_order_are_refused_and_nothing_is_
     assert budget.spent == 0
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_variables_of_one_level_each_have_a_network_without_arcs(names):
+    budget = dg.Budget(1, unit=UNIT)
+    rows = pd.DataFrame({name: [0] * 9 for name in names})
+    learned = dg.learn_network(rows, {name: [0] for name in names}, epsilon=1, method="pairs", budget=budget)
+    assert not any(learned.network.parents.values())
+    assert [learned.probabilities.table(name).tolist() for name in names] == [[1.0]] * len(names)
+
+
+@pytest.mark.parametrize("method", ["pairs", "greedy", "tree"])
+@pytest.mark.parametrize(("variables", "most"), [(9, 10_000_000), (50, 2_000_000)])
+def test_families_larger_than_a_network_may_have_are_refused_and_nothing_is_charged(method, variables, most):
+    """A family has 10 million cells at most, and all families together 100 million."""
+    names = [f"v{i}" for i in range(variables)]
+    rows, domain = pd.DataFrame({name: [0] for name in names}), {name: range(12) for name in names}
+    budget = dg.Budget(1, unit=UNIT)
+    for cells in (most + 1, 10**9):
+        with pytest.raises(dg.errors.NetworkError, match=f"max_cells is a whole number from 1 to {most:,}"):
+            dg.learn_network(rows, domain, epsilon=1, budget=budget, method=method, max_cells=cells)
+    assert budget.spent == 0
+    planned_events(domain, epsilon=1, unit=UNIT, n=100, method=method, max_cells=most)
+
+
 def test_a_domain_of_one_variable_is_refused():
     with pytest.raises(dg.errors.NetworkError, match="two variables"):
         dg.learn_network(table(), {"a": [0, 1]}, epsilon=1)
