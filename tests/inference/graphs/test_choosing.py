@@ -343,3 +343,12 @@ def test_probabilities_on_tables_without_a_graph_answer_nothing(ask):
     pairs = dg.all_pairs({"a": [0, 1], "b": [0, 1]})
     with pytest.raises(dg.errors.InferenceError, match="without a graph"):
         ask(dg.Probabilities(pairs, {"a": [0.5, 0.5], "b": [0.5, 0.5]}))
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+def test_a_variable_that_no_table_holds_is_named(mechanism):
+    rows = pd.DataFrame(dict.fromkeys("abcd", [0, 1]))
+    margins = Margins.of_tables(DOMAIN, [("a", "b"), ("d",)])
+    released = dg.release(dg.count(rows, margins), mechanism, budget=dg.Budget(100))
+    with pytest.raises(dg.errors.NetworkError, match=r"no table holds .?c"):
+        dg.choose_network(released)
