@@ -175,3 +175,28 @@ def test_what_is_measured_follows_from_what_was_released():
             learned = dg.learn_network(rows, wide, epsilon="0.5", delta="1e-6", unit=UNIT, noise=RecordingNoise())
         seen.append((learned.release.value, learned.release.event, learned.network))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"order": [1, 2]}, "NetworkError"),
+        ({"order": [["a", ["b"]]]}, "NetworkError"),
+        ({"order": [{"a": 1}]}, "NetworkError"),
+        ({"target": ["a"]}, "NetworkError"),
+        ({"method": ["pairs"]}, "ReleaseError"),
+        ({"seed": "x"}, "ReleaseError"),
+        ({"seed": -1}, "ReleaseError"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(settings, error):
+    budget = dg.Budget(1, unit=UNIT)
+    with pytest.raises(getattr(dg.errors, error), match=next(iter(settings))):
+        dg.learn_network(table(), DOMAIN, epsilon=1, budget=budget, **settings)
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("unit", [None, UNIT])
+def test_what_is_no_budget_is_refused_in_words(unit):
+    with pytest.raises(dg.errors.ReleaseError, match=r"budget is what is charged, such as dg.Budget\(1\)"):
+        dg.learn_network(table(), DOMAIN, epsilon=1, budget=1, unit=unit)

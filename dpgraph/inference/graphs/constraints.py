@@ -157,6 +157,8 @@ def read_constraints(
         )
     needed, banned = _edges(required, "required"), _edges(forbidden, "forbidden")
     if target is not None:
+        if not isinstance(target, str):
+            raise NetworkError(f"target is the name of one variable, or None; got {target!r:.60}")
         domain[target]
         if max_parents == 0:
             raise NetworkError("a target is a parent of every other variable, and max_parents is 0")
@@ -185,6 +187,9 @@ def _tiers(domain: Domain, order: Any) -> tuple[Family, ...]:
         return ()
     if isinstance(order, str) or not isinstance(order, Sequence):
         raise NetworkError(f"order is a list of variables, or of lists of them; got {order!r:.60}")
+    for item in order:
+        if not isinstance(item, str | list | tuple) or not all(isinstance(name, str) for name in item):
+            raise NetworkError(f"order is a list of variables, or of lists of them; an item is {item!r:.60}")
     tiers = tuple((item,) if isinstance(item, str) else tuple(item) for item in order)
     names = [name for tier in tiers for name in tier]
     for name in names:

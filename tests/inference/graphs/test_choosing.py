@@ -1,6 +1,7 @@
 """A graph chosen from released pairs: what it recovers, what it obeys, what it refuses, and that it draws nothing."""
 
 import itertools
+import pickle
 import warnings
 
 import numpy as np
@@ -347,8 +348,43 @@ def test_probabilities_on_tables_without_a_graph_answer_nothing(ask):
 
 @pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
 def test_a_variable_that_no_table_holds_is_named(mechanism):
-    rows = pd.DataFrame(dict.fromkeys("abcd", [0, 1]))
+    rows = pd.DataFrame({name: [0, 1] for name in "abcd"})
     margins = Margins.of_tables(DOMAIN, [("a", "b"), ("d",)])
     released = dg.release(dg.count(rows, margins), mechanism, budget=dg.Budget(100))
     with pytest.raises(dg.errors.NetworkError, match=r"no table holds .?c"):
         dg.choose_network(released)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"order": [1, 2]}, "NetworkError", "an item is 1"),
+        ({"order": [["a", ["b"]]]}, "NetworkError", "an item is"),
+        ({"order": [{"a": 1}]}, "NetworkError", "an item is"),
+        ({"order": [None]}, "NetworkError", "an item is None"),
+        ({"target": ["a"]}, "NetworkError", "one variable"),
+        ({"target": 1}, "NetworkError", "one variable"),
+        ({"seed": "x"}, "InferenceError", "seed must be a whole number"),
+        ({"seed": -1}, "InferenceError", "seed must be a whole number"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_in_words(chain, settings, error, words):
+    with pytest.raises(getattr(dg.errors, error), match=words):
+        dg.choose_network(exact_pairs(chain), **settings)
+
+
+@pytest.mark.parametrize("seed", [-1, "x", True, None, 1.5])
+def test_alternatives_have_a_whole_number_as_a_seed(chain, seed):
+    with pytest.raises(dg.errors.InferenceError, match="seed must be a whole number, at least 0"):
+        dg.choose_network(exact_pairs(chain)).alternatives(2, draws=2, seed=seed)
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_what_was_learned_is_pickled_and_chooses_again_as_before(grown, monkeypatch):
+    if grown:
+        monkeypatch.setattr(choosing, "is_small", lambda domain: False)
+    learned = dg.choose_network(released_pairs(dg.LaplaceMechanism(1)), seed=0)
+    copied = pickle.loads(pickle.dumps(learned))
+    assert copied.network == learned.network
+    assert copied.release == learned.release
+    assert copied.alternatives(3, draws=4, seed=1) == learned.alternatives(3, draws=4, seed=1)
