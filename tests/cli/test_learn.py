@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
@@ -33,7 +34,7 @@ def _ledger(desk):
 
 def charges():
     """Of every table of the ledger's file, its rows."""
-    with sqlite3.connect("spent.sqlite") as file:
+    with closing(sqlite3.connect("spent.sqlite")) as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: file.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}
 
@@ -54,12 +55,13 @@ def test_required_edges_that_deadlock_with_the_order_are_refused(end, ledger):
     "paths", ["x.json x.json", "x.json other/../x.json", "other/away.json x.json", "x.json other/away.json"]
 )
 @pytest.mark.parametrize("options", ["--out --release", "--out --model", "--release --model"])
-def test_two_files_that_are_one_are_refused_before_a_row_is_read(paths, options, ledger, run):
+def test_two_files_that_are_one_are_refused_before_a_row_is_read(paths, options, ledger):
     (one, other), (first, second) = options.split(), paths.split()
     out = [] if one == "--out" else ["--out", "net.json"]
     before = charges()
-    told = run("learn", "none.csv", *WORDS[2:], *ledger, *out, one, first, other, second, code=2).stderr
-    assert f"{one} and {other} are one file" in told.replace("\n", " ")
+    told = CliRunner().invoke(main, ["learn", "none.csv", *WORDS[2:], *ledger, *out, one, first, other, second])
+    assert told.exit_code == 2
+    assert f"{one} and {other} are one file" in told.stderr.replace("\n", " ")
     assert charges() == before
     assert not os.path.exists("x.json")
 
