@@ -17,6 +17,7 @@ from dpgraph.mechanisms.selection.lattice import lattice
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import DiscreteLaplace, PrivacyUnit, ReleaseError
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 
 #: The probability with which the bounds that may fail do.
@@ -39,8 +40,11 @@ def bounds_and_values(
 
     Returns:
         A mapping for each statement: its ``bound``, what it bounds (``value``, in ``unit``, and how it was found), and
-        their ``ratio``. Bounds that may fail do so with probability at most 0.1.
+        their ``ratio``. Bounds that may fail do so with probability at most 0.1. None for tables without a graph,
+        which the paper has not.
     """
+    if isinstance(network, Margins):
+        return []
     rows = [_count_error(network, epsilon, unit), *_divergences(network, epsilon, unit, counts)]
     rows += [*_fourier_distance(network, epsilon, unit), *_map_loss(network, epsilon, unit)]
     columns = ("statement", "bound", "value", "found", "unit", "ratio")

@@ -276,7 +276,7 @@ def graph_facts(network: Network) -> dict[str, Any]:
     """Whole-graph numbers that the costs come from."""
     parity = parity_sensitivity(network)
     return {
-        "variables": len(network.families),
+        "variables": len(network.domain.names),
         "arcs": sum(map(len, network.parents.values())),
         "cells": network.cell_count,
         "maximal tables": len(network.maximal_families),

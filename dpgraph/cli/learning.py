@@ -15,6 +15,7 @@ from dpgraph.cli.options import (
     OUT_PATH,
     OUT_UNLESS_DRY,
     ROWS_PER_PERSON_SPENT,
+    apart,
     writable,
 )
 from dpgraph.cli.output import capture_warnings, delivering, plain, save_charged, say, show
@@ -67,6 +68,7 @@ def learn(
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
 
+    apart({"--out": out, "--release": release_out, "--model": model_out})
     declared = read_domain(domain)
     budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta)
     settings: dict[str, Any] = {

@@ -144,13 +144,13 @@ def cost(
     words = "" if target is None else f", as naive Bayes of {escaped(target)}"
     show(
         f"{escaped(network)}{words}: {report.facts['maximal tables']} maximal tables of "
-        f"{report.facts['variables']} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
+        f"{len(graph.families)} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
         f"{spent}, protecting {unit}\n\n{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
         f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
         f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows, report.epsilon)}\n"
-        f"what Zhang et al. 2016 prove, beside what happens:\n{plain(report.bound_rows)}\n\n"
+        f"{_proved(report.bound_rows)}"
         "scale: of the integer noise in each cell of the measured table\n"
         "rmse: standard error of one cell, in rows\n"
         "tv: expected total variation error of the family's table, as a share of the rows\n"
@@ -162,6 +162,11 @@ def cost(
         show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
     if needed is not None:
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+
+
+def _proved(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The paper's bounds; it has none of tables without a graph."""
+    return f"what Zhang et al. 2016 prove, beside what happens:\n{plain(rows)}\n\n" if rows else "\n"
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> str:

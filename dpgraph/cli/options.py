@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -60,6 +62,22 @@ OUT_UNLESS_DRY = click.option(
 )
 OUT = click.option("--out", required=True, type=OUT_PATH, help="Where to write.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+
+
+def apart(targets: Mapping[str, Path | None]) -> None:
+    """Refuses two options that write to one file, by whatever links: the second would overwrite the first.
+
+    A pipe or stdout takes one after the other.
+    """
+    from dpgraph.files.atomic_write import is_stream
+
+    met: dict[str, str] = {}
+    for option, target in targets.items():
+        if target is None or str(target) == "-" or is_stream(target):
+            continue
+        first = met.setdefault(os.path.realpath(target), option)
+        if first != option:
+            raise click.UsageError(f"{first} and {option} are one file, {target}: give each a file of its own")
 
 
 def writable(out: Path | None, *suffixes: str) -> Path:

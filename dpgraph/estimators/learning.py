@@ -146,9 +146,13 @@ def learning_task(
     check_whole("stages", stages, 1, 2)
     if n is not None:
         check_whole("n", n, 1)
+    if seed is not None:
+        check_whole("seed", seed, 0)
     spend, slack = exact(epsilon), exact_delta(delta)
     if budget is None:
         budget = Budget(spend, slack, unit=unit)
+    elif not isinstance(budget, Budget):
+        raise ReleaseError(f"budget is what is charged, such as dg.Budget(1), or None; got {budget!r:.60}")
     elif unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
     constraints = read_constraints(
@@ -169,9 +173,9 @@ def chosen_method(task: Task, method: str) -> tuple[str, Task]:
     Raises:
         ReleaseError: If there is none of that name.
     """
-    if method == "auto":
+    if isinstance(method, str) and method == "auto":
         name, reason = best_method(task)
         return name, replace(task, reason=reason)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ReleaseError(f"method must be one of 'auto', {', '.join(map(repr, METHODS))}; got {method!r:.60}")
     return method, task

@@ -17,7 +17,7 @@ from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.network.posterior import network_posterior
-from dpgraph.inference.network.several import read_released
+from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import regression_posterior
 from dpgraph.privacy.records import InferenceError
@@ -78,7 +78,8 @@ def noise_aware_posterior(
 
     Raises:
         InferenceError: If the prior, the method or a number is out of range, the release is of another kind, or several
-            make no joint release: none at all, other rows as far as records tell, other n, other units.
+            make no joint release: none at all, other rows as far as records tell, other n, other units. If it is of
+            tables without a graph, such as ``all_pairs``, and no network is named.
         NetworkError: If several releases declare other domains or are of different networks and none is named.
 
     Warns:
@@ -97,6 +98,7 @@ def noise_aware_posterior(
     [0.8, 0.2]
     """
     value, provenance = read_released(noisy, network)
+    check_graph(value)
     check_whole_number("draws", draws, 1)
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     description = getattr(value, "description", None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpgraph.analysis.cost import PrivacyReport, margins_of, privacy_cost
+from dpgraph.analysis.cost import PrivacyReport, compared, margins_of, privacy_cost
 from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
 from dpgraph.pages.closed_forms import closed_forms
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.words import neighbours, number, promise, whom
 from dpgraph.privacy.records import PrivacyCost
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
 #: The rows that a page supposes where a report was made without: its slider begins there.
@@ -34,7 +35,9 @@ def _of_report(report: PrivacyReport) -> Page:
         if margins_of(report) is None
         else "the network's own public probabilities stand for the data"
     )
-    sections = [
+    title = f"What privacy costs: {len(network.domain.names)} variables"
+    summary = f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}"
+    who = [
         Section(
             "Who would be protected",
             [
@@ -48,6 +51,11 @@ def _of_report(report: PrivacyReport) -> Page:
                 )
             ],
         ),
+    ]
+    if isinstance(network, Margins):
+        return Page(title, summary, [*who, *_of_tables(report, facts)], {})
+    sections = [
+        *who,
         Section(
             "What it would cost",
             [
@@ -79,8 +87,22 @@ def _of_report(report: PrivacyReport) -> Page:
             for row in report.arc_rows
         ],
     }
-    title = f"What privacy costs: {len(network.domain.names)} variables"
-    return Page(title, f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}", sections, data)
+    return Page(title, summary, sections, data)
+
+
+def _of_tables(report: PrivacyReport, facts: list[tuple[str, str]]) -> list[Section]:
+    """What tables without a graph cost, by their own names: there is no drawing to choose a variable in."""
+    compared_rows = compared(report.mechanism_rows)
+    mechanisms = Table(list(compared_rows[0]), [list(row.values()) for row in compared_rows])
+    rows = [
+        [", ".join(family), *(row[name] for name in ("cells", "sensitivity", "scale", "rmse", "n needed"))]
+        for family, row in zip(report.network.families, report.family_rows, strict=True)
+    ]
+    note = "Under the recommended mechanism; rmse: standard error of one cell, in rows."
+    tables = Table(["table", "cells", "sensitivity", "scale", "rmse", "n needed"], rows, note)
+    advised = Words([f"recommended: {report.recommended!r}", report.reason])
+    sections = [Section("What it would cost", [mechanisms, advised]), Section("The tables", [Facts(facts), tables])]
+    return sections if report.question is None else [*sections, _question(report.question)]
 
 
 def _arcs(report: PrivacyReport) -> list[Any]:

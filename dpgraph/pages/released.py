@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.learned import tables_section
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.outcomes import NoisyOutcomes
@@ -73,6 +75,9 @@ def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
 
 
 def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any]]:
+    if isinstance(network, Margins):
+        rows = [[", ".join(family), float(network.cells(family))] for family in network.families]
+        return [Section("The tables", [Words([words]), Table(["table", "cells"], rows)])], {}
     hint = "Choose a variable to see its parents and levels."
     blocks = [Words([words]), drawn(network, "the network", hint)]
     cells = [float(network.cells(family)) for family in network.families]
@@ -83,6 +88,8 @@ def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any
 def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
     """The noisy tables: each variable's own, from the smallest released table that holds its family."""
     network = value.network
+    if isinstance(network, Margins):
+        return _margins(value), {}
     tables: list[Any] = []
     noise: list[float] = []
     room = MOST_NUMBERS
@@ -109,6 +116,29 @@ def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
     ]
     blocks = [Words(words), drawn(network, "the network, coloured by the noise in its tables", hint)]
     return [Section("What was released", blocks)], {"graph": plain_graph(network, measures), "counts": tables}
+
+
+def _margins(value: NoisyCounts) -> list[Section]:
+    """Noisy tables without a graph, by their own names."""
+    rows: list[list[Any]] = []
+    numbers: list[list[Any]] = []
+    for family, table in value.tables.items():
+        name, spread = ", ".join(family), float(value.variance(family) ** 0.5)
+        rows.append([name, float(table.size), spread])
+        if len(numbers) < MOST_NUMBERS:
+            labels = product(*(map(str, value.network.domain.levels(one)) for one in family))
+            numbers += [[name, ", ".join(each), float(one)] for each, one in zip(labels, table.ravel(), strict=True)]
+    words = [
+        "These are the released numbers: counts with noise, so some are negative and none is exact. They are public.",
+        "There is no graph yet: one is chosen from them for free, dg.choose_network(release).",
+    ]
+    if value.n is not None:
+        words.append(f"The number of rows, {value.n:,}, is public and exact.")
+    note = "noise sd: standard deviation of the noise in a released cell, rows."
+    return [
+        Section("What was released", [Words(words), Table(["table", "cells", "noise sd"], rows, note)]),
+        Section("The released numbers", [Table(["table", "levels", "released"], numbers)]),
+    ]
 
 
 def _cells(network: Network, holder: tuple[str, ...], value: NoisyCounts) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import dpgraph as dg
 from dpgraph.analysis.bounds import expected_divergence
 from dpgraph.analysis.expected import draw_error, expected_kl, expected_variation
 from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.structure.margins import Margins
 
 
 @pytest.mark.parametrize("counts", [[0.0, 3.0, 400.0], [25.0, 25.0, 25.0]])
@@ -138,3 +139,15 @@ def test_proposition_1_and_theorem_3_hold_on_real_releases():
         noisy = dg.release(counts, paper, budget=budget, noise=noise).value
         off += max(np.abs(table - counts.sensitive_margin(key)).max() for key, table in noisy.tables.items()) > most
     assert off <= 27
+
+
+@pytest.mark.parametrize("tables", [None, [("b", "a")], [("a", "b"), ("d", "c"), ("c",)]])
+@pytest.mark.parametrize("n", [None, 100])
+def test_tables_without_a_graph_are_priced_without_the_bounds_of_networks(tables, n):
+    """The paper's theorems are of a network's families; the variables are those of the domain, in a table or not."""
+    domain = {name: [0, 1] for name in "abcd"}
+    margins = dg.all_pairs(domain) if tables is None else Margins.of_tables(domain, tables)
+    report = dg.privacy_cost(margins, epsilon=1, n=n)
+    assert report.bounds.empty
+    assert report.facts["variables"] == 4
+    assert report.facts["maximal tables"] == len(report.nodes) == len(margins.tables)

@@ -88,6 +88,41 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(rows):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize("method", ["auto", "pairs", "greedy", "tree"])
+def test_required_edges_that_deadlock_with_the_order_are_refused_and_nothing_is_charged(method):
+    budget = dg.Budget(1, unit=UNIT)
+    asked = {"epsilon": 1, "method": method, "required": [("b", "c"), ("c", "a")], "order": ["a", "b"]}
+    with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
+        planned_events(DOMAIN, unit=UNIT, n=2000, **asked)
+    with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
+        dg.learn_network(table(), DOMAIN, budget=budget, n=2000, **asked)
+    assert budget.spent == 0
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_variables_of_one_level_each_have_a_network_without_arcs(names):
+    budget = dg.Budget(1, unit=UNIT)
+    rows = pd.DataFrame({name: [0] * 9 for name in names})
+    learned = dg.learn_network(rows, {name: [0] for name in names}, epsilon=1, method="pairs", budget=budget)
+    assert not any(learned.network.parents.values())
+    assert [learned.probabilities.table(name).tolist() for name in names] == [[1.0]] * len(names)
+
+
+@pytest.mark.parametrize("method", ["pairs", "greedy", "tree"])
+@pytest.mark.parametrize(("variables", "most"), [(9, 10_000_000), (50, 2_000_000)])
+def test_families_larger_than_a_network_may_have_are_refused_and_nothing_is_charged(method, variables, most):
+    """A family has 10 million cells at most, and all families together 100 million."""
+    names = [f"v{i}" for i in range(variables)]
+    rows, domain = pd.DataFrame({name: [0] for name in names}), {name: range(12) for name in names}
+    budget = dg.Budget(1, unit=UNIT)
+    for cells in (most + 1, 10**9):
+        with pytest.raises(dg.errors.NetworkError, match=f"max_cells is a whole number from 1 to {most:,}"):
+            dg.learn_network(rows, domain, epsilon=1, budget=budget, method=method, max_cells=cells)
+    assert budget.spent == 0
+    planned_events(domain, epsilon=1, unit=UNIT, n=100, method=method, max_cells=most)
+
+
 def test_a_domain_of_one_variable_is_refused():
     with pytest.raises(dg.errors.NetworkError, match="two variables"):
         dg.learn_network(table(), {"a": [0, 1]}, epsilon=1)
@@ -140,3 +175,28 @@ def test_what_is_measured_follows_from_what_was_released():
             learned = dg.learn_network(rows, wide, epsilon="0.5", delta="1e-6", unit=UNIT, noise=RecordingNoise())
         seen.append((learned.release.value, learned.release.event, learned.network))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"order": [1, 2]}, "NetworkError"),
+        ({"order": [["a", ["b"]]]}, "NetworkError"),
+        ({"order": [{"a": 1}]}, "NetworkError"),
+        ({"target": ["a"]}, "NetworkError"),
+        ({"method": ["pairs"]}, "ReleaseError"),
+        ({"seed": "x"}, "ReleaseError"),
+        ({"seed": -1}, "ReleaseError"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(settings, error):
+    budget = dg.Budget(1, unit=UNIT)
+    with pytest.raises(getattr(dg.errors, error), match=next(iter(settings))):
+        dg.learn_network(table(), DOMAIN, epsilon=1, budget=budget, **settings)
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("unit", [None, UNIT])
+def test_what_is_no_budget_is_refused_in_words(unit):
+    with pytest.raises(dg.errors.ReleaseError, match=r"budget is what is charged, such as dg.Budget\(1\)"):
+        dg.learn_network(table(), DOMAIN, epsilon=1, budget=1, unit=unit)

@@ -381,3 +381,51 @@ def test_wrong_words_are_refused_and_nothing_is_written(words, code, said, tmp_p
     assert done.exit_code == code, done.output
     assert said in done.output
     assert list(tmp_path.glob("*.html")) == []
+
+
+def pairs_released(mechanism):
+    domain = dg.Domain.of({name: [0, 1] for name in "abcd"})
+    rows = pd.DataFrame({name: [0, 1] * 10 for name in "abcd"})
+    return dg.release(dg.count(rows, dg.all_pairs(domain)), mechanism, budget=dg.Budget(1))
+
+
+def test_the_page_of_all_pairs_lists_every_table_by_its_own_name():
+    """Six tables of four variables: none is a variable's."""
+    released = pairs_released(dg.LaplaceMechanism(1, tables="maximal"))
+    page = html_of(released)
+    assert "graph" not in data_of(page)
+    assert len(released.value.tables) == 6
+    for pair in ("a, b", "a, c", "a, d", "b, c", "b, d", "c, d"):
+        assert page.count(f">{pair}<") == 1 + 4
+    assert "choose_network" in texts_of(page)
+
+
+def test_the_page_of_coefficients_without_a_graph_names_the_tables():
+    page = html_of(pairs_released(dg.FourierMechanism(1)))
+    assert "graph" not in data_of(page)
+    for pair in ("a, b", "c, d"):
+        assert f">{pair}<" in page
+
+
+@pytest.mark.parametrize("what", ["tables", "report"])
+def test_the_page_of_what_tables_without_a_graph_cost_names_them(what):
+    pairs = dg.all_pairs({name: [0, 1] for name in "abcd"})
+    made = pairs if what == "tables" else dg.privacy_cost(pairs, epsilon=1, n=100)
+    page = html_of(made)
+    for pair in ("a, b", "a, c", "a, d", "b, c", "b, d", "c, d"):
+        assert page.count(f">{pair}<") == 1
+    assert "Zhang et al. 2016 prove" not in page
+    assert "LaplaceMechanism(" in texts_of(page)
+
+
+def test_a_command_prices_tables_without_a_graph(tmp_path):
+    path, page = tmp_path / "pairs.toml", tmp_path / "pairs.html"
+    dg.save(dg.all_pairs({name: [0, 1] for name in "abcd"}), path)
+    done = CliRunner().invoke(main, ["cost", str(path), "--epsilon", "1", "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "6 maximal tables of 6 families, 24 cells" in done.stdout
+    assert "variables 4" in done.stdout
+    assert "what Zhang et al. 2016 prove" not in done.stdout
+    assert ">c, d<" in page.read_text()
+    done = CliRunner().invoke(main, ["report", str(path), "--html", str(page)])
+    assert done.exit_code == 0, done.output

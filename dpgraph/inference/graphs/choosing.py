@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import QUICK_STEPS, STEPS, Joint, fitted_joint, is_small, read_network
@@ -53,7 +54,7 @@ def choose_network(
         A ``LearnedNetwork``.
 
     Raises:
-        InferenceError: If the release is of no tables of a network.
+        InferenceError: If the release is of no tables of a network, or the seed is no whole number, at least 0.
         NetworkError: If a constraint is malformed, names an unknown variable, or contradicts another.
 
     Warns:
@@ -84,21 +85,33 @@ def choose_network(
 
 def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = None) -> LearnedNetwork:
     """As ``choose_network``, by constraints that were read."""
+    if seed is not None:
+        check_whole_number("seed", seed, 0)
     value, provenance = released_value(noisy)
     pairs = read_pairs(value)
     small = is_small(pairs.domain)
-
-    def chosen(given: Pairs, steps: int = STEPS) -> Probabilities:
-        if small:
-            return read_network(Joint(given.domain.names, fitted_joint(given, steps)), given, constraints)
-        return grow(given, constraints)
-
-    def again(rng: np.random.Generator) -> Network:
-        return chosen(pairs.redrawn(rng), QUICK_STEPS).network
-
-    found = replace(chosen(pairs), provenance=provenance)
+    found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
-    return LearnedNetwork(found, noisy, "pairs", "as asked", again)
+    return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small))
+
+
+def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int = STEPS) -> Probabilities:
+    """The probabilities of the network that some pairs choose; ``small`` where their joint is written down."""
+    if small:
+        return read_network(Joint(pairs.domain.names, fitted_joint(pairs, steps)), pairs, constraints)
+    return grow(pairs, constraints)
+
+
+@dataclass(frozen=True, eq=False)
+class _Again:
+    """Chooses again on draws of the pairs; a value, so that what was learned can be pickled."""
+
+    pairs: Pairs
+    constraints: Constraints
+    small: bool
+
+    def __call__(self, rng: np.random.Generator) -> Network:
+        return _chosen(self.pairs.redrawn(rng), self.constraints, self.small, QUICK_STEPS).network
 
 
 def _warn_if_empty(network: Network, constraints: Constraints) -> None:

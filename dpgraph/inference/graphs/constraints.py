@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from dpgraph.privacy.checks import is_whole
 from dpgraph.structure.domain import Domain, NetworkError
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import MAX_FAMILY_CELLS, MAX_NETWORK_CELLS, Family, Network
 
 Edge = tuple[str, str]
 
@@ -53,6 +55,7 @@ class Constraints:
             if not self._in_order(parent, child):
                 raise NetworkError(f"the edge {_shown((parent, child))} is required, and against the order")
         network = Network.of(self.domain, self.required_parents)  # refuses a cycle, and names it
+        self._check_placeable()
         for name, parents in network.parents.items():
             if self.max_parents is not None and len(parents) > self.max_parents:
                 raise NetworkError(
@@ -63,6 +66,31 @@ class Constraints:
                     f"the required family of {name!r} has {network.cells(network.family(name)):,} cells, more than "
                     f"max_cells={self.max_cells:,}"
                 )
+
+    def _check_placeable(self) -> None:
+        """Refuses constraints under which variables cannot be placed one by one, as methods do (``may_enter``).
+
+        Raises:
+            NetworkError: Naming variables of which each has to stand before the next.
+        """
+        before = {name: set(parents) for name, parents in self.required_parents.items()}
+        tiers = [tier for tier in self.tiers if tier]
+        for tier, later in pairwise(tiers):
+            for name in later:
+                before[name].update(tier)
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            around = pairwise(error.args[1])
+            steps = [
+                f"{_shown(edge)} is required"
+                if edge in self.required
+                else f"the order has {edge[0]!r} before {edge[1]!r}"
+                for edge in around
+            ]
+            raise NetworkError(
+                f"required edges and the order contradict one another: {', '.join(steps)}; leave one out"
+            ) from None
 
     @cached_property
     def required_parents(self) -> dict[str, Family]:
@@ -117,14 +145,20 @@ def read_constraints(
     """Reads the settings of ``choose_network``.
 
     Raises:
-        NetworkError: If one is malformed, names an unknown variable, or they contradict one another.
+        NetworkError: If one is malformed or out of range, names an unknown variable, or they contradict one another.
     """
     if max_parents is not None and not is_whole(max_parents):
         raise NetworkError(f"max_parents is a whole number, or None; got {max_parents!r:.60}")
-    if max_cells is not None and not is_whole(max_cells, 1):
-        raise NetworkError(f"max_cells is a whole number above 0, or None; got {max_cells!r:.60}")
+    most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))
+    if max_cells is not None and not is_whole(max_cells, 1, most):
+        raise NetworkError(
+            f"max_cells is a whole number from 1 to {most:,}, the most that a family of these {len(domain.names)} "
+            f"variables may have, or None; got {max_cells!r:.60}"
+        )
     needed, banned = _edges(required, "required"), _edges(forbidden, "forbidden")
     if target is not None:
+        if not isinstance(target, str):
+            raise NetworkError(f"target is the name of one variable, or None; got {target!r:.60}")
         domain[target]
         if max_parents == 0:
             raise NetworkError("a target is a parent of every other variable, and max_parents is 0")
@@ -153,6 +187,9 @@ def _tiers(domain: Domain, order: Any) -> tuple[Family, ...]:
         return ()
     if isinstance(order, str) or not isinstance(order, Sequence):
         raise NetworkError(f"order is a list of variables, or of lists of them; got {order!r:.60}")
+    for item in order:
+        if not isinstance(item, str | list | tuple) or not all(isinstance(name, str) for name in item):
+            raise NetworkError(f"order is a list of variables, or of lists of them; an item is {item!r:.60}")
     tiers = tuple((item,) if isinstance(item, str) else tuple(item) for item in order)
     names = [name for tier in tiers for name in tier]
     for name in names:

@@ -39,6 +39,8 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
     names = pairs.domain.names
     shape = tuple(pairs.domain.sizes.values())
     blocks = [block for block in pairs.residuals if 1 <= len(block) <= 2]
+    if not blocks:  # every variable has one level
+        return _product([pairs.singles[name] for name in names])
     slices = [block_slices(names, block) for block in blocks]
     goals = [pairs.residuals[block][0] / pairs.n for block in blocks]
     weights = [1 / max(pairs.residuals[block][1] / pairs.n**2, 1e-12) for block in blocks]

@@ -113,6 +113,7 @@ class LearnedNetwork:
         """
         check_whole_number("k", k, 1)
         check_whole_number("draws", draws, 1)
+        check_whole_number("seed", seed, 0)
         if self._again is None:
             raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
         graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)

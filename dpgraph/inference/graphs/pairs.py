@@ -19,7 +19,7 @@ from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.basis import residual_matrix
-from dpgraph.structure.domain import Domain
+from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.joint import JointCounts, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family
@@ -109,6 +109,9 @@ def read_pairs(noisy: Any) -> Pairs:
     if not isinstance(noisy, NoisyCoefficients):
         noisy = learning(noisy, margins)
     found = residual_estimates(noisy)
+    missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
+    if missing:
+        raise NetworkError(f"no table holds {missing[0]!r}: a graph is chosen from a release in which each variable is")
     n = max(1.0, float(found[()][0]))
     singles = {name: _single(found, name, domain.sizes[name], n) for name in names}
     excess, spread = {}, {}

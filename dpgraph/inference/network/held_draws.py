@@ -77,13 +77,13 @@ def _check_room(needed: int, kept: int) -> None:
     """Refuses draws that fit neither memory nor the temporary folder.
 
     Raises:
-        InferenceError: With both figures.
+        InferenceError: With what they take, and no word of how much room there is.
     """
     room = shutil.disk_usage(tempfile.gettempdir()).free
     if needed > room:
         raise InferenceError(
             f"these draws would take about {memory.size(kept)} of memory or {memory.size(needed)} of the temporary "
-            f"folder, which has {memory.size(room)}: ask for fewer draws, or set {memory.VARIABLE} or TMPDIR"
+            f"folder, which has less free: ask for fewer draws, or set {memory.VARIABLE} or TMPDIR"
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
-from dpgraph.inference.network.several import read_released
+from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.privacy.printed import as_html, summary
 from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.domain import NetworkError
@@ -134,7 +134,8 @@ def posterior(
 
     Raises:
         InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
-            make no joint release; or if it would take more memory than ``DPGRAPH_MEMORY`` or half of what is free.
+            make no joint release; if they are tables without a graph, such as ``all_pairs``, and no network is named;
+            or if it would take more memory than ``DPGRAPH_MEMORY`` or half of what is free.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -144,6 +145,7 @@ def posterior(
     array([0.75, 0.25])
     """
     value, provenance = read_released(noisy, network)
+    check_graph(value)
     check_prior(prior)
     if counts not in get_args(PlugIn):
         raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
+from dpgraph.inference.network.several import check_graph
 from dpgraph.privacy.records import InferenceError, Release
 from dpgraph.structure.advice import probabilities_given
 from dpgraph.structure.conversion import array_of
@@ -57,12 +58,13 @@ def sample_rows(
         variable holds the names of its bins.
 
     Raises:
-        InferenceError: If these are no probabilities, n is not a whole number, at least 0, or rng is neither a
-            generator nor a seed.
+        InferenceError: If these are no probabilities, or those of tables without a graph, n is not a whole number, at
+            least 0, or rng is neither a generator nor a seed.
     """
     import pandas as pd
 
     value = probabilities_given(probabilities, "sample_rows", InferenceError)
+    check_graph(value)
     check_whole_number("n", n, 0)
     codes = sample_codes(value, int(n), generator(rng))
     domain = value.network.domain

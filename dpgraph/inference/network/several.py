@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.records import Provenance, joint_release, released_value
+from dpgraph.privacy.records import InferenceError, Provenance, joint_release, released_value
 from dpgraph.structure.basis import contrast_norms, table_of
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.joint import JointCounts, PooledCounts, learning
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCounts, Reals
 
@@ -41,6 +42,23 @@ def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance 
     if isinstance(value, JointCounts | PooledCounts) and value.network is None:
         raise NetworkError("these releases are of different networks; name the one to learn, network=")
     return value, provenance
+
+
+def check_graph(value: Any) -> None:
+    """Refuses tables without a graph where one is needed: every variable would be independent of every other.
+
+    Args:
+        value: What has a network, the one to learn or to ask.
+
+    Raises:
+        InferenceError: If its network is ``Margins``, with what to do.
+    """
+    if isinstance(getattr(value, "network", None), Margins):
+        named = ", or give network=" if isinstance(value, NoisyCounts | Several) else ""
+        raise InferenceError(
+            "these are tables without a graph, in which nothing depends on anything; choose one first: "
+            f"dg.choose_network(release), of a release of counts or coefficients{named}"
+        )
 
 
 def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Reals], dict[Family, float]]:

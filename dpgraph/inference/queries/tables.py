@@ -11,6 +11,7 @@ import numpy as np
 
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.inference.network.several import check_graph
 from dpgraph.privacy.records import InferenceError, Release
 from dpgraph.structure.advice import advice
 from dpgraph.structure.network import Network
@@ -61,7 +62,7 @@ def drawn_tables(model: Any) -> DrawnTables:
             model, a list of ``Probabilities`` of one network, a fitted estimator that has one of these, or a release.
 
     Raises:
-        InferenceError: If it holds no probabilities of a network.
+        InferenceError: If it holds no probabilities of a network, or those of tables without a graph.
     """
     if isinstance(model, DrawnTables):
         return model
@@ -69,7 +70,9 @@ def drawn_tables(model: Any) -> DrawnTables:
         return drawn_tables(model.value)
     if hasattr(model, "posterior_") and hasattr(model, "model_"):
         return replace(tables_given(model.posterior_), arcs=tables_given(model.model_).arcs)
-    return tables_given(model)
+    found = tables_given(model)
+    check_graph(found)
+    return found
 
 
 @singledispatch

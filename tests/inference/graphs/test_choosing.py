@@ -1,9 +1,11 @@
 """A graph chosen from released pairs: what it recovers, what it obeys, what it refuses, and that it draws nothing."""
 
 import itertools
+import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpgraph as dg
@@ -262,3 +264,127 @@ def test_tiers_are_read_from_names_and_lists():
     assert asked.allows("d", "a")
     assert not asked.may_enter("b", [])
     assert asked.may_enter("d", [])
+
+
+@pytest.mark.parametrize("order", [["a", "b"], [["d"], ["a"], [], ["b"]]])
+def test_required_edges_that_go_round_the_order_by_a_variable_without_a_tier_are_refused_and_named(chain, order):
+    """b -> c -> a is required, and a is before b: no edge of the three is against the order by itself."""
+    with pytest.raises(dg.errors.NetworkError, match="contradict") as refused:
+        dg.choose_network(exact_pairs(chain), required=[("b", "c"), ("c", "a")], order=order)
+    for words in ("'b' -> 'c' is required", "'c' -> 'a' is required", "the order has 'a' before 'b'"):
+        assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_constraints_are_taken_just_where_some_order_of_all_variables_obeys_them(seed):
+    """By enumeration of the orders: one in which every variable may enter after those before it."""
+    rng = np.random.default_rng(seed)
+    names = DOMAIN.names
+    edges = [(p, v) for p, v in itertools.permutations(names, 2) if rng.random() < 0.2]
+    tiers = [[name for name in names if rng.random() < 0.4] for _ in range(1)]
+    tiers.append([name for name in names if name not in tiers[0] and rng.random() < 0.6])
+
+    def obeys(order):
+        at = {name: i for i, name in enumerate(order)}
+        return all(at[p] < at[v] for p, v in edges) and all(at[x] < at[y] for x in tiers[0] for y in tiers[1])
+
+    if any(obeys(order) for order in itertools.permutations(names)):
+        read_constraints(DOMAIN, required=edges, order=tiers)
+    else:
+        with pytest.raises(dg.errors.NetworkError):
+            read_constraints(DOMAIN, required=edges, order=tiers)
+
+
+VERBS = {"noise_aware_posterior": dg.noise_aware_posterior, "posterior": dg.posterior}
+LAPLACE, FOURIER = dg.LaplaceMechanism(50), dg.FourierMechanism(50)
+
+
+def released_pairs(mechanism):
+    """Of 100 rows in which b, c and d say what a is."""
+    a = np.arange(100) % 2
+    rows = pd.DataFrame({"a": a, "b": a, "c": a, "d": 2 * a})
+    return dg.release(dg.count(rows, dg.all_pairs(DOMAIN)), mechanism, budget=dg.Budget(100))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+@pytest.mark.parametrize("given", ["release", "value", "joint", "pooled"])
+def test_tables_without_a_graph_have_no_posterior_before_one_is_chosen(verb, mechanism, given):
+    """Every variable would be independent of every other, though the tables say that b is a."""
+    one, other = released_pairs(mechanism), released_pairs(mechanism)
+    made = {"release": one, "value": one.value, "joint": [one, other], "pooled": dg.pooled([one, other])}
+    with pytest.raises(dg.errors.InferenceError, match=r"without a graph.*choose_network"):
+        VERBS[verb](made[given])
+
+
+def test_tables_made_consistent_have_no_graph_either():
+    with pytest.raises(dg.errors.InferenceError, match=r"without a graph.*choose_network"):
+        dg.posterior(dg.reconcile(released_pairs(LAPLACE)))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_margins_are_no_graph_to_learn_and_a_network_is(verb):
+    released = released_pairs(LAPLACE)
+    with pytest.raises(dg.errors.InferenceError, match="without a graph"):
+        VERBS[verb](released, network=dg.all_pairs(DOMAIN))
+    made = VERBS[verb](released, network=dg.Network.of(DOMAIN, {"b": ["a"]}))
+    assert dg.query(made, "b", given={"a": 1}).mean[1] > 0.8
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+def test_the_posterior_of_a_chosen_network_knows_what_the_tables_say(mechanism):
+    """Of the 50 rows with a = 1 all have b = 1; the noise of a cell has a scale below a quarter of a row."""
+    learned = dg.choose_network(released_pairs(mechanism), required=[("a", "b")])
+    assert dg.query(learned.posterior(draws=50, seed=0), "b", given={"a": 1}).mean[1] > 0.8
+
+
+@pytest.mark.parametrize("ask", [lambda one: dg.query(one, "a"), lambda one: dg.sample_rows(one, 5, rng=0)])
+def test_probabilities_on_tables_without_a_graph_answer_nothing(ask):
+    """Each variable's own could be right; what it has to do with another is not in them."""
+    pairs = dg.all_pairs({"a": [0, 1], "b": [0, 1]})
+    with pytest.raises(dg.errors.InferenceError, match="without a graph"):
+        ask(dg.Probabilities(pairs, {"a": [0.5, 0.5], "b": [0.5, 0.5]}))
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
+def test_a_variable_that_no_table_holds_is_named(mechanism):
+    rows = pd.DataFrame({name: [0, 1] for name in "abcd"})
+    margins = Margins.of_tables(DOMAIN, [("a", "b"), ("d",)])
+    released = dg.release(dg.count(rows, margins), mechanism, budget=dg.Budget(100))
+    with pytest.raises(dg.errors.NetworkError, match=r"no table holds .?c"):
+        dg.choose_network(released)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"order": [1, 2]}, "NetworkError", "an item is 1"),
+        ({"order": [["a", ["b"]]]}, "NetworkError", "an item is"),
+        ({"order": [{"a": 1}]}, "NetworkError", "an item is"),
+        ({"order": [None]}, "NetworkError", "an item is None"),
+        ({"target": ["a"]}, "NetworkError", "one variable"),
+        ({"target": 1}, "NetworkError", "one variable"),
+        ({"seed": "x"}, "InferenceError", "seed must be a whole number"),
+        ({"seed": -1}, "InferenceError", "seed must be a whole number"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_in_words(chain, settings, error, words):
+    with pytest.raises(getattr(dg.errors, error), match=words):
+        dg.choose_network(exact_pairs(chain), **settings)
+
+
+@pytest.mark.parametrize("seed", [-1, "x", True, None, 1.5])
+def test_alternatives_have_a_whole_number_as_a_seed(chain, seed):
+    with pytest.raises(dg.errors.InferenceError, match="seed must be a whole number, at least 0"):
+        dg.choose_network(exact_pairs(chain)).alternatives(2, draws=2, seed=seed)
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_what_was_learned_is_pickled_and_chooses_again_as_before(grown, monkeypatch):
+    if grown:
+        monkeypatch.setattr(choosing, "is_small", lambda domain: False)
+    learned = dg.choose_network(released_pairs(dg.LaplaceMechanism(1)), seed=0)
+    copied = pickle.loads(pickle.dumps(learned))
+    assert copied.network == learned.network
+    assert copied.release == learned.release
+    assert copied.alternatives(3, draws=4, seed=1) == learned.alternatives(3, draws=4, seed=1)

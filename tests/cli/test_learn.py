@@ -1,0 +1,73 @@
+"""``dpgraph learn``: what it refuses before rows are read or anything is charged."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+import dpgraph as dg
+from dpgraph.cli import main
+
+DOMAIN = """
+[variables]
+sex = ["F", "M"]
+age = { bins = [17, 25, 50.5, 90], missing = true }
+rate = [0, 1.5]
+"""
+WORDS = ["learn", "rows.csv", "--domain", "domain.toml", "--epsilon", "1"]
+
+
+@pytest.fixture(autouse=True)
+def domain(desk):
+    (desk / "domain.toml").write_text(DOMAIN)
+    (desk / "other").mkdir()
+    (desk / "other" / "away.json").symlink_to(desk / "x.json")
+
+
+@pytest.fixture(name="ledger")
+def _ledger(desk):
+    dg.Budget.open("spent.sqlite", dataset="rows", epsilon=3)
+    return ["--ledger", "spent.sqlite", "--dataset", "rows"]
+
+
+def charges():
+    """Of every table of the ledger's file, its rows."""
+    with closing(sqlite3.connect("spent.sqlite")) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: file.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}
+
+
+@pytest.mark.parametrize("end", [["--dry-run"], ["--out", "net.json"]])
+def test_required_edges_that_deadlock_with_the_order_are_refused(end, ledger):
+    edges = ["--required", "age->rate", "--required", "rate->sex", "--order", "sex,age"]
+    before = charges()
+    told = CliRunner().invoke(main, [*WORDS, *edges, *ledger, *end])
+    assert told.exit_code == 1
+    assert "[NetworkError]" in told.stderr
+    assert "contradict one another" in told.stderr
+    assert not os.path.exists("net.json")
+    assert charges() == before
+
+
+@pytest.mark.parametrize(
+    "paths", ["x.json x.json", "x.json other/../x.json", "other/away.json x.json", "x.json other/away.json"]
+)
+@pytest.mark.parametrize("options", ["--out --release", "--out --model", "--release --model"])
+def test_two_files_that_are_one_are_refused_before_a_row_is_read(paths, options, ledger):
+    (one, other), (first, second) = options.split(), paths.split()
+    out = [] if one == "--out" else ["--out", "net.json"]
+    before = charges()
+    told = CliRunner().invoke(main, ["learn", "none.csv", *WORDS[2:], *ledger, *out, one, first, other, second])
+    assert told.exit_code == 2
+    assert f"{one} and {other} are one file" in told.stderr.replace("\n", " ")
+    assert charges() == before
+    assert not os.path.exists("x.json")
+
+
+def test_files_of_their_own_are_all_written(run):
+    run(*WORDS, "--out", "made.toml", "--release", "release.json", "--model", "model.json")
+    made = dg.read_network("made.toml")
+    assert dg.load("model.json").network == made
+    assert dg.choose_network(dg.load("release.json")).network == made
