@@ -1,6 +1,10 @@
-"""Half a second of every BIF file goes into building pgmpy's grammar, which is the same each time: build it once."""
+"""What tests of several readers share.
+
+Half a second of every BIF file goes into building pgmpy's grammar, which is the same each time: it is built once.
+"""
 
 import functools
+import signal
 import warnings
 
 import pytest
@@ -16,3 +20,17 @@ def _one_grammar():
             made = functools.cache(functools.partial(getattr(BIFReader, name), None))
             patch.setattr(BIFReader, name, lambda self, made=made: made())
         yield
+
+
+@pytest.fixture
+def no_hang():
+    """Ends a test that computes for 20 seconds; those that ask for it take far less."""
+
+    def hangs(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, hangs)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 20)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)

@@ -22,18 +22,7 @@ LARGE = ("andes", "barley", "diabetes", "hepar2", "link", "mildew", "munin", "mu
 LARGE = (*LARGE, "pathfinder", "pigs", "water")
 
 
-@pytest.fixture(autouse=True)
-def _no_hang():
-    """Ends a test that computes for 20 seconds; those here take far less."""
-
-    def hangs(*_):
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, hangs)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 20)
-    yield
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    signal.signal(signal.SIGVTALRM, before)
+pytestmark = pytest.mark.usefixtures("no_hang")
 
 
 def by_pgmpy(text):

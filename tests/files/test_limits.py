@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import tracemalloc
 
 import pytest
@@ -16,19 +15,7 @@ from tests.files.edits import edited
 from tests.files.test_documents import RELEASE
 from tests.files.test_networks import EXPECTED, TOML
 
-
-@pytest.fixture(autouse=True)
-def _no_hang():
-    """Ends a test that computes for 20 seconds; those here take far less."""
-
-    def hangs(*_):
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, hangs)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 20)
-    yield
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    signal.signal(signal.SIGVTALRM, before)
+pytestmark = pytest.mark.usefixtures("no_hang")
 
 
 def refusal(read, *words, **settings):

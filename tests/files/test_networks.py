@@ -14,21 +14,9 @@ from hypothesis import given
 
 import dpgraph as dg
 from dpgraph.files.networks import network_of, parse_json, plain_network
+from tests.fuzz.readers import TOML
 from tests.strategies import networks, words
 
-TOML = """
-[variables]
-sex = ["Female", "Male"]
-age = { bins = [17, 25, 35.5, 90], missing = true }
-work = { levels = ["Private", "Public", "Other"], other = "Other", missing = "Other" }
-rate = [0, 0.5, 1]
-"full time" = [true, false]
-[parents]
-sex = []
-age = ["sex"]
-work = ["sex", "age"]
-"full time" = ["work"]
-"""
 EXPECTED = dg.Network.of(
     {
         "sex": ["Female", "Male"],
