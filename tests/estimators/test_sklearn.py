@@ -40,6 +40,27 @@ def test_the_checks_that_fail_are_those_that_are_shipped_with_a_reason(name):
     assert all(len(reason.split()) > 5 for reason in expected.values())
 
 
+DECLARED = {
+    "naive Bayes": dg.PrivateNaiveBayes({"a": [0, 1], "b": dg.Bins([0, 1, 2]), "y": [0, 1]}, noise=NOISE),
+    "two columns": dg.PrivateLinearRegression([(-10, 10)] * 2, (-10, 10), inference="plug-in", draws=50, noise=NOISE),
+    "ten columns": dg.PrivateLinearRegression([(-10, 10)] * 10, (-10, 10), inference="plug-in", draws=50, noise=NOISE),
+    "names": dg.PrivateLinearRegression({"a": (-1, 1)}, (-10, 10), inference="plug-in", draws=50, noise=NOISE),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_what_is_declared_is_held_against_the_rows_of_checks(name):
+    """Most checks bring arrays of their own; one whose arrays fit the declaration may pass."""
+    expected = dg.testing.expected_failed_checks(DECLARED[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(DECLARED[name], expected_failed_checks=expected, on_fail=None, on_skip=None)
+    assert [one["check_name"] for one in found if one["status"] == "failed"] == []
+    failing = {one["check_name"] for one in found if one["status"] == "xfail"}
+    assert 20 < len(failing)
+    assert failing <= set(expected)
+
+
 @pytest.mark.parametrize("name", ["naive Bayes", "regression"])
 def test_without_arguments_the_only_surprise_is_that_something_must_be_declared(name):
     kind = "domain" if name == "naive Bayes" else "bounds_X"
