@@ -3,7 +3,7 @@
     python benchmarks/round_trips.py                 all 24, some minutes: pgmpy's own reader takes most of them
     python benchmarks/round_trips.py asia alarm      some of them
 
-A cell is the largest difference of any probability; names, levels, their order and parents must be equal, or it says so.
+A cell is the largest difference of any probability. Names, levels, their order and parents are equal, or it says so.
 """
 
 from __future__ import annotations
