@@ -13,9 +13,12 @@ import numpy as np
 from dpgraph.analysis.choice import ranked
 from dpgraph.analysis.cost import PrivacyReport, margins_of
 from dpgraph.audit import Calibration
+from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.regression.draws import RegressionDraws
+from dpgraph.models.cross_validation import CrossValidation
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.regression import LinearRegressionModel
@@ -62,7 +65,14 @@ def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None
     return axes
 
 
-def posterior(draws: PosteriorDraws, variable: str, probability: float = 0.9, axes: Any = None) -> Axes:
+def posterior(
+    draws: PosteriorDraws,
+    variable: str,
+    probability: float = 0.9,
+    axes: Any = None,
+    *,
+    plug_in: DirichletPosterior | None = None,
+) -> Axes:
     """The posterior mean and credible interval of each probability of one variable.
 
     Args:
@@ -70,18 +80,26 @@ def posterior(draws: PosteriorDraws, variable: str, probability: float = 0.9, ax
         variable: Whose conditional probability table.
         probability: Of the intervals.
         axes: Where to draw; new ones by default.
+        plug_in: What ``dg.posterior`` returned of the same release, to be drawn beside it; it leaves the noise out.
 
     Raises:
-        DomainError: If the variable is not one of the network's.
+        DomainError: If the variable is not one of the network's, or the plug-in is of another network.
     """
     if variable not in draws.network.domain.names:
         raise DomainError(f"{variable!r} is not a variable of the network")
+    if plug_in is not None and not (isinstance(plug_in, DirichletPosterior) and plug_in.network == draws.network):
+        raise DomainError("plug_in is what dg.posterior returned of the same network")
     frame = draws.to_frame(probability)
     rows = frame[frame["variable"] == variable].head(MOST_ROWS)
-    axes = _axes(axes, (6, 1 + 0.25 * len(rows)))
+    axes = _axes(axes, (6, 1 + (0.25 if plug_in is None else 0.4) * len(rows)))
     place = np.arange(len(rows))[::-1]
-    axes.hlines(place, rows["low"], rows["high"], color="0.5", linewidth=2)
-    axes.plot(rows["mean"], place, "o", color=COLOURS[0], markersize=5)
+    above = 0.0 if plug_in is None else 0.16
+    axes.hlines(place + above, rows["low"], rows["high"], color="0.5", linewidth=2)
+    axes.plot(rows["mean"], place + above, "o", color=COLOURS[0], markersize=5, label="noise accounted for")
+    if plug_in is not None:
+        low, high = plug_in.interval(probability)[variable]  # in the order of the frame's rows
+        parts = (plug_in.mean().table(variable), low, high)
+        _beside(axes, place - above, *(part.ravel()[: len(rows)] for part in parts))
     names = [
         f"{level} | {given}" if given else str(level) for level, given in zip(rows["level"], rows["given"], strict=True)
     ]
@@ -90,18 +108,35 @@ def posterior(draws: PosteriorDraws, variable: str, probability: float = 0.9, ax
     return axes
 
 
-def answer(found: Answer, axes: Any = None) -> Axes:
+def _beside(axes: Any, place: Any, mean: Any, low: Any, high: Any) -> None:
+    """The plug-in below each interval, with marks and lines of its own, and the key to both."""
+    axes.hlines(place, low, high, color=COLOURS[1], linewidth=2, linestyle=(0, (3, 1)))
+    axes.plot(mean, place, "s", color=COLOURS[5], markersize=5, label="plug-in: the noise left out")
+    axes.set_ylim(float(np.min(place)) - 0.4, float(np.max(place)) + 0.7)
+    axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) -> Axes:
     """The mean and the interval of each entry of an answer; of one set of probabilities points alone.
 
     Args:
         found: What ``dg.query``, ``dg.contrast`` or another question returned.
         axes: Where to draw; new ones by default.
+        plug_in: The answer to the same question of ``dg.posterior``'s draws or its mean, to be drawn beside it.
+
+    Raises:
+        DomainError: If the plug-in's answer is to another question.
     """
+    if plug_in is not None and not (isinstance(plug_in, Answer) and plug_in.labels == found.labels):
+        raise DomainError("plug_in is the answer to the same question, of what dg.posterior returned")
     shown = min(len(found.labels), MOST_ROWS)
-    axes = _axes(axes, (6, 1 + 0.3 * shown))
+    axes = _axes(axes, (6, 1 + (0.3 if plug_in is None else 0.42) * shown))
     place = np.arange(shown)[::-1]
-    axes.hlines(place, found.low[:shown], found.high[:shown], color="0.5", linewidth=2)
-    axes.plot(found.mean[:shown], place, "o", color=COLOURS[0], markersize=5)
+    above = 0.0 if plug_in is None else 0.16
+    axes.hlines(place + above, found.low[:shown], found.high[:shown], color="0.5", linewidth=2)
+    axes.plot(found.mean[:shown], place + above, "o", color=COLOURS[0], markersize=5, label="noise accounted for")
+    if plug_in is not None:
+        _beside(axes, place - above, *(part[:shown] for part in (plug_in.mean, plug_in.low, plug_in.high)))
     axes.set_yticks(place, [", ".join(map(str, label)) for label in found.labels[:shown]], fontsize=8)
     many = len(found.draws) > 1
     axes.set_xlabel(found.question + (f", with {found.interval:.0%} intervals" if many else ""), fontsize=8)
@@ -224,18 +259,19 @@ def arcs(report: PrivacyReport, axes: Any = None) -> Axes:
     return axes
 
 
-def reliability(found: Evaluation, axes: Any = None) -> Axes:
+def reliability(found: Evaluation | CrossValidation, axes: Any = None) -> Axes:
     """How often predictions of a confidence are right, with intervals, against the diagonal that an honest model is on.
 
     A bar's width is that of its bin. Where noise exceeds a bin's rows its interval is wide.
 
     Args:
-        found: What ``dg.evaluate`` returned.
+        found: What ``dg.evaluate`` or ``dg.cross_validate`` returned.
         axes: Where to draw; new ones by default.
 
     Raises:
         InferenceError: If it has no reliability table.
     """
+    found = found.evaluation if isinstance(found, CrossValidation) else found
     frame = found.reliability
     axes = _axes(axes, (5, 5))
     low, high = frame["confidence_low"].to_numpy(), frame["confidence_high"].to_numpy()
@@ -248,13 +284,14 @@ def reliability(found: Evaluation, axes: Any = None) -> Axes:
     return axes
 
 
-def evaluation(found: Evaluation, axes: Any = None) -> Axes:
+def evaluation(found: Evaluation | CrossValidation, axes: Any = None) -> Axes:
     """The scores with their intervals, a row each, every one along its own range.
 
     Args:
-        found: What ``dg.evaluate`` returned.
+        found: What ``dg.evaluate`` or ``dg.cross_validate`` returned.
         axes: Where to draw; new ones by default.
     """
+    found = found.evaluation if isinstance(found, CrossValidation) else found
     frame = found.to_frame()
     axes = _axes(axes, (6, 1 + 0.5 * len(frame)))
     place = np.arange(len(frame))[::-1]
@@ -362,6 +399,59 @@ def hmm_emissions(model: HiddenMarkovModel | Any, field: str, probability: float
     _name_ticks(axes, levels)
     axes.set(ylim=(0, 1), xlabel=field, ylabel=f"probability, with {probability:.0%} intervals")
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False)
+    return axes
+
+
+def hmm_forecast(
+    model: HiddenMarkovModel | Any,
+    field: str,
+    steps: int = 12,
+    probability: float = 0.9,
+    axes: Any = None,
+    *,
+    sequence: Any = None,
+) -> Axes:
+    """P(level) of one field over the next steps of one sequence: a line for each level in a ribbon, its interval.
+
+    Args:
+        model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
+        field: One of the model's fields; of many levels the most probable ones are drawn.
+        steps: How many steps after the last.
+        probability: Of the intervals.
+        axes: Where to draw; new ones by default.
+        sequence: Which sequence's last state goes on; the first by default.
+
+    Raises:
+        NetworkError: If the model is neither.
+        DomainError: If the field or the sequence is not one of the model's.
+        InferenceError: If steps is not a whole number of at least 1, or the probability no probability.
+    """
+    fitted = _hidden_markov(model)
+    if field not in fitted.fields:
+        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
+    sequences = fitted.network.domain.levels(fitted.sequence)
+    chosen = sequences[0] if sequence is None else sequence
+    if chosen not in sequences:
+        raise DomainError(f"{chosen!r} is no declared level of {fitted.sequence}")
+    check_whole_number("steps", steps, 1)
+    frames = []
+    for step in range(1, steps + 1):
+        frame = fitted.forecast(step, interval=probability)
+        frames.append(frame[(frame["field"] == field) & (frame[fitted.sequence] == chosen)])
+    levels = fitted.network.domain.levels(field)
+    mean, low, high = (np.array([frame[name] for frame in frames]) for name in ("mean", "low", "high"))
+    most = sorted(np.argsort(-mean.mean(axis=0), kind="stable")[: len(COLOURS)])
+    axes = _axes(axes, (7, 4))
+    ahead = np.arange(1, steps + 1)
+    for at, (level, colour) in enumerate(zip(most, COLOURS, strict=False)):
+        axes.fill_between(ahead, low[:, level], high[:, level], color=colour, alpha=0.2, linewidth=0)
+        axes.plot(ahead, mean[:, level], color=colour, marker=MARKS[at], markersize=4, label=str(levels[level]))
+    left = len(levels) - len(most)
+    axes.set(ylim=(0, 1), xlabel=f"steps after the last {fitted.time}, {fitted.sequence}: {chosen}")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(f"probability, with {probability:.0%} intervals")
+    title = field if not left else f"{field}, {left} less probable left out"
+    axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, title_fontsize=8, frameon=False)
     return axes
 
 

@@ -55,7 +55,7 @@ _HOMES = {
     "LinearRegressionModel": "models.regression",
     # scores
     "Evaluation": "models.evaluation",
-    "CrossValidation": "estimators.cross_validation",
+    "CrossValidation": "models.cross_validation",
     "Score": "models.outcome_readings",
 }
 
@@ -98,13 +98,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
-    from dpgraph.estimators.cross_validation import CrossValidation
     from dpgraph.inference.expfam.draws import ParameterDraws
     from dpgraph.inference.graphs.learned import Alternative, LearnedNetwork
     from dpgraph.inference.network.draws import PosteriorDraws
     from dpgraph.inference.network.plug_in import DirichletPosterior
     from dpgraph.inference.queries.answer import Answer
     from dpgraph.inference.regression.draws import RegressionDraws
+    from dpgraph.models.cross_validation import CrossValidation
     from dpgraph.models.evaluation import Evaluation
     from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble

@@ -69,6 +69,9 @@ _REGRESSING = [
 ]
 
 _DECLARED = "what rows may hold is declared, not read off them: without a declaration every fit is refused, uncharged"
+_OTHERS = (
+    "the check fits arrays of its own, whose columns and values are not those that were declared: refused, uncharged"
+)
 _LOG = "a log is a table with named columns, of which two are the sequence and the time; an array is refused"
 _CELLS = "it predicts the cells of the log that it was fitted to, so predict takes no rows"
 
@@ -76,8 +79,9 @@ _CELLS = "it predicts the cells of the log that it was fitted to, so predict tak
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """The checks of scikit-learn that an estimator fails by design, for its ``check_estimator``.
 
-    ``PrivateNaiveBayes(domain="infer")`` and a ``PrivateLinearRegression`` with bounds pass all. An estimator of which
-    nothing is declared refuses to fit, and ``PrivateHMM`` takes a log, which is no array.
+    ``PrivateNaiveBayes(domain="infer")`` and ``PrivateLinearRegression("infer", "infer")`` pass all. An estimator of
+    which nothing is declared refuses to fit, one with a declaration refuses the arrays of a check that do not fit it (a
+    check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log, which is no array.
 
     Args:
         estimator: A ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``.
@@ -95,8 +99,13 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     match type(estimator).__name__:
         case "PrivateHMM":
             return dict.fromkeys(_FITTING, _LOG) | {"check_estimators_unfitted": _CELLS}
-        case "PrivateNaiveBayes" if settings["domain"] is None:
-            return dict.fromkeys([*_FITTING, *_CLASSIFYING], _DECLARED)
-        case "PrivateLinearRegression" if settings["bounds_X"] is None:
-            return dict.fromkeys([*_FITTING, *_REGRESSING], _DECLARED)
+        case "PrivateNaiveBayes" if not _inferred(settings["domain"]):
+            return dict.fromkeys([*_FITTING, *_CLASSIFYING], _DECLARED if settings["domain"] is None else _OTHERS)
+        case "PrivateLinearRegression" if not (_inferred(settings["bounds_X"]) and _inferred(settings["bounds_y"])):
+            return dict.fromkeys([*_FITTING, *_REGRESSING], _DECLARED if settings["bounds_X"] is None else _OTHERS)
     return {}
+
+
+def _inferred(declared: Any) -> bool:
+    """Whether a declaration is to be read off the rows, which is not private."""
+    return isinstance(declared, str) and declared == "infer"

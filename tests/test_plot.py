@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
 
 import dpgraph as dg
 from dpgraph import plot
@@ -42,6 +43,31 @@ def test_intervals_are_those_of_the_frame(tmp_path):
     assert saved(axes, tmp_path)
     with pytest.raises(dg.errors.DomainError, match="'c'"):
         plot.posterior(draws, "c")
+    plug_in = dg.posterior(release)
+    axes = plot.posterior(draws, "b", plug_in=plug_in)
+    both = [line.get_xdata() for line in axes.get_lines()]
+    np.testing.assert_allclose(both[0], frame["mean"])
+    np.testing.assert_allclose(both[1], plug_in.mean().table("b").ravel())
+    laws = {level: beta(*sides) for level, sides in sides_of(plug_in.concentration["b"]).items()}
+    drawn = {place: path.vertices[:, 0] for place, path in enumerate(axes.collections[1].get_paths())}
+    for place, law in enumerate(laws.values()):
+        np.testing.assert_allclose(drawn[place], law.ppf([0.05, 0.95]), rtol=1e-6)
+    assert [text.get_text() for text in axes.get_legend().get_texts()][1] == "plug-in: the noise left out"
+    assert saved(axes, tmp_path)
+    other = dg.posterior(
+        dg.release(dg.count(rows, dg.Network.of(NETWORK.domain, {})), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    )
+    for wrong in (other, draws, plug_in.mean()):
+        with pytest.raises(dg.errors.DomainError, match="plug_in"):
+            plot.posterior(draws, "b", plug_in=wrong)
+
+
+def sides_of(concentration):
+    """The two parameters of the beta law of each entry, by its place."""
+    return {
+        place: (concentration[place], concentration[(slice(None), *place[1:])].sum() - concentration[place])
+        for place in np.ndindex(concentration.shape)
+    }
 
 
 def test_bars_are_the_expected_errors_best_first(tmp_path):
@@ -134,6 +160,34 @@ def test_a_fitted_estimator_serves_and_anything_else_is_refused(hidden):
     assert plot.hmm_states(hidden, axes=(axes := plot.hmm_states(hidden))) is axes
 
 
+@pytest.mark.parametrize("sequence", [None, "W"])
+def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_path):
+    axes = plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
+    frames = [hidden.forecast(step, interval=0.8) for step in range(1, 5)]
+    for place, level in enumerate([1, 2, 3]):
+        rows = [f[(f["field"] == "size") & (f["region"] == (sequence or "N")) & (f["level"] == level)] for f in frames]
+        mean, low, high = ([float(row[name].iloc[0]) for row in rows] for name in ("mean", "low", "high"))
+        line = axes.get_lines()[place]
+        np.testing.assert_allclose(line.get_ydata(), mean)
+        assert line.get_label() == str(level)
+        corners = axes.collections[place].get_paths()[0].vertices
+        for step in range(4):
+            ends = corners[corners[:, 0] == step + 1, 1]
+            np.testing.assert_allclose([ends.min(), ends.max()], [low[step], high[step]])
+    assert saved(axes, tmp_path)
+
+
+def test_forecasts_of_what_is_not_there_are_refused(hidden):
+    with pytest.raises(dg.errors.DomainError, match="'colour' is not a field"):
+        plot.hmm_forecast(hidden, "colour")
+    with pytest.raises(dg.errors.DomainError, match="'E' is no declared level of region"):
+        plot.hmm_forecast(hidden, "size", sequence="E")
+    with pytest.raises(dg.errors.InferenceError, match="steps"):
+        plot.hmm_forecast(hidden, "size", 0)
+    with pytest.raises(dg.errors.NetworkError, match="int"):
+        plot.hmm_forecast(3, "size")
+
+
 @pytest.mark.parametrize("states", [2, 11, 25])
 def test_every_state_has_its_own_colour(states):
     assert len(np.unique(plot._state_colours(states), axis=0)) == states
@@ -155,6 +209,15 @@ def test_an_answer_is_drawn_with_its_intervals(tmp_path):
     axes.figure.savefig(tmp_path / "answer.png")
     alone = dg.query(draws[0], "a").plot()
     assert alone.get_xlabel() == "P(a)"
+    beside = dg.query(draws[:9], "a", {"b": 1})
+    both = answer.plot(plug_in=beside)
+    for line, wanted, segments in zip(both.lines, (answer, beside), both.collections, strict=True):
+        np.testing.assert_allclose(line.get_xdata(), wanted.mean)
+        ends = np.array([segment[:, 0] for segment in segments.get_segments()])
+        np.testing.assert_allclose(ends, np.stack([wanted.low, wanted.high], axis=1))
+    for wrong in (dg.query(draws, "b"), draws[0]):
+        with pytest.raises(dg.errors.DomainError, match="same question"):
+            answer.plot(plug_in=wrong)
 
 
 REPORT = dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, delta="1e-6", n=500)
@@ -225,6 +288,18 @@ def test_scores_and_reliability_are_those_of_the_evaluation(judged, tmp_path):
     ends = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
     np.testing.assert_allclose(ends, judged.reliability[["low", "high"]])
     assert saved(axes, tmp_path)
+
+
+def test_a_cross_validation_is_drawn_as_its_evaluation():
+    rows = pd.DataFrame({"a": ["x", "y"] * 100, "b": [0, 1] * 100})
+    model = dg.PrivateNaiveBayes(NETWORK.domain, target="a", inference="plug-in")
+    settings = {"epsilon": 5, "budget": dg.Budget(5), "noise": dg.testing.SeededNoise(2)}
+    found = dg.cross_validate(model, rows[["b"]], rows["a"], **settings)
+    texts = [[text.get_text() for text in plot.evaluation(one).texts] for one in (found, found.evaluation)]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == len(found.evaluation.scores)
+    segments = [plot.reliability(one).collections[0].get_segments() for one in (found, found.evaluation)]
+    np.testing.assert_array_equal(*segments)
 
 
 def test_coefficients_are_those_of_the_model(tmp_path):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.printed import as_html, cell, escaped, plain
+from dpgraph.privacy.printed import WIDTH, as_html, cell, escaped, plain
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
@@ -48,6 +49,12 @@ ROUNDS = 3
 
 #: Where the rest of a report is.
 SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs, .bounds the theory"
+
+#: The total variation error that a report asks the inverse questions of, and the most arcs that it prices unasked.
+ENOUGH, MOST_ARCS = 0.05, 200
+
+#: The cost of an arc from which on it is worth a sentence.
+LEAST_COST = 1.005
 
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -161,6 +168,45 @@ class PrivacyReport:
             rmse = _cell_errors(recommended(priced).variances)
         return epsilon
 
+    def in_words(self) -> list[str]:
+        """What the numbers mean for what to do: how far off, how many rows or which epsilon it takes, which arc costs.
+
+        The inverse questions are about every table being within 0.05 of its rows' shares, the strictest use. Of graphs
+        of more than 200 arcs neither epsilon nor an arc is told, which takes time there: ``epsilon_for``, ``arcs``.
+
+        >>> from dpgraph.files.networks import read_network
+        >>> print(privacy_cost(read_network("example:asia"), epsilon=1, n=1000).in_words()[1])
+        About 676 rows at epsilon 1, or epsilon 0.676 at n = 1000, keep every table within 0.05.
+        """
+        lines: list[str] = []
+        quick = sum(len(family) - 1 for family in self.network.families) <= MOST_ARCS
+        if self.n is not None:
+            worst = max(self.family_rows, key=lambda row: row["tv"])
+            lines.append(
+                f"With n = {self.n} the table of {escaped(worst['variable'])} is off by most, {worst['tv']:.3g} of the "
+                "rows. Predictions and answers sum over many cells and may do with far more noise than single tables."
+            )
+        try:
+            rows = f"About {self.n_for(ENOUGH)} rows at epsilon {float(self.epsilon):g}"
+            other = (
+                "" if self.n is None or not quick else f", or epsilon {self.epsilon_for(ENOUGH):.3g} at n = {self.n},"
+            )
+            lines.append(f"{rows}{other} keep every table within {ENOUGH:g}.")
+        except ReleaseError:  # no number of rows does
+            pass
+        return [*lines, *self.arc_in_words()] if quick else lines
+
+    def arc_in_words(self) -> list[str]:
+        """What leaving out the most expensive arc would buy, in a sentence; none where no arc costs anything."""
+        if not self.arc_rows or self.arc_rows[0]["cost"] < LEAST_COST:
+            return []
+        first = self.arc_rows[0]
+        return [
+            f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all "
+            f"released counts would be {1 - 1 / first['cost']:.0%} smaller, which else takes epsilon "
+            f"{float(self.epsilon) * first['cost']:.3g}; leave it out only if it says little."
+        ]
+
     @property
     def _rmse(self) -> dict[Family, float]:
         """The standard error of one cell of each family."""
@@ -169,11 +215,13 @@ class PrivacyReport:
     def __repr__(self) -> str:
         return (
             f"what privacy costs on {self.network!r}: {self._promise}\n\n{plain(compared(self.mechanism_rows))}\n\n"
-            f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n{SEE}"
+            f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n"
+            + "".join(f"{fill(line, WIDTH)}\n" for line in self.in_words())
+            + SEE
         )
 
     def _repr_html_(self) -> str:
-        notes = [f"recommended: {self.recommended!r}", self.reason, SEE]
+        notes = [f"recommended: {self.recommended!r}", self.reason, *self.in_words(), SEE]
         return as_html(f"What privacy costs on {self.network!r}: {self._promise}", compared(self.mechanism_rows), notes)
 
     @property

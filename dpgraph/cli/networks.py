@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -42,9 +41,6 @@ from dpgraph.privacy.printed import WIDTH, cell, escaped
 if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
     from dpgraph.structure.network import Network
-
-#: The factor of an arc's cost from which on a sentence says what leaving it out would buy.
-LEAST_COST = 1.005
 
 
 @click.command()
@@ -141,6 +137,7 @@ def cost(
         show_json(settings | promise | advice | facts | tables | answer, indent=1)
         return
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
+    arc = "".join(f"{fill(line, WIDTH)}\n" for line in report.arc_in_words())
     words = "" if target is None else f", as naive Bayes of {escaped(target)}"
     show(
         f"{escaped(network)}{words}: {report.facts['maximal tables']} maximal tables of "
@@ -149,7 +146,7 @@ def cost(
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
         f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
-        f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{_dearest(report.arc_rows, report.epsilon)}\n"
+        f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{arc}\n"
         f"{_proved(report.bound_rows)}"
         "scale: of the integer noise in each cell of the measured table\n"
         "rmse: standard error of one cell, in rows\n"
@@ -213,19 +210,6 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
     else:
         lines.append("--error 0.05 says which epsilon, and how many rows, keep every table within 0.05.")
     return "\n".join(fill(line, WIDTH) for line in lines)
-
-
-def _dearest(arcs: Sequence[Mapping[str, Any]], epsilon: Fraction) -> str:
-    """What leaving out the most expensive arc would buy, in a sentence; nothing where no arc costs anything."""
-    if not arcs or arcs[0]["cost"] < LEAST_COST:
-        return ""
-    first = arcs[0]
-    words = (
-        f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all released "
-        f"counts would be {1 - 1 / first['cost']:.0%} smaller, which else takes epsilon "
-        f"{float(epsilon) * first['cost']:.3g}; leave it out only if it says little."
-    )
-    return f"{fill(words, WIDTH)}\n"
 
 
 @click.command()

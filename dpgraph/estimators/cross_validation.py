@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
 from dpgraph.estimators.folds import Rows, first_rows, folds_by_person, folds_by_position, readable
 from dpgraph.estimators.private_fits import SharedNoise, checked_source, exact_budget, prepared, rehearse
 from dpgraph.inference.counts.noisy_counts import checked_interval
-from dpgraph.models.evaluation import Evaluation
+from dpgraph.models.cross_validation import CrossValidation
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact
@@ -34,49 +34,8 @@ from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 EVENT = "cross-validation"
 KEY_BITS = 128
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """The released score of fits at one epsilon, on rows that each fit did not see.
-
-    Attributes:
-        evaluation: The ``Evaluation`` of all held-out rows together. The score is about fits at ``training_epsilon``
-            on (k - 1) / k of the rows, not about a fit at another epsilon.
-        folds: The number of folds k.
-        training_epsilon: What each fit was given.
-        training_delta: Its delta.
-        cost: What the whole call was charged.
-        parts: The events of the k fits, then that of the evaluation, as they were priced one by one.
-        unit: Whom the promise protects.
-        private: Whether all noise was private.
-    """
-
-    evaluation: Evaluation
-    folds: int
-    training_epsilon: Fraction
-    training_delta: Fraction
-    cost: PrivacyCost
-    parts: tuple[Event, ...]
-    unit: PrivacyUnit
-    private: bool = True
-
-    def to_frame(self) -> pd.DataFrame:
-        """The evaluation's table."""
-        return self.evaluation.to_frame()
-
-    def __repr__(self) -> str:
-        fit = PrivacyCost(self.training_epsilon, self.training_delta)
-        note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
-        return (
-            f"CrossValidation: {self.folds} folds, {self.cost} for everything, protecting {self.unit}{note}\n"
-            f"each fit at {fit}, on the rows of the other folds\n{self.evaluation}"
-        )
 
 
 @dataclass(frozen=True)

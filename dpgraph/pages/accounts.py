@@ -53,24 +53,41 @@ def _of_budget(budget: Budget) -> Page:
 def _of_ledger(budget: Budget, ledger: Ledger, head: list[Section], facts: list[tuple[str, str]]) -> Page:
     """A budget that a ledger keeps: with its rows, its allowances, and whether its digests hold."""
     facts += [("source", ledger.source or "-"), ("newest digest", ledger.head)]
+    spent = budget.cost()
+    words = f"{spent} of {PrivacyCost(budget.epsilon, budget.delta)}"
+    return Page(f"The privacy ledger of {ledger.dataset}", words, [*head, *_kept(ledger)])
+
+
+@page_of.register
+def _of_ledger_alone(ledger: Ledger) -> Page:
+    """Whose ledger it is, by its first row, and all that it keeps; a page of the budget says what is left of it."""
+    facts = [("source", ledger.source or "-"), ("newest digest", ledger.head)]
+    head = [Words(["What each row cost is below; the page of the budget says how much is left."]), Facts(facts)]
+    return Page(f"The privacy ledger of {ledger.dataset}", "", [Section("The ledger", head), *_kept(ledger)])
+
+
+@page_of.register
+def _of_verification(found: Verification) -> Page:
+    said = "whole" if found.ok else "something is wrong"
+    return Page(f"A check of a privacy ledger: {said}", "", [Section("Is it whole?", [_verified(found)])])
+
+
+def _kept(ledger: Ledger) -> list[Section]:
+    """The rows of a ledger, its allowances, and whether its digests hold."""
     rows = []
     for row in ledger.rows():
         event = row.decoded
         price = "-" if event is None else float(event.epsilon)
         rows.append([row.number, row.time, row.kind, row.who, row.purpose, row.mechanism, price, row.digest[:16]])
     columns = ["row", "time (UTC)", "kind", "who", "purpose", "mechanism", "epsilon", "digest"]
-    sections = [*head, Section("Charges", [Table(columns, rows, "Rows are added and never changed.")])]
+    sections = [Section("Charges", [Table(columns, rows, "Rows are added and never changed.")])]
     allowances = [
         [who, float(one.limit.epsilon), float(spent.epsilon), "-" if one.expires is None else one.expires.isoformat()]
         for who, (one, spent) in ledger.allowances().items()
     ]
     if allowances:
         sections.append(Section("Allowances", [Table(["who", "at most", "spent", "until"], allowances)]))
-    sections.append(Section("Is it whole?", [_verified(ledger.verify())]))
-    spent = budget.cost()
-    return Page(
-        f"The privacy ledger of {ledger.dataset}", f"{spent} of {PrivacyCost(budget.epsilon, budget.delta)}", sections
-    )
+    return [*sections, Section("Is it whole?", [_verified(ledger.verify())])]
 
 
 def _verified(found: Verification) -> Words:

@@ -1,4 +1,4 @@
-"""The page of an audit: what each check found, and what it cannot see.
+"""Pages of an audit, what each check found and what it cannot see, and of a calibration.
 
 It is imported where an audit is shown alone: audits bring seeded noise, which nothing else that is shown needs.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from dpgraph.audit.calibrating import Calibration
 from dpgraph.audit.reporting import AuditReport
-from dpgraph.pages.blocks import Facts, Page, Section, Table, Words
-from dpgraph.pages.contents import page_of
+from dpgraph.pages.blocks import Facts, Page, Quantiles, Section, Table, Words
+from dpgraph.pages.contents import facts_of, page_of
 from dpgraph.pages.words import neighbours, number
 from dpgraph.privacy.records import decimal
 
@@ -36,3 +39,45 @@ def _of_audit(report: AuditReport) -> Page:
     words = Words(["No check proves privacy: one that fails proves a fault, one that passes has seen none."])
     head = Section("What was asked", [words, facts])
     return Page(f"Audit: {report.verdict}", str(report.unit), [head, *sections])
+
+
+@page_of.register
+def _of_calibration(found: Calibration) -> Page:
+    """The verdict, the ranks against what they should be, how often intervals held, and every parameter."""
+    share, worst = found.limits
+    words = [
+        "Everything here was simulated: tables from the prior, rows from the tables, a release from the rows, and a "
+        "posterior from the release. No person's data were asked, and nothing is said of privacy.",
+        "Where the posterior is right, the rank of each truth among its posterior's draws is equally likely to be "
+        "anything. A curve that is steep at both ends shows intervals that are too narrow.",
+    ]
+    facts = {
+        "method": found.method,
+        "simulated data sets": found.trials,
+        "parameters": len(found.parameters),
+        "draws of each posterior": found.draws,
+        "error of the posterior mean": found.rmse,
+        "parameters beyond their 5 % limit": found.share_beyond,
+        "a right posterior: up to": share,
+        "largest distance": found.worst,
+        "of a right posterior: up to": worst,
+    }
+    verdict = Words([f"{found.verdict[:1].upper()}{found.verdict[1:]}."], "advice" if found.calibrated else "warning")
+    band = found.critical(0.05)
+    ranks = Quantiles(np.sort(found.ranks.ravel()).tolist(), band, "uniform quantile", "rank of the truth")
+    note = f"All parameters together; the band, {number(band)} either way, holds 95 % of those of one right parameter."
+    held = Table(
+        ["intervals of probability", "held the truth"],
+        [[level, found.covered(level)] for level in (0.5, 0.8, 0.9, 0.95)],
+        "The share of all parameters in all simulated data sets; as it should be where it is what they are called.",
+    )
+    order = np.argsort(-found.parameters["ks"].to_numpy(float), kind="stable")
+    rows = [[*map(str, row[:3]), *map(float, row[3:])] for row in found.parameters.iloc[order].itertuples(index=False)]
+    columns = ["variable", "level", "given", "distance", "coverage of 90 %", "error", "width"]
+    sections = [
+        Section("What was asked", [Words(words), verdict, facts_of(facts)]),
+        Section("Ranks of the truth", [ranks, Words([note])]),
+        Section("How often intervals held the truth", [held]),
+        Section("Parameters", [Table(columns, rows, "Largest Kolmogorov-Smirnov distance from uniform ranks first.")]),
+    ]
+    return Page("Calibration of a posterior", f"{found.method}, {found.trials:,} simulated data sets", sections)

@@ -10,6 +10,8 @@ from typing import Any
 
 #: The most rows of a table, and the most bars of a list of intervals: more would be no page to read.
 MOST_ROWS = 5_000
+#: Points of a curve.
+MOST_POINTS = 200
 #: Letters of a variable's name in the drawing, its margin, and the height of rows and boxes, in pixels.
 LONGEST_NAME, MARGIN, ROW, BOX = 14, 16.0, 78.0, 28.0
 
@@ -90,6 +92,28 @@ class Intervals:
     def bars(self) -> list[tuple[str, float, float, float]]:
         """Name, middle, low and high of each."""
         return list(zip(self.names, self.middle, self.low, self.high, strict=True))
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Sorted ranks, 0 to 1, against uniform quantiles; the diagonal is a right posterior.
+
+    Args:
+        ranks: Sorted.
+        band: How far from the diagonal what is right may stray.
+    """
+
+    ranks: Sequence[float]
+    band: float
+    across: str
+    up: str
+
+    @property
+    def path(self) -> str:
+        """The curve through at most ``MOST_POINTS`` of them, in per mille of the square, from its lower left corner."""
+        many = len(self.ranks)
+        chosen = sorted({round(at * (many - 1) / MOST_POINTS) for at in range(MOST_POINTS + 1)})
+        return "M" + "L".join(f"{1000 * (at + 0.5) / many:.0f} {1000 - 1000 * self.ranks[at]:.0f}" for at in chosen)
 
 
 @dataclass(frozen=True)

@@ -103,14 +103,7 @@ def _of_probabilities(value: Probabilities) -> Page:
 
 @page_of.register
 def _of_posterior(value: DirichletPosterior) -> Page:
-    from scipy.special import betaincinv
-
-    ends: dict[str, Reals] = {}
-    for name, concentration in value.concentration.items():
-        rest = concentration.sum(axis=0) - concentration
-        tail = (1 - LEVEL) / 2
-        ends[name] = np.stack([betaincinv(concentration, np.maximum(rest, 1e-12), p) for p in (tail, 1 - tail)])
-    section, data = tables_section(value.network, value.mean().tables, ends)
+    section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
     words = Words(
         [
             "These intervals take the released numbers as exact: they leave the noise out, and are too narrow where it "

@@ -10,11 +10,10 @@ import numpy as np
 from dpgraph.files import documents  # noqa: F401 - registers the kinds that can be saved
 from dpgraph.files.codecs import written
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
+from dpgraph.pages.blocks import Page, Section, Table, Words
 from dpgraph.pages.contents import measurements, page_of, protection
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.learned import tables_section
-from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.moments import NoisyMoments
@@ -31,7 +30,7 @@ def _of_release(release: Release) -> Page:
     """A release whose value can be saved, which no sensitive value can."""
     written(release.value, released=True)
     if isinstance(release.value, NoisyOutcomes):
-        return _of_evaluation(Evaluation(release))
+        return page_of(Evaluation(release))
     record, value = release.provenance, release.value
     sections, data = _value(value)
     head = [protection(record, learned=False), measurements(record)]
@@ -148,37 +147,3 @@ def _cells(network: Network, holder: tuple[str, ...], value: NoisyCounts) -> dic
         "values": value.tables[holder].ravel().tolist(),
         "sd": float(value.variance(holder) ** 0.5),
     }
-
-
-@page_of.register
-def _of_evaluation(value: Evaluation) -> Page:
-    scores = value.to_frame()
-    rows = [[str(row[0]), *map(float, row[1:])] for row in scores.itertuples(index=False)]
-    blocks: list[Any] = []
-    bounded = [row for row in rows if row[0] == "accuracy"]
-    if bounded:
-        parts: list[list[float]] = [[row[at] for row in bounded] for at in (1, 2, 3)]
-        axis = f"share of held-out rows, with a {value.interval:.0%} interval"
-        blocks.append(Intervals([row[0] for row in bounded], *parts, axis=axis, bounds=(0.0, 1.0)))
-    note = (
-        f"{value.interval:.0%} intervals hold the population's score: the noise and the luck of the held-out rows are "
-        "both in them. noise sd: what the noise alone does to the estimate."
-    )
-    blocks.append(Table(["score", "estimate", "low", "high", "noise sd"], rows, note))
-    sections = [protection(value.release.provenance), Section("Scores", blocks)]
-    for title, name in (("Truth and prediction", "confusion"), ("Are stated probabilities right?", "reliability")):
-        try:
-            frame = getattr(value, name)
-        except InferenceError:
-            continue
-        cells = [
-            [part if isinstance(part, str) else _plain(part) for part in row] for row in frame.itertuples(index=False)
-        ]
-        sections.append(Section(title, [Table([str(column).replace("_", " ") for column in frame.columns], cells)]))
-    sections.append(measurements(value.release.provenance))
-    return Page("Evaluation of a model on held-out rows", str(value.release.provenance), sections)
-
-
-def _plain(value: Any) -> Any:
-    """A level as text, a number as a number."""
-    return float(value) if isinstance(value, float | np.floating) else str(value)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.files.atomic_write import is_stream, write_text
-from dpgraph.pages import accounts, costs, learned, released  # noqa: F401 - they register their pages
+from dpgraph.pages import accounts, costs, judged, learned, released  # noqa: F401 - they register their pages
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import number
 from dpgraph.privacy.errors import FileError
@@ -34,7 +34,8 @@ def write_html(value: Any, path: str | Path) -> None:
 
     Args:
         value: A Network, what ``privacy_cost`` or ``audit.report`` returned, a Release, a posterior or its draws,
-            Probabilities, an answer, a fitted model or estimator, an Evaluation, or a Budget, in a ledger or not.
+            Probabilities, an answer, a fitted model or estimator, an Evaluation, a CrossValidation, what
+            ``audit.calibration`` returned, a Budget, in a ledger or not, a Ledger or what its ``verify`` found.
         path: A file that ends in ``.html``; it appears whole or not at all.
 
     Raises:

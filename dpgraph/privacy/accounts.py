@@ -120,8 +120,17 @@ class Account(Protocol):
         ...
 
 
+#: What a copy of a budget in memory says where it is to spend.
+ELSEWHERE = (
+    "this is a copy of a Budget that lives in the memory of another process, as n_jobs=2, a fork or a pickle makes "
+    "one: it cannot spend, for the same epsilon would be spent twice; nothing was charged. Stay in one process, with "
+    "n_jobs=1 or joblib.parallel_config(backend='threading'), or keep the budget in a ledger, which processes share: "
+    "Budget.open"
+)
+
+
 class InMemory:
-    """An account of one process: it dies with it, and forked children are refused."""
+    """An account of one process: it dies with it, and copies in forked children and pickles cannot charge."""
 
     #: The choice of rows that the groups of one split share, by the name ``"rows"``; None for all rows.
     _choices: dict[str, str] | None = None
@@ -133,7 +142,7 @@ class InMemory:
         self._charges: list[tuple[Event, Spent]] = []  # each with the totals after it, so that no interrupt parts them
         self._planned: list[Event] = []
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process: int | None = os.getpid()
 
     def spent(self) -> Spent:
         """The totals so far."""
@@ -176,10 +185,10 @@ class InMemory:
 
         Raises:
             BudgetExceededError: If it does not fit; nothing is charged.
-            ReleaseError: In a forked copy of the process that made the account, or for another choice of rows.
+            ReleaseError: In another process than made the account, in a pickled copy, or for another choice of rows.
         """
         if os.getpid() != self._process:
-            raise ReleaseError("this budget belongs to another process; make the release in the process that owns it")
+            raise ReleaseError(ELSEWHERE)
         with self._lock:
             if event in self._planned:
                 self._planned.remove(event)
@@ -202,16 +211,21 @@ class InMemory:
         return list[Account](made)
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Refused.
+        """A copy that shows what was spent and cannot spend: two that can would spend the same epsilon twice.
 
-        Raises:
-            ReleaseError: Always: two copies could spend the same epsilon.
+        It travels, so that a fitted model can be pickled, and a worker of ``n_jobs=2`` refuses in words that reach the
+        user: where pickling fails, joblib's own error takes their place.
         """
-        raise ReleaseError(
-            "a Budget in memory is not pickled, for n_jobs=2 or otherwise: a copy in another process could spend the "
-            "same epsilon twice. dg.save(model, path) keeps a fitted model without it, n_jobs=1 stays in this process, "
-            "and Budget.open keeps one in a ledger, which processes share"
-        )
+        return _elsewhere, (self.limit, self.unit, self.rule.name, self.identity, tuple(self._charges))
+
+
+def _elsewhere(
+    limit: PrivacyCost, unit: PrivacyUnit, accounting: str, identity: str, charges: tuple[tuple[Event, Spent], ...]
+) -> InMemory:
+    """A copy of an account that no process owns."""
+    made = InMemory(limit, unit, accounting, identity)
+    made._charges, made._process = list(charges), None
+    return made
 
 
 def other_choice() -> ReleaseError:

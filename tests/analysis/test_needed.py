@@ -68,3 +68,32 @@ def test_an_error_that_is_none_is_refused(error):
 def test_an_epsilon_needs_rows():
     with pytest.raises(dg.errors.ReleaseError, match="give n"):
         dg.privacy_cost(NETWORKS["asia"], epsilon=1).epsilon_for(0.1)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_report_says_so_in_a_sentence_each(name):
+    report = dg.privacy_cost(NETWORKS[name], epsilon="0.5", n=2000)
+    off, needed, arc = report.in_words()
+    row = report.nodes.loc[report.nodes["tv"].idxmax()]
+    assert f"the table of {row['variable']} is off by most, {row['tv']:.3g} of the rows" in off
+    rows, epsilon = report.n_for(0.05), report.epsilon_for(0.05)
+    assert (
+        needed
+        == f"About {rows} rows at epsilon 0.5, or epsilon {epsilon:.3g} at n = 2000, keep every table within 0.05."
+    )
+    first = report.arcs.iloc[0]
+    assert f"Without the arc {first['parent']} -> {first['child']}" in arc
+    assert f"{1 - 1 / first['cost']:.0%} smaller" in arc
+    for words in (repr(report).replace("\n", " "), report._repr_html_().replace("-&gt;", "->")):
+        assert all(line in words for line in (off, needed, arc))
+    alone = dg.privacy_cost(dg.Network.of({"a": [0, 1]}, {}), epsilon=1)
+    assert alone.in_words() == [f"About {alone.n_for(0.05)} rows at epsilon 1 keep every table within 0.05."]
+
+
+def test_of_a_large_graph_only_what_is_quick_is_told():
+    names = [f"v{i}" for i in range(202)]
+    chain = dict(zip(names[1:], ([name] for name in names), strict=False))
+    large = dg.privacy_cost(dg.Network.of({name: [0, 1] for name in names}, chain), epsilon=1, n=500)
+    off, needed = large.in_words()
+    assert off.startswith("With n = 500")
+    assert needed == f"About {large.n_for(0.05)} rows at epsilon 1 keep every table within 0.05."

@@ -118,3 +118,30 @@ def regression():
     bounds = {"age": (18, 90), "smoker": ["no", "yes"]}
     settings = {"inference": "plug-in", "draws": 50, "random_state": 1, "noise": SEEDED(2)}
     return dg.PrivateLinearRegression(bounds, (0, 100), epsilon=5, **settings).fit(rows, income)
+
+
+@pytest.fixture(scope="session")
+def validated():
+    """A cross-validation of naive Bayes on 400 rows."""
+    rows = pd.DataFrame({"a": ["x", "y"] * 200, "b": [0, 1, 2, 1] * 100})
+    model = dg.PrivateNaiveBayes({"a": ["x", "y"], "b": [0, 1, 2]}, target="a", inference="plug-in")
+    return dg.cross_validate(model, rows[["b"]], rows["a"], epsilon=2, budget=dg.Budget(2), noise=SEEDED(1))
+
+
+@pytest.fixture(scope="session")
+def calibrated(asia):
+    """A study of a few simulated data sets."""
+    settings = {"n": 200, "trials": 20, "draws": 20, "method": "tables", "seed": 1}
+    return dg.audit.calibration(asia, dg.LaplaceMechanism(1), **settings)
+
+
+@pytest.fixture(scope="session")
+def ledger(tmp_path_factory):
+    """A ledger with two charges and an allowance."""
+    budget = dg.Budget.open(tmp_path_factory.mktemp("ledger") / "l.sqlite", dataset="survey", epsilon=2, source="rows")
+    counts = dg.count(pd.DataFrame({"a": ["x", "y"] * 20}), dg.Network.of({"a": ["x", "y"]}, {}))
+    for who in ("ann", "ben"):
+        dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget.for_(who, "a look"))
+    budget.ledger.allow("ann", epsilon=1, expires="2030-01-01")
+    yield budget.ledger
+    budget.ledger.close()

@@ -4,6 +4,7 @@ import json
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from selenium.webdriver.common.keys import Keys
 
@@ -29,11 +30,23 @@ def quiet(page):
 
 
 def values():
-    return ("network", "report", "release", "posterior", "hidden", "regression", "answer", "budget")
+    return (
+        "network",
+        "report",
+        "release",
+        "posterior",
+        "hidden",
+        "regression",
+        "answer",
+        "budget",
+        "cross-validation",
+        "calibration",
+        "ledger",
+    )
 
 
 @pytest.fixture(params=values())
-def value(request, asia, released, hidden, regression):
+def value(request, asia, released, hidden, regression, validated, calibrated, ledger):
     match request.param:
         case "network":
             return asia
@@ -47,7 +60,8 @@ def value(request, asia, released, hidden, regression):
             return dg.query(dg.noise_aware_posterior(released, method="tables", draws=20, seed=1), "lung")
         case "budget":
             return dg.Budget(1)
-    return {"hidden": hidden, "regression": regression}[request.param]
+    given = {"hidden": hidden, "regression": regression, "cross-validation": validated, "calibration": calibrated}
+    return (given | {"ledger": ledger})[request.param]
 
 
 def test_a_page_asks_for_nothing_and_fails_nowhere(value, opened):
@@ -275,10 +289,24 @@ def test_a_release_shows_the_table_that_is_chosen(opened, released):
 # --- hostile names, contrast, dark, print, size
 
 
-def test_a_hostile_name_runs_nowhere(opened):
+def test_a_hostile_name_runs_nowhere(opened, tmp_path):
     network = hostile_network()
     rows = dg.statistics.Codes(network.domain, {name: np.array([0, 1] * 20) for name in network.domain.names})
     noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    features, labels = (pd.DataFrame({name: list(rows.columns[name])}) for name in reversed(network.domain.names))
+    for name, frame in (("b'\"", features), (HOSTILE, labels)):
+        frame[name] = [network.domain.levels(name)[code] for code in frame[name]]
+    model = dg.PrivateNaiveBayes(network.domain, target=HOSTILE, inference="plug-in")
+    settings = {"epsilon": 1, "budget": dg.Budget(1)}
+    settings_of_study = {"n": 20, "trials": 10, "draws": 5, "method": "tables"}
+    for value in (
+        dg.cross_validate(model, features, labels[HOSTILE], **settings),
+        dg.audit.calibration(network, dg.LaplaceMechanism(1), **settings_of_study),
+        hostile_ledger(tmp_path),
+    ):
+        page = opened(value)
+        assert page.run("return document.body.textContent.includes(arguments[0])", HOSTILE)
+        harmless(page)
     for value in (dg.privacy_cost(network, epsilon=1, n=10), noisy, dg.posterior(noisy)):
         page = opened(value)
         for node in page.elements(".node"):
@@ -286,10 +314,24 @@ def test_a_hostile_name_runs_nowhere(opened):
             assert chosen(page) in network.domain.names
         page.element("#find").send_keys(HOSTILE[:6], Keys.ENTER)
         assert chosen(page) == HOSTILE
-        assert page.run("return document.body.dataset.hacked") is None
-        assert page.run("return document.scripts.length") == 2
-        assert page.run("return document.images.length") == 0
-        quiet(page)
+        harmless(page)
+
+
+def hostile_ledger(folder):
+    """The ledger of a data set whose every label reads like a program."""
+    budget = dg.Budget.open(folder / "hostile.sqlite", dataset=HOSTILE, epsilon=2, who=HOSTILE, purpose=HOSTILE)
+    budget.ledger.allow(HOSTILE, epsilon=1)
+    rows = pd.DataFrame({"a": ["x", "y"]})
+    dg.release(dg.count(rows, dg.Network.of({"a": ["x", "y"]}, {})), dg.LaplaceMechanism(1), budget=budget)
+    return budget.ledger
+
+
+def harmless(page):
+    """Whether no name of the page was run, or made into an element."""
+    assert page.run("return document.body.dataset.hacked") is None
+    assert page.run("return document.scripts.length") == 2
+    assert page.run("return document.images.length") == 0
+    quiet(page)
 
 
 CONTRASTS = """
@@ -313,7 +355,7 @@ for (const e of document.querySelectorAll('svg text')) {
   const under = box ? parse(getComputedStyle(box).fill) : ground(e.closest('svg'));
   found.push([ratio(parse(getComputedStyle(e).fill), under), 'text', 'svg ' + e.textContent]);
 }
-for (const e of document.querySelectorAll('.arc, .dot, .bar, .node rect')) {
+for (const e of document.querySelectorAll('.arc, .dot, .bar, .curve, .node rect')) {
   if (!seen(e)) continue;
   const colour = parse(getComputedStyle(e)[e.matches('.dot') ? 'fill' : 'stroke']);
   const through = Number(getComputedStyle(e).opacity), under = ground(e.closest('svg'));

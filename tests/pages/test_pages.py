@@ -166,6 +166,11 @@ def pages():
     judged = dg.evaluate(bayes, features, labels, epsilon=1, budget=dg.Budget(1), noise=SEEDED(1))
     yield "evaluation", judged, "accuracy"
     yield "evaluation's release", judged.release, "accuracy"
+    fitted = dg.PrivateNaiveBayes(DOMAIN, target="a", inference="plug-in")
+    settings = {"epsilon": 2, "budget": dg.Budget(2), "noise": SEEDED(1)}
+    yield "cross-validation", dg.cross_validate(fitted, features, labels, **settings), "at epsilon 0.4"
+    settings = {"n": 40, "trials": 20, "draws": 10, "method": "tables"}
+    yield "calibration", dg.audit.calibration(NETWORK, dg.LaplaceMechanism(1), **settings), "rank of the truth"
     yield "budget", budget, "75% of epsilon is spent"
     moments = dg.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
     sums = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
@@ -185,7 +190,7 @@ def values():
 NAMES = [
     *("FourierMechanism", "PosteriorSample", "MapEstimate", "counts", "Gaussian", "joint", "posterior", "draws"),
     *("answer", "probabilities", "public probabilities", "network", "naive Bayes", "evaluation"),
-    *("evaluation's release", "budget", "moments", "parameters"),
+    *("evaluation's release", "cross-validation", "calibration", "budget", "moments", "parameters"),
 ]
 
 
@@ -199,7 +204,7 @@ def test_every_public_value_has_a_page(name, values):
     page = html_of(value)
     assert said in texts_of(page)
     assert "nan" not in re.findall(r"\w+", texts_of(page))
-    seeded = name not in ("answer", "public probabilities", "network", "budget")
+    seeded = name not in ("answer", "public probabilities", "network", "calibration", "budget")
     assert ("NOT PRIVATE" in page) == seeded
     json.dumps(data_of(page), allow_nan=False)
 
@@ -219,7 +224,45 @@ def test_the_ledger_of_a_data_set(tmp_path):
     for words in ("25% of epsilon is spent", "a first look", "<ann>", budget.head, "nothing is wrong", "2030-01-02"):
         assert words in said
     assert "secret-place" not in page
+    alone = html_of(budget.ledger)
+    for words in ("a first look", "<ann>", budget.head, "nothing is wrong", "2030-01-02"):
+        assert words in texts_of(alone)
+    assert "secret-place" not in alone
+    assert "nothing is wrong" in texts_of(html_of(budget.ledger.verify()))
+    wrong = html_of(budget.ledger.verify(expected_head="0" * 64))
+    assert "something is wrong" in texts_of(wrong)
+    assert "nothing is wrong" not in texts_of(wrong)
     budget.ledger.close()
+
+
+def test_a_cross_validation_says_what_the_whole_cost_and_what_it_is_about(values):
+    found, _ = values["cross-validation"]
+    said = texts_of(html_of(found))
+    assert "The release cost epsilon 2." in said
+    assert "fitted on 4 of 5 parts of the rows" in said
+    for name, score in found.evaluation.scores.items():
+        assert name in said
+        assert f"{score.estimate:.3g}" in said
+    assert said.count("LaplaceMechanism") >= 5
+
+
+def test_a_calibration_shows_its_ranks_and_its_verdict(values):
+    found, _ = values["calibration"]
+    page = html_of(found)
+    assert found.verdict[1:] in texts_of(page)
+    points = re.search(r'class="curve" d="M([^"]*)"', page)[1].split("L")
+    across, down = np.array([point.split() for point in points], float).T
+    ranks = np.sort(found.ranks.ravel())
+    np.testing.assert_allclose(down, 1000 - 1000 * ranks, atol=0.51)  # no more of them than are drawn
+    np.testing.assert_allclose(across, 1000 * (np.arange(ranks.size) + 0.5) / ranks.size, atol=0.51)
+    table = found.parameters
+    assert table["ks"].max() == pytest.approx(float(re.search(r'data-v="([^"]*)"', page.split("error</button>")[1])[1]))
+
+
+def test_a_bad_calibration_is_said_in_a_box_of_warning(values):
+    found, _ = values["calibration"]
+    page = html_of(replace(found, ranks=found.ranks * 0.2, parameters=found.parameters.assign(ks=0.8)))
+    assert re.search(r'class="words warning"[^>]*>\s*<p>Not calibrated', page)
 
 
 def test_posterior_numbers_are_those_of_the_value(released):

@@ -78,9 +78,28 @@ def test_a_duplicate_is_the_same_budget(duplicate):
     assert budget.remaining == Fraction(1, 4)
 
 
-def test_a_budget_is_not_pickled():
+@pytest.mark.parametrize("accounting", ["basic", "zcdp"])
+def test_a_pickled_budget_shows_what_was_spent_and_cannot_spend(accounting):
+    """Where it is loaded in the process that wrote it too: it would be a second budget of the same epsilon."""
+    budget = Budget(1, "1e-6", accounting=accounting)
+    budget.charge(Event("a", Fraction(1, 8), rho=Fraction(1, 128)))
+    copy = pickle.loads(pickle.dumps(budget))
+    assert (copy.remaining, copy.events, copy.identity) == (budget.remaining, budget.events, budget.identity)
+    for wrong in (copy, pickle.loads(pickle.dumps(copy))):
+        with pytest.raises(ReleaseError, match=r"twice; nothing was charged.*n_jobs=1.*Budget\.open"):
+            wrong.charge(spend("0.1"))
+        with pytest.raises(ReleaseError, match="twice"):
+            wrong.parallel(Domain.of({"region": ["n", "s"]}), "region", epsilon="0.1")
+    assert copy.events == budget.events
+    assert len(budget.events) == 1
+
+
+def test_a_pickled_group_cannot_spend_either():
+    groups = Budget(1).parallel(Domain.of({"region": ["n", "s"]}), "region", epsilon=1)
+    copy = pickle.loads(pickle.dumps(groups["n"]))
+    assert str(copy.group) == str(groups["n"].group)
     with pytest.raises(ReleaseError, match="twice"):
-        pickle.dumps(Budget(1))
+        copy.charge(spend("0.1"))
 
 
 def test_eight_threads_spend_exactly_what_there_is():
@@ -163,6 +182,7 @@ def test_a_forked_child_cannot_spend_its_copy():
     process.start()
     process.join()
     assert "another process" in queue.get()
+    assert budget.spent == 0
 
 
 def test_the_limit_cannot_be_reassigned():

@@ -41,7 +41,7 @@ const forms = (() => {
     return half > 350 ? 0 : 1 / (2 * Math.sinh(half) ** 2);
   }
 
-  // One cell of discrete Laplace noise on the plane of sum 0, K cells; docs/pages.md has the derivation.
+  // One cell of discrete Laplace noise on the plane of sum 0, K cells; docs/proofs.md P126.
   // 2 q (K - 1) / (1 - q)^2 F1 / F0, F0 = sum C(K-1, j)^2 q^j, F1 = sum C(K-1, j) C(K, j) / (j + 1) q^j.
   function sumZeroVariance(scale, cells) {
     if (cells === 1) return 0;

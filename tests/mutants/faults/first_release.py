@@ -425,8 +425,15 @@ MUTANTS = (
         "a forked child spends its copy",
         "privacy/accounts.py",
         "if os.getpid() != self._process:",
-        "if False:",
+        "if self._process is None:",
         (f"{BUDGET}::test_a_forked_child_cannot_spend_its_copy",),
+    ),
+    Mutant(
+        "a pickled copy that is of the process that loads it",
+        "privacy/accounts.py",
+        "    made._charges, made._process = list(charges), None\n",
+        "    made._charges = list(charges)\n",
+        (f"{BUDGET}::test_a_pickled_budget_shows_what_was_spent_and_cannot_spend",),
     ),
     Mutant(
         "per-table rho without composition",

@@ -200,8 +200,3 @@ def test_two_who_make_the_same_budget_make_one(url):
         budgets = list(pool.map(lambda _: open_(url, 1), range(8)))
     assert len({budget.identity for budget in budgets}) == 1
     assert [row.number for row in budgets[0].ledger.rows()] == [0]
-
-
-def test_an_in_memory_budget_is_still_not_pickled():
-    with pytest.raises(dg.errors.ReleaseError, match="twice"):
-        pickle.dumps(dg.Budget(1))
