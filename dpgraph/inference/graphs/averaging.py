@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.graphs import _moves
+from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS, Layout
@@ -38,6 +38,9 @@ from dpgraph.structure.tables import Integers, Reals
 
 #: The most parents of a variable unless it is said, and the most cells of a table that holds all a variable may have.
 MOST_PARENTS, MOST_CELLS = 3, 20_000
+#: Sweeps for each step on the parents.
+BETWEEN = 2
+UNMOVED = np.zeros(2, np.int64)
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
 
@@ -181,9 +184,9 @@ def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop
     for i in range(plan.sweeps):
         if stop.is_set():
             break
-        moved = state.turned(rng)
+        moved = state.turned(rng) if i % BETWEEN == 0 else UNMOVED
         layout = state.layout
-        relearn(rng, layout, state.counts, run.hierarchy.grid, run.hierarchy.centre, state.centres)
+        relearn(rng, layout, state.counts, state.grid, run.hierarchy.centre, state.centres)
         sizes = row_sizes(layout)
         theta = draw_rows(rng, layout.prior + state.counts, sizes, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
         state.records = with_room(state.records, state.n, state.n + steps.attempts * steps.most_records)
@@ -217,8 +220,8 @@ class _State:
         domain = run.start.domain
         self.levels = np.array([domain.sizes[name] for name in run.graphs.order], np.int64)
         self.on = np.array([[o in run.start.parents[name] for o in run.graphs.order] for name in run.graphs.order])
-        self.toggle = _moves.compiled_toggled() if run.compiled else _moves.toggled
-        self.network = run.start
+        self.toggle = moves.compiled_toggled() if run.compiled else moves.toggled
+        self.grid, self.network = run.hierarchy.grid, run.start
         given = replace(run.given, network=run.start)
         self.records, counts, self.residual = starting_state(given, concentration_tables(run.start, 1.0), rng)
         self.n = self.records.shape[0]
@@ -237,7 +240,7 @@ class _State:
             centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
         self.toggle(
             rng, records, self.n, self.levels, self.on, self.graphs.may, self.graphs.most, self.graphs.cells,
-            self.run.hierarchy.grid, centres, turns,
+            self.grid, centres, turns,
         )  # fmt: skip
         if turns[0]:
             parents = {name: [order[u] for u in np.flatnonzero(self.on[v])] for v, name in enumerate(order)}
