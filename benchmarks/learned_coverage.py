@@ -78,7 +78,7 @@ def world(number: int) -> World:
     return World(truth, round(rows), f"{epsilon:.3f}", questions)
 
 
-def held(number: int, way: str, **settings: Any) -> tuple[list[bool], list[float]]:
+def held(number: int, way: str, graphs: str = "averaged", **settings: Any) -> tuple[list[bool], list[float]]:
     """Whether each question's interval holds the truth, and how wide it is."""
     made = world(number)
     drawn = dg.sample_rows(made.truth, made.rows, np.random.default_rng([19, number]))
@@ -86,7 +86,7 @@ def held(number: int, way: str, **settings: Any) -> tuple[list[bool], list[float
         drawn, made.truth.network.domain, epsilon=made.epsilon, delta="1e-6", unit=dg.PrivacyUnit("add-remove"),
         seed=number, noise=SeededNoise(number), **WAYS[way], **settings,
     )  # fmt: skip
-    draws = learned.posterior(draws=400, seed=number)
+    draws = learned.posterior(graphs=graphs, draws=400, seed=number)
     inside, widths = [], []
     for target, given in made.questions:
         true = float(dg.query(made.truth, target, given).to_frame()["mean"].iloc[0])
@@ -100,9 +100,10 @@ def held(number: int, way: str, **settings: Any) -> tuple[list[bool], list[float
 @click.option("--worlds", default=300, show_default=True)
 @click.option("--first", default=0, show_default=True, help="The number of the first world.")
 @click.option("--ways", default="one", show_default=True, help=f"Some of {', '.join(WAYS)}.")
+@click.option("--graphs", default="averaged", show_default=True, help="averaged, or chosen.")
 @click.option("--max-parents", type=int, help="The most parents of a variable; as many as cells allow unless given.")
 @click.option("--seconds", default=600, show_default=True, help="After so many no further world is begun.")
-def main(worlds: int, first: int, ways: str, max_parents: int | None, seconds: float) -> None:
+def main(worlds: int, first: int, ways: str, graphs: str, max_parents: int | None, seconds: float) -> None:
     """Prints a row for each way."""
     warnings.simplefilter("ignore")
     for way in ways.split(","):
@@ -111,7 +112,7 @@ def main(worlds: int, first: int, ways: str, max_parents: int | None, seconds: f
         for number in range(first, first + worlds):
             if time.process_time() - started > seconds:
                 break
-            inside, wide = held(number, way, max_parents=max_parents)
+            inside, wide = held(number, way, graphs, max_parents=max_parents)
             found.append(inside)
             widths.append(wide)
             one = world(number)

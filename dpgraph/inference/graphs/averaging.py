@@ -8,19 +8,29 @@ out is one network that has every parent any kept draw has, whose tables do not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
+from dpgraph.inference.network.evidence import (
+    Evidence,
+    concentration_tables,
+    contingency_table,
+    evidence_for,
+    rows_estimate,
+)
+from dpgraph.inference.network.held_draws import check_chains
 from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
+from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.record_chains import (
     FIRST_REACH,
@@ -32,14 +42,16 @@ from dpgraph.inference.network.record_chains import (
     starting_state,
     with_room,
 )
+from dpgraph.privacy.records import InferenceError, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, Reals
 
 #: The most parents of a variable unless it is said, and the most cells of a table that holds all a variable may have.
-MOST_PARENTS, MOST_CELLS = 3, 20_000
-#: Sweeps for each step on the parents.
-BETWEEN = 2
+MOST_PARENTS, MOST_CELLS = 3, 5000
+CHAINS = 2
+#: Sweeps between steps on the parents, and how many steps are then taken.
+BETWEEN, STEPS = 5, 3
 UNMOVED = np.zeros(2, np.int64)
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
@@ -68,18 +80,72 @@ def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
     order = network.order
     before = {name: order[:i] for i, name in enumerate(order)}
     fixed = np.array([[other in constraints.required_parents[name] for other in order] for name in order])
-    may = np.array(
-        [[other in before[name] and constraints.allows(other, name) for other in order] for name in order]
-    )
+    may = np.array([[other in before[name] and constraints.allows(other, name) for other in order] for name in order])
     limit = MOST_PARENTS if constraints.max_parents is None else constraints.max_parents
     most = np.maximum(limit - fixed.sum(axis=1), 0)
     return Graphs(order, may & ~fixed, fixed, most.astype(np.int64), constraints.max_cells)
 
 
-def widest(graphs: Graphs, sizes: dict[str, int]) -> int:
+def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
     """The cells of the largest table that holds a variable and all the parents that it may have."""
     levels = np.array([sizes[name] for name in graphs.order], float)
     return int(np.max(levels * np.prod(np.where(graphs.may | graphs.fixed, levels, 1.0), axis=1)))
+
+
+def averaged_posterior(
+    noisy: Any,
+    network: Network,
+    constraints: Constraints,
+    *,
+    prior: Any = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    seed: int | np.random.Generator | None = None,
+    progress: bool = False,
+) -> PosteriorDraws:
+    """Draws of tables and graphs, from all that was released.
+
+    Args:
+        noisy: The release, or its value.
+        network: A chosen graph: its order is kept, and chains start from it.
+        constraints: The graphs that may be drawn.
+        prior: ``HierarchicalPrior(...)``, or None or ``"hierarchical"`` for the default one.
+        method: ``"auto"`` or ``"records"``.
+        draws: How many of each chain to keep.
+        seed: For the draws.
+        progress: Whether to show a bar on a terminal.
+
+    Raises:
+        InferenceError: If a setting is out of range, or a variable may have so many parents that one table of them all
+            has more than ``MOST_CELLS`` cells.
+
+    Warns:
+        ConvergenceWarning: If the chains have not mixed.
+    """
+    check_whole_number("draws", draws, 1)
+    if not (isinstance(method, str) and method in ("auto", "records")):
+        raise InferenceError('records alone can draw graphs: leave method out, or "records"')
+    hierarchy, _ = read_prior("hierarchical" if prior is None else prior)
+    if hierarchy is None:
+        raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
+    value, provenance = released_value(noisy)
+    graphs = possible_graphs(network, constraints)
+    if (cells := widest(graphs, network.domain.sizes)) > MOST_CELLS:
+        raise InferenceError(
+            f"a variable and all the parents that it may have span {cells:,} cells, and averaging takes at most "
+            f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
+        )
+    given = evidence_for(network, value)
+    everything = {
+        name: [graphs.order[u] for u in np.flatnonzero(graphs.may[v] | graphs.fixed[v])]
+        for v, name in enumerate(graphs.order)
+    }
+    check_chains(Network.of(network.domain, everything), draws, CHAINS, rows_estimate(given)[0])
+    made = draw_averaged(
+        given, network, graphs, rng=np.random.default_rng(seed), draws=draws, progress=progress, hierarchy=hierarchy
+    )
+    warn_if_not_mixed(made.diagnostics)
+    return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +178,8 @@ def draw_averaged(
     *,
     rng: np.random.Generator,
     draws: int = 1000,
-    burn_in: int = 500,
-    chains: int = 2,
+    burn_in: int = 400,
+    chains: int = CHAINS,
     passes: int = 2,
     thin: int = 1,
     progress: bool = False,
@@ -229,7 +295,7 @@ class _State:
         self._lay_out(counts)
 
     def turned(self, rng: np.random.Generator) -> Integers:
-        """Takes a step on the parents of every variable; returns how many were accepted and tried."""
+        """Takes steps on the parents of every variable; returns how many were accepted and tried."""
         order, turns = self.graphs.order, np.zeros(2, np.int64)
         before = self.network
         columns = [before.order.index(name) for name in order]
@@ -238,10 +304,11 @@ class _State:
         ends = np.cumsum(self._sizes(before.order))
         for v, at in enumerate(columns):
             centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
-        self.toggle(
-            rng, records, self.n, self.levels, self.on, self.graphs.may, self.graphs.most, self.graphs.cells,
-            self.grid, centres, turns,
-        )  # fmt: skip
+        for _ in range(STEPS):
+            self.toggle(
+                rng, records, self.n, self.levels, self.on, self.graphs.may, self.graphs.most, self.graphs.cells,
+                self.grid, centres, turns,
+            )  # fmt: skip
         if turns[0]:
             parents = {name: [order[u] for u in np.flatnonzero(self.on[v])] for v, name in enumerate(order)}
             self.network = Network.of(before.domain, parents)
