@@ -132,9 +132,9 @@ class LearnedNetwork:
 
         The chosen graph is taken for true, though: an arc that drowned in the noise is none, so intervals of what it
         would tell are too narrow. ``graphs="averaged"`` draws the graph with its tables, in the chosen one's order of
-        the variables and under the same constraints, with at most 3 parents unless ``max_parents`` said otherwise. Every
-        number of parents is as likely beforehand, and every set of a number. For small domains: chains of records, and
-        the draws' network has every parent that some draw has.
+        the variables and under the same constraints, with at most 3 parents unless ``max_parents`` said otherwise.
+        Every number of parents is as likely beforehand, and every set of a number. For small domains: chains of
+        records, and the draws' network has every parent that some draw has.
 
         Args:
             graphs: ``"chosen"``, or ``"averaged"``.

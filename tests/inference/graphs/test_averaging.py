@@ -108,3 +108,70 @@ def test_graphs_are_drawn_by_their_exact_posterior_probability(long_run):
         error = batches.std(ddof=1) / math.sqrt(batches.size)
         assert error < 0.02
         assert abs(batches.mean() - share) < 6 * error
+
+
+def test_compiled_and_plain_loops_give_the_same_draws():
+    given = evidence_for(EMPTY, release())
+    runs = [
+        draw_averaged(given, EMPTY, graphs_of(2), rng=np.random.default_rng(2), draws=6, burn_in=6, compiled=compiled)
+        for compiled in (True, False)
+    ]
+    assert runs[0].network == runs[1].network
+    for name in THREE.names:
+        assert np.array_equal(runs[0].tables[name], runs[1].tables[name])
+
+
+def learned(**settings):
+    return dg.choose_network(release(), order=["a", "b", "c"], **settings)
+
+
+def test_constraints_hold_in_every_drawn_graph():
+    drawn = learned(required=[("a", "c")], forbidden=[("b", "c")]).posterior(graphs="averaged", draws=40, seed=0)
+    assert drawn.network.parents["c"] == ("a",)
+    assert drawn.network.parents["a"] == ()
+    assert np.allclose(drawn.flat("c").sum(axis=1), 1)
+
+
+def test_a_chosen_graph_and_an_averaged_one_say_different_things_of_an_arc_that_drowned():
+    """Four rows and noise: no arc is chosen, and b is then the same whatever a is; averaged, it may differ."""
+    with pytest.warns(dg.errors.PriorWarning):
+        empty = dg.choose_network(release(), forbidden=list(itertools.permutations("abc", 2)))
+    apart = [
+        np.ptp([dg.query(drawn, "b", given={"a": level}).mean[1] for level in (0, 1)])
+        for drawn in (empty.posterior(draws=40, seed=0), learned().posterior(graphs="averaged", draws=200, seed=0))
+    ]
+    assert apart[0] == pytest.approx(0, abs=1e-12)
+    assert apart[1] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"graphs": "all"}, "'chosen' or 'averaged'"),
+        ({"graphs": "averaged", "method": "tables"}, "records alone"),
+        ({"graphs": "averaged", "prior": 1.0}, "hierarchical"),
+        ({"graphs": "averaged", "draws": 0}, "draws"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(settings, words):
+    with pytest.raises(dg.errors.InferenceError, match=words):
+        learned().posterior(**settings)
+
+
+def test_so_many_cells_are_not_averaged_over():
+    domain = dg.Domain.of({f"x{i}": list(range(6)) for i in range(6)})
+    empty = dg.Network.of(domain, {})
+    tables = {(name,): np.arange(6) for name in domain.names}
+    noisy = dg.results.NoisyCounts(empty, tables, dict.fromkeys(tables, DiscreteLaplace(1.0)), 15)
+    with pytest.warns(dg.errors.PriorWarning):
+        found = dg.choose_network(noisy)
+    with pytest.raises(dg.errors.InferenceError, match="46,656 cells"):
+        found.posterior(graphs="averaged", draws=5)
+
+
+def test_a_graph_that_was_paid_for_is_not_averaged_over():
+    rows = dg.sample_rows(learned().probabilities, 30, rng=0)
+    budget = dg.Budget(1)
+    paid = dg.learn_network(rows, THREE, epsilon=1, budget=budget, method="greedy", n=30)
+    with pytest.raises(dg.errors.InferenceError, match="paid for its choices"):
+        paid.posterior(graphs="averaged")
