@@ -33,6 +33,8 @@ SWEEPS = 30
 FLOOR = 1e-6
 #: Noise whose variance is below this part of a pair's mean square is none.
 NO_NOISE = 1e-9
+#: By how many nats dependence must be likelier than none for a pair to keep any of it.
+EVIDENCE = 1.0
 #: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
 POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
@@ -90,7 +92,7 @@ class Pairs:
         apart = np.outer(first, second)
         if pair not in self.excess:
             return apart
-        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second)
+        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second, evidence=EVIDENCE)
         return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
@@ -172,17 +174,21 @@ def onto_simplex(values: Reals) -> Reals:
     return np.maximum(values - over[np.nonzero(down > over)[0][-1]], 0.0)
 
 
-def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
+def shrinkage(
+    excess: Reals, spread: float, first: Reals, second: Reals, evidence: float = 0.0
+) -> tuple[Reals, Reals]:
     """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown.
 
     Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
-    gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
+    gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero; where the
+    best tau is not likelier than none by ``evidence``, in nats, nothing is kept.
     """
     noise = spread**2
     if noise <= NO_NOISE * float((excess**2).mean()):
         return np.ones_like(excess), np.full_like(excess, spread)
     base = np.outer(first, second)
-    best, kept = -np.inf, np.zeros_like(excess)
+    none = -0.5 * float((np.log(noise) + excess**2 / noise).sum())
+    best, kept = none + evidence, np.zeros_like(excess)
     for power in POWERS:
         shape = base**power
         shape = shape / shape.mean()
