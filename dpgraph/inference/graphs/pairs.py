@@ -80,19 +80,26 @@ class Pairs:
         excess, residuals = {}, dict(self.residuals)
         for pair, cells in self.excess.items():
             first, second = (self.singles[name] for name in pair)
-            kept, left = shrinkage(cells, self.spread[pair], first, second)
+            kept, left = self._shrinkage(pair)
             excess[pair] = kept * cells + left * rng.standard_normal(cells.shape)
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
         return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
 
+    def _shrinkage(self, pair: Pair, evidence: float = 0.0) -> tuple[Reals, Reals]:
+        """``shrinkage`` of a pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise each."""
+        first, second = (self.singles[name] for name in pair)
+        free = (1 - 1 / first.size) * (1 - 1 / second.size)
+        noise = self.spread[pair] * free**0.5
+        return shrinkage(self.excess[pair], noise, first, second, evidence=evidence, free=free)
+
     def _table(self, pair: Pair) -> Reals:
         first, second = (self.singles[name] for name in pair)
         apart = np.outer(first, second)
         if pair not in self.excess:
             return apart
-        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second, evidence=EVIDENCE)
+        kept, _ = self._shrinkage(pair, EVIDENCE)
         return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
@@ -175,26 +182,27 @@ def onto_simplex(values: Reals) -> Reals:
 
 
 def shrinkage(
-    excess: Reals, spread: float, first: Reals, second: Reals, evidence: float = 0.0
+    excess: Reals, spread: float, first: Reals, second: Reals, *, evidence: float = 0.0, free: float = 1.0
 ) -> tuple[Reals, Reals]:
     """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown.
 
     Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
     gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero; where the
-    best tau is not likelier than none by ``evidence``, in nats, nothing is kept.
+    best tau is not likelier than none by ``evidence``, in nats, nothing is kept. ``spread`` is the standard deviation
+    of the noise of a cell, ``free`` the share of cells that are free: each counts as so much of an observation.
     """
     noise = spread**2
     if noise <= NO_NOISE * float((excess**2).mean()):
         return np.ones_like(excess), np.full_like(excess, spread)
     base = np.outer(first, second)
-    none = -0.5 * float((np.log(noise) + excess**2 / noise).sum())
+    none = -0.5 * free * float((np.log(noise) + excess**2 / noise).sum())
     best, kept = none + evidence, np.zeros_like(excess)
     for power in POWERS:
         shape = base**power
         shape = shape / shape.mean()
         for scale in SCALES * noise:
             whole = scale * shape + noise
-            likelihood = -0.5 * float((np.log(whole) + excess**2 / whole).sum())
+            likelihood = -0.5 * free * float((np.log(whole) + excess**2 / whole).sum())
             if likelihood > best:
                 best, kept = likelihood, scale * shape / whole
     return kept, np.sqrt(kept * noise)
