@@ -198,7 +198,8 @@ def main(sets: str, epsilons: str, seeds: int, first: int, peers: str, python: s
     """Prints a row for each set and epsilon."""
     print(f"add-remove, delta {delta}, {seeds} seeds: mean total variation of pairs / triples (sd over seeds)")
     print(
-        f"{'set':10} {'epsilon':>7}  {'independent':>15}  {'learned':>27}  {'arcs':>5} {'shd':>5} {'seconds':>8} {'alone':>8} {'told':>8}"
+        f"{'set':10} {'epsilon':>7}  {'independent':>15}  {'learned':>27}  {'arcs':>5} {'shd':>5} {'seconds':>8} "
+        f"{'alone':>8} {'told':>8}"
     )
     for name in sets.split(","):
         rows, domain, truth = SETS[name]()
