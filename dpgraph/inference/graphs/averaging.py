@@ -206,20 +206,22 @@ def draw_averaged(
         Draws with method ``"records"`` of a network that has every parent that some draw has.
     """
     run = Run(given, start, graphs, Plan(draws, burn_in, passes, thin), hierarchy or HierarchicalPrior(), compiled)
-    done = run_all(run, rng.spawn(chains), progress, _run_chain)
-    network = _union(start, [one for chain in done for one, _ in chain.drawn])
+    chain: Any = _run_chain
+    kept: Any = run_all(run, rng.spawn(chains), progress, chain)
+    done: list[Kept] = kept
+    network = _union(start, [network for mine in done for network, _ in mine.drawn])
     tables = {name: np.empty((chains, draws, *network.shape(network.family(name)))) for name in network.domain.names}
-    for i, chain in enumerate(done):
-        for j, (one, theta) in enumerate(chain.drawn):
+    for i, mine in enumerate(done):
+        for j, (one, theta) in enumerate(mine.drawn):
             for name, table in tables_from_flat(one, theta).items():
                 tables[name][i, j] = _widened(table, one.family(name), network.family(name))
-    tally, turns = np.sum([chain.tally for chain in done], axis=0), np.sum([chain.turns for chain in done], axis=0)
+    tally, turns = np.sum([mine.tally for mine in done], axis=0), np.sum([mine.turns for mine in done], axis=0)
     accepted = {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
     return PosteriorDraws(
         network,
         FrozenMap(tables),
         "records",
-        n=None if given.n is not None else np.stack([chain.n for chain in done]),
+        n=None if given.n is not None else np.stack([mine.n for mine in done]),
         records=FrozenMap((name, done[0].last[name]) for name in network.domain.names),
         acceptance=accepted | ({"graphs": float(turns[0] / turns[1])} if turns[1] else {}),
     )
