@@ -110,7 +110,7 @@ def toggled(
         if possible == 0 or most[v] == 0 or levels[v] < 2:
             continue
         place = int(rng.random() * possible)
-        trial[:] = on[v]
+        picked, trial[:] = v, on[v]
         for u in range(d):
             if may[v, u]:
                 if place == 0:
