@@ -236,6 +236,8 @@ def test_noise_is_drawn_through_its_one_home():
         "audit/reporting.py": {"np.random.default_rng"},
         "audit/differences.py": takes,
         "audit/calibrating.py": makes | {"np.random.SeedSequence", "np.random.SeedSequence(seed).spawn"},
+        "inference/graphs/_kernels.py": {"np.random.Generator"},
+        "inference/graphs/averaging.py": {"np.random.Generator", "np.random.default_rng"},
         "inference/graphs/choosing.py": {"np.random.Generator"},
         "inference/graphs/learned.py": {"np.random.Generator", "np.random.default_rng"},
         "inference/graphs/pairs.py": {"np.random.Generator"},

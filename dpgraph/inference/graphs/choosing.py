@@ -92,7 +92,7 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     small = is_small(pairs.domain)
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
-    return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small))
+    return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
 
 
 def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int = STEPS) -> Probabilities:

@@ -31,10 +31,10 @@ def is_small(domain: Domain) -> bool:
 
 
 def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
-    """The joint probabilities with log-linear terms of variables and measured pairs, fitted to their residuals.
+    """The joint probabilities with log-linear terms of variables and measured pairs, fitted to their shrunk residuals.
 
     The errors of residual blocks are uncorrelated, each with one variance, so the fit is weighted least squares on
-    them: normal noise's likelihood.
+    them: normal noise's likelihood. Pairs are shrunk first (``pairs.shrinkage``), or noise would be fitted too.
     """
     names = pairs.domain.names
     shape = tuple(pairs.domain.sizes.values())
@@ -42,7 +42,7 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
     if not blocks:  # every variable has one level
         return _product([pairs.singles[name] for name in names])
     slices = [block_slices(names, block) for block in blocks]
-    goals = [pairs.residuals[block][0] / pairs.n for block in blocks]
+    goals = [_goal(pairs, block) for block in blocks]
     weights = [1 / max(pairs.residuals[block][1] / pairs.n**2, 1e-12) for block in blocks]
     sizes = [goal.size for goal in goals]
     ends = np.cumsum(sizes)[:-1]
@@ -74,6 +74,14 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
 
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20})
     return joint(found.x)
+
+
+def _goal(pairs: Pairs, block: Family) -> Reals:
+    """The residual block of a variable's probabilities, or of a pair's shrunk ones."""
+    if len(block) == 1:
+        return residual_matrix(pairs.domain.sizes[block[0]])[0][1:] @ pairs.singles[block[0]]
+    one, other = (residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block)
+    return one @ pairs.table(*block) @ other.T
 
 
 def _adjoint(values: Reals) -> Reals:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.graphs.averaging import averaged_posterior
+from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import concentration_tables, evidence_for
 from dpgraph.inference.network.posterior import read_prior
@@ -54,6 +56,7 @@ class LearnedNetwork:
     method: str
     reason: str
     _again: Callable[[np.random.Generator], Network] | None = field(default=None, repr=False)
+    _constraints: Constraints | None = field(default=None, repr=False)
 
     @property
     def network(self) -> Network:
@@ -120,22 +123,38 @@ class LearnedNetwork:
         many = Counter(graphs).most_common(k)
         return tuple(Alternative(network, times / draws) for network, times in many)
 
-    def posterior(self, **settings: Any) -> Any:
-        """Draws of the chosen network's probabilities from their posterior given every released table.
+    def posterior(self, *, graphs: str = "chosen", **settings: Any) -> Any:
+        """Draws of a network's probabilities from their posterior given every released table.
 
         The choice of the graph read nothing but the release, so nothing of the noise is left out. A family that lies in
         one measured table is read as ever; where one does not, chains of records read all tables at once, as
         ``method="records"``.
 
+        The chosen graph is taken for true, though: an arc that drowned in the noise is none, so intervals of what it
+        would tell are too narrow. ``graphs="averaged"`` draws the graph with its tables, in the chosen one's order of
+        the variables and under the same constraints, with at most 3 parents unless ``max_parents`` said otherwise.
+        Every number of parents is as likely beforehand, and every set of a number. For small domains: chains of
+        records, and the draws' network has every parent that some draw has.
+
         Args:
+            graphs: ``"chosen"``, or ``"averaged"``.
             settings: Those of ``dg.noise_aware_posterior``: prior, method, draws, seed, progress.
 
         Returns:
             ``PosteriorDraws``.
 
         Raises:
-            InferenceError: If a setting is out of range, or another method is asked for where records alone can draw.
+            InferenceError: If a setting is out of range, or another method is asked for where records alone can draw;
+                or if graphs are to be averaged that were paid for, or span too many cells.
         """
+        if graphs not in ("chosen", "averaged"):
+            raise InferenceError(f"graphs must be 'chosen' or 'averaged'; got {graphs!r:.60}")
+        if graphs == "averaged":
+            if self._constraints is None:
+                raise InferenceError(
+                    f"method {self.method!r} paid for its choices: there are no others to average over"
+                )
+            return averaged_posterior(self.release, self.network, self._constraints, **settings)
         value, provenance = released_value(self.release)
         if _all_held(value, self.network):
             return noise_aware_posterior(self.release, network=self.network, **settings)

@@ -7,7 +7,7 @@ shrunk towards none, so that a pair that drowns in its noise falls back to indep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -33,6 +33,8 @@ SWEEPS = 30
 FLOOR = 1e-6
 #: Noise whose variance is below this part of a pair's mean square is none.
 NO_NOISE = 1e-9
+#: What maximising over tau and gamma adds to the log-likelihood of a pair that is independent, at most, as a rule.
+CHOSEN = 1.0
 #: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
 POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
@@ -74,23 +76,42 @@ class Pairs:
         return dependence(self.table(one, other))
 
     def redrawn(self, rng: np.random.Generator) -> Pairs:
-        """Estimates with the pairs drawn from their posterior: cells normal around the shrunk ones, given the noise."""
+        """Estimates with the pairs drawn from their posterior: cells normal around the shrunk ones, given the noise.
+
+        A pair is independent as often as it is likely to be.
+        """
         excess, residuals = {}, dict(self.residuals)
         for pair, cells in self.excess.items():
             first, second = (self.singles[name] for name in pair)
-            kept, left = shrinkage(cells, self.spread[pair], first, second)
-            excess[pair] = kept * cells + left * rng.standard_normal(cells.shape)
+            kept, left, _ = self._kept[pair]
+            depends = rng.random() < self._dependent[pair]
+            excess[pair] = depends * (kept * cells + left * rng.standard_normal(cells.shape))
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
         return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
+
+    @cached_property
+    def _kept(self) -> dict[Pair, tuple[Reals, Reals, float]]:
+        """``likeliest`` of each pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise."""
+        found = {}
+        for pair, cells in self.excess.items():
+            first, second = (self.singles[name] for name in pair)
+            free = (1 - 1 / first.size) * (1 - 1 / second.size)
+            found[pair] = likeliest(cells, self.spread[pair] * free**0.5, first, second, free)
+        return found
+
+    @cached_property
+    def _dependent(self) -> dict[Pair, float]:
+        """How likely each pair depends at all, the share of those that do learned from all of them (``dependent``)."""
+        return dict(zip(self._kept, dependent([nats for _, _, nats in self._kept.values()]).tolist(), strict=True))
 
     def _table(self, pair: Pair) -> Reals:
         first, second = (self.singles[name] for name in pair)
         apart = np.outer(first, second)
         if pair not in self.excess:
             return apart
-        kept, _ = shrinkage(self.excess[pair], self.spread[pair], first, second)
+        kept = self._dependent[pair] * self._kept[pair][0]
         return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
@@ -173,25 +194,60 @@ def onto_simplex(values: Reals) -> Reals:
 
 
 def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown.
+    """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown."""
+    return likeliest(excess, spread, first, second)[:2]
+
+
+def likeliest(
+    excess: Reals, spread: float, first: Reals, second: Reals, free: float = 1.0
+) -> tuple[Reals, Reals, float]:
+    """What is kept of each cell of a pair's excess, the standard deviation of what is unknown, and the evidence.
 
     Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
     gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
+
+    Args:
+        excess: The rows in each cell beyond independence.
+        spread: The standard deviation of the noise of a cell.
+        first: The probabilities of the rows of the table.
+        second: Those of its columns.
+        free: The share of cells that are free: each counts as so much of an observation.
+
+    Returns:
+        The two arrays, and by how many nats the best tau and gamma are likelier than no dependence.
     """
     noise = spread**2
     if noise <= NO_NOISE * float((excess**2).mean()):
-        return np.ones_like(excess), np.full_like(excess, spread)
+        return np.ones_like(excess), np.full_like(excess, spread), np.inf
     base = np.outer(first, second)
+    none = -0.5 * free * float((np.log(noise) + excess**2 / noise).sum())
     best, kept = -np.inf, np.zeros_like(excess)
     for power in POWERS:
         shape = base**power
         shape = shape / shape.mean()
         for scale in SCALES * noise:
             whole = scale * shape + noise
-            likelihood = -0.5 * float((np.log(whole) + excess**2 / whole).sum())
+            likelihood = -0.5 * free * float((np.log(whole) + excess**2 / whole).sum())
             if likelihood > best:
                 best, kept = likelihood, scale * shape / whole
-    return kept, np.sqrt(kept * noise)
+    return kept, np.sqrt(kept * noise), best - none
+
+
+def dependent(nats: Sequence[float]) -> Reals:
+    """How likely each of several pairs depends, by how much likelier dependence is than none.
+
+    The share of pairs that depend is uniform beforehand and its most likely value is found together with theirs; what
+    the choice of the best tau and gamma adds to the likelihood, ``CHOSEN`` nats, is taken off.
+
+    >>> dependent([30.0, 0.1]).round(2).tolist(), dependent([0.1] * 80 + [3.0] * 10).round(2)[[0, -1]].tolist()
+    ([1.0, 0.37], [0.04, 0.43])
+    """
+    odds = np.exp(np.clip(np.asarray(nats, float) - CHOSEN, -500.0, 500.0))
+    share = 0.5
+    for _ in range(200):
+        likely = share * odds / (share * odds + 1 - share)
+        share = (1 + float(likely.sum())) / (2 + likely.size)
+    return share * odds / (share * odds + 1 - share)
 
 
 def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:

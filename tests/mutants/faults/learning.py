@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 LEARNING, CHOOSING = "tests/estimators/test_learning.py", "tests/inference/graphs/test_choosing.py"
 MARGINS = "tests/structure/test_margins.py"
+AVERAGING = "tests/inference/graphs/test_averaging.py"
 
 MUTANTS = (
     Mutant(
@@ -40,5 +41,26 @@ MUTANTS = (
         "return tuple(Fraction(share, sum(network.shares)) for share in network.shares)",
         "return (Fraction(1, len(tables)),) * len(tables)",
         (f"{MARGINS}::test_shares_are_those_that_are_said",),
+    ),
+    Mutant(
+        "sets of parents alike, however many there are",
+        "inference/graphs/_kernels.py",
+        "return -every - math.log(1.0 + min(most, possible))",
+        "return 0.0",
+        (f"{AVERAGING}::test_graphs_are_drawn_by_their_exact_posterior_probability",),
+    ),
+    Mutant(
+        "a table without parents that is not integrated out",
+        "inference/graphs/_kernels.py",
+        "total = math.lgamma(float(size)) - math.lgamma(float(size + n))",
+        "total = 0.0",
+        (f"{AVERAGING}::test_graphs_are_drawn_by_their_exact_posterior_probability",),
+    ),
+    Mutant(
+        "parents that are forbidden",
+        "inference/graphs/averaging.py",
+        "other in before[name] and constraints.allows(other, name)",
+        "other in before[name]",
+        (f"{AVERAGING}::test_constraints_hold_in_every_drawn_graph",),
     ),
 )

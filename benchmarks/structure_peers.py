@@ -1,0 +1,54 @@
+"""One peer's synthetic rows, for benchmarks/structure.py: runs in an interpreter where the peer is installed.
+
+    PEER_PYTHON benchmarks/structure_peers.py mst ROWS.npy SIZES.json OUT.npy --epsilon 1 --delta 1e-6 --seed 1
+
+The peers are those of dpmm (``pip install dpmm``, which pins numpy, pandas and opendp, so in an environment of its
+own): MST, AIM, and PrivBayes of cliques of two, with their own settings but for steps of the fit. Rows are codes, shape
+(rows, variables); sizes the levels of each variable. Written: as many synthetic rows. Printed: processor seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+
+def main() -> None:
+    """Fits one peer, and writes its rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer", choices=("mst", "aim", "privbayes"))
+    for name in ("rows", "sizes", "out"):
+        parser.add_argument(name)
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--delta", type=float, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--steps", type=int, default=1000)
+    asked = parser.parse_args()
+    import pandas as pd
+
+    if asked.peer == "mst":
+        from dpmm.models.mst import MSTGM as Model
+    elif asked.peer == "aim":
+        from dpmm.models.aim import AIMGM as Model
+    else:
+        from dpmm.models.priv_bayes import PrivBayesGM as Model
+    rows = np.load(asked.rows)
+    with open(asked.sizes) as file:
+        sizes = json.load(file)
+    names = [f"v{i}" for i in range(rows.shape[1])]
+    domain = dict(zip(names, sizes))  # noqa: B905  # the peer's interpreter may be an older one
+    started = time.process_time()
+    model = Model(epsilon=asked.epsilon, delta=asked.delta, n_iters=asked.steps, n_jobs=1)
+    model.set_random_state(np.random.RandomState(asked.seed))
+    model.set_domain(domain)
+    model.fit(pd.DataFrame(rows, columns=names))
+    drawn = model.generate(n_records=len(rows))
+    np.save(asked.out, drawn[names].to_numpy().astype(np.int64))
+    print(time.process_time() - started)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""The posterior of a network whose graph is uncertain too: chains over graphs, tables and the unseen records.
+
+The order of the variables is kept. Given the records, each variable's parents are drawn among those before it, with its
+table integrated out; given graph and records all is as for a graph that is known (``network.by_records``). What comes
+out is one network that has every parent any kept draw has, whose tables do not vary with parents that a draw lacks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.graphs import _kernels as moves
+from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.network import _kernels
+from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS, Layout
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import (
+    Evidence,
+    concentration_tables,
+    contingency_table,
+    evidence_for,
+    rows_estimate,
+)
+from dpgraph.inference.network.held_draws import check_chains
+from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
+from dpgraph.inference.network.posterior import read_prior
+from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.record_chains import (
+    FIRST_REACH,
+    Plan,
+    Steps,
+    draw_rows,
+    row_sizes,
+    run_all,
+    starting_state,
+    with_room,
+)
+from dpgraph.privacy.records import InferenceError, released_value
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import Integers, Reals
+
+#: The most parents of a variable unless it is said, and the most cells of a table that holds all a variable may have.
+MOST_PARENTS, MOST_CELLS = 3, 5000
+CHAINS = 2
+#: Sweeps between steps on the parents, and how many steps are then taken.
+BETWEEN, STEPS = 5, 3
+UNMOVED = np.zeros(2, np.int64)
+MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """The graphs that may be drawn.
+
+    Attributes:
+        order: The variables, parents before children.
+        may: Whether (variable, other), by place in the order, may or may not have the other for a parent.
+        fixed: Whether it always has.
+        most: How many of the parents that come and go each variable has at most.
+        cells: The most cells of a family's table.
+    """
+
+    order: Family
+    may: Any
+    fixed: Any
+    most: Integers
+    cells: int
+
+
+def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
+    """The graphs in the order of a chosen one, by the constraints that it was chosen under."""
+    order = network.order
+    before = {name: order[:i] for i, name in enumerate(order)}
+    fixed = np.array([[other in constraints.required_parents[name] for other in order] for name in order])
+    may = np.array([[other in before[name] and constraints.allows(other, name) for other in order] for name in order])
+    limit = MOST_PARENTS if constraints.max_parents is None else constraints.max_parents
+    most = np.maximum(limit - fixed.sum(axis=1), 0)
+    return Graphs(order, may & ~fixed, fixed, most.astype(np.int64), constraints.max_cells)
+
+
+def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
+    """The cells of the largest table that holds a variable and all the parents that it may have."""
+    levels = np.array([sizes[name] for name in graphs.order], float)
+    return int(np.max(levels * np.prod(np.where(graphs.may | graphs.fixed, levels, 1.0), axis=1)))
+
+
+def averaged_posterior(
+    noisy: Any,
+    network: Network,
+    constraints: Constraints,
+    *,
+    prior: Any = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    seed: int | np.random.Generator | None = None,
+    progress: bool = False,
+) -> PosteriorDraws:
+    """Draws of tables and graphs, from all that was released.
+
+    Args:
+        noisy: The release, or its value.
+        network: A chosen graph: its order is kept, and chains start from it.
+        constraints: The graphs that may be drawn.
+        prior: ``HierarchicalPrior(...)``, or None or ``"hierarchical"`` for the default one.
+        method: ``"auto"`` or ``"records"``.
+        draws: How many of each chain to keep.
+        seed: For the draws.
+        progress: Whether to show a bar on a terminal.
+
+    Raises:
+        InferenceError: If a setting is out of range, or a variable may have so many parents that one table of them all
+            has more than ``MOST_CELLS`` cells.
+
+    Warns:
+        ConvergenceWarning: If the chains have not mixed.
+    """
+    check_whole_number("draws", draws, 1)
+    if not (isinstance(method, str) and method in ("auto", "records")):
+        raise InferenceError('records alone can draw graphs: leave method out, or "records"')
+    hierarchy, _ = read_prior("hierarchical" if prior is None else prior)
+    if hierarchy is None:
+        raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
+    value, provenance = released_value(noisy)
+    graphs = possible_graphs(network, constraints)
+    if (cells := widest(graphs, network.domain.sizes)) > MOST_CELLS:
+        raise InferenceError(
+            f"a variable and all the parents that it may have span {cells:,} cells, and averaging takes at most "
+            f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
+        )
+    given = evidence_for(network, value)
+    everything = {
+        name: [graphs.order[u] for u in np.flatnonzero(graphs.may[v] | graphs.fixed[v])]
+        for v, name in enumerate(graphs.order)
+    }
+    check_chains(Network.of(network.domain, everything), draws, CHAINS, rows_estimate(given)[0])
+    made = draw_averaged(
+        given, network, graphs, rng=np.random.default_rng(seed), draws=draws, progress=progress, hierarchy=hierarchy
+    )
+    warn_if_not_mixed(made.diagnostics)
+    return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The settings that all chains share."""
+
+    given: Evidence
+    start: Network
+    graphs: Graphs
+    plan: Plan
+    hierarchy: HierarchicalPrior
+    compiled: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The result of a chain: the graph and the flat tables of each draw, n, the last records, and counts of moves."""
+
+    drawn: list[tuple[Network, Reals]]
+    n: Integers
+    last: dict[str, Integers]
+    tally: Integers
+    turns: Integers
+
+
+def draw_averaged(
+    given: Evidence,
+    start: Network,
+    graphs: Graphs,
+    *,
+    rng: np.random.Generator,
+    draws: int = 1000,
+    burn_in: int = 400,
+    chains: int = CHAINS,
+    passes: int = 2,
+    thin: int = 1,
+    progress: bool = False,
+    compiled: bool = True,
+    hierarchy: HierarchicalPrior | None = None,
+) -> PosteriorDraws:
+    """Draws tables and graphs from their posterior given a release (proofs.md P121).
+
+    Args:
+        given: The released tables.
+        start: The graph that chains start from, one of those that may be drawn.
+        graphs: The graphs that may be drawn.
+        rng: Randomness for post-processing; each chain gets a child of it.
+        draws: How many of each chain to keep.
+        burn_in: Sweeps before the first kept one.
+        chains: Independent chains.
+        passes: Coupled moves of every row in each sweep.
+        thin: Sweeps for each kept draw.
+        progress: Whether to show a bar on a terminal.
+        compiled: False runs the same loops as plain Python, for tests.
+        hierarchy: The prior of concentrations and centres.
+
+    Returns:
+        Draws with method ``"records"`` of a network that has every parent that some draw has.
+    """
+    run = Run(given, start, graphs, Plan(draws, burn_in, passes, thin), hierarchy or HierarchicalPrior(), compiled)
+    chain: Any = _run_chain
+    kept: Any = run_all(run, rng.spawn(chains), progress, chain)
+    done: list[Kept] = kept
+    network = _union(start, [network for mine in done for network, _ in mine.drawn])
+    tables = {name: np.empty((chains, draws, *network.shape(network.family(name)))) for name in network.domain.names}
+    for i, mine in enumerate(done):
+        for j, (one, theta) in enumerate(mine.drawn):
+            for name, table in tables_from_flat(one, theta).items():
+                tables[name][i, j] = _widened(table, one.family(name), network.family(name))
+    tally, turns = np.sum([mine.tally for mine in done], axis=0), np.sum([mine.turns for mine in done], axis=0)
+    accepted = {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
+    return PosteriorDraws(
+        network,
+        FrozenMap(tables),
+        "records",
+        n=None if given.n is not None else np.stack([mine.n for mine in done]),
+        records=FrozenMap((name, done[0].last[name]) for name in network.domain.names),
+        acceptance=accepted | ({"graphs": float(turns[0] / turns[1])} if turns[1] else {}),
+    )
+
+
+def _union(start: Network, drawn: list[Network]) -> Network:
+    """The network with every parent that some draw has, in the domain's order."""
+    names = start.domain.names
+    found = {name: set[str]().union(*(one.parents[name] for one in drawn)) for name in names}
+    return Network.of(start.domain, {name: [other for other in names if other in found[name]] for name in names})
+
+
+def _widened(table: Reals, family: Family, wide: Family) -> Reals:
+    """A table with the axes of a wider family, of length 1 where it does not vary."""
+    turned = np.transpose(table, [family.index(name) for name in wide if name in family])
+    sizes = iter(turned.shape)
+    return turned.reshape([next(sizes) if name in family else 1 for name in wide])
+
+
+def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Kept:
+    """One chain from its own start."""
+    state, plan, graphs = _State(run, rng), run.plan, run.graphs
+    steps = Steps(np.full(len(graphs.order), FIRST_REACH), 1.0, rows_estimate(run.given)[1])
+    sweep = _kernels.compiled_sweep() if run.compiled else _kernels.sweep
+    relearn = _kernels.compiled_relearned() if run.compiled else _kernels.relearned
+    drawn: list[tuple[Network, Reals]] = []
+    many, tally, turns = np.empty(plan.draws, np.int64), np.zeros(6, np.int64), np.zeros(2, np.int64)
+    for i in range(plan.sweeps):
+        if stop.is_set():
+            break
+        moved = state.turned(rng) if i % BETWEEN == 0 else UNMOVED
+        layout = state.layout
+        relearn(rng, layout, state.counts, state.grid, run.hierarchy.centre, state.centres)
+        sizes = row_sizes(layout)
+        theta = draw_rows(rng, layout.prior + state.counts, sizes, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
+        state.records = with_room(state.records, state.n, state.n + steps.attempts * steps.most_records)
+        rows = state.rows
+        shifts, this = np.zeros((2, int(rows.sum())), np.int64), np.zeros(6, np.int64)
+        state.n = sweep(
+            rng, layout, theta, state.records, state.n, state.residual, state.counts, plan.passes,
+            np.repeat(steps.reach[state.place], rows), shifts, steps.attempts, steps.most_records, this,
+        )  # fmt: skip
+        if i < plan.burn_in:
+            by_variable = np.zeros((2, rows.size), np.int64)
+            by_variable[:, state.place] = np.add.reduceat(shifts, np.cumsum(rows) - rows, axis=1)
+            steps.adapt(by_variable, this[RESIZES:])
+        else:
+            tally += this
+            tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
+            turns += moved
+            at, rest = divmod(i - plan.burn_in, plan.thin)
+            if rest == plan.thin - 1:
+                drawn.append((state.network, theta))
+                many[at] = state.n
+        tick()
+    return Kept(drawn, many, state.columns(), tally, turns)
+
+
+class _State:
+    """Where a chain is: its graph, records, and the arrays that the kernels want, in the graph's own order."""
+
+    def __init__(self, run: Run, rng: np.random.Generator) -> None:
+        self.run, self.graphs = run, run.graphs
+        domain = run.start.domain
+        self.levels = np.array([domain.sizes[name] for name in run.graphs.order], np.int64)
+        self.on = np.array([[o in run.start.parents[name] for o in run.graphs.order] for name in run.graphs.order])
+        self.toggle = moves.compiled_toggled() if run.compiled else moves.toggled
+        self.grid, self.network = run.hierarchy.grid, run.start
+        given = replace(run.given, network=run.start)
+        self.records, counts, self.residual = starting_state(given, concentration_tables(run.start, 1.0), rng)
+        self.n = self.records.shape[0]
+        self.centres = np.concatenate([np.full(size, 1 / size) for size in self._sizes(run.start.order)])
+        self._lay_out(counts)
+
+    def turned(self, rng: np.random.Generator) -> Integers:
+        """Takes steps on the parents of every variable; returns how many were accepted and tried."""
+        order, turns = self.graphs.order, np.zeros(2, np.int64)
+        before = self.network
+        columns = [before.order.index(name) for name in order]
+        records = np.ascontiguousarray(self.records[: self.n][:, columns])
+        centres = np.zeros((len(order), int(self.levels.max())))
+        ends = np.cumsum(self._sizes(before.order))
+        for v, at in enumerate(columns):
+            centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
+        for _ in range(STEPS):
+            self.toggle(
+                rng, records, self.n, self.levels, self.on, self.graphs.may, self.graphs.most, self.graphs.cells,
+                self.grid, centres, turns,
+            )  # fmt: skip
+        if turns[0]:
+            parents = {name: [order[u] for u in np.flatnonzero(self.on[v])] for v, name in enumerate(order)}
+            self.network = Network.of(before.domain, parents)
+            back = [order.index(name) for name in self.network.order]
+            self.records = np.ascontiguousarray(records[:, back])
+            self.centres = np.concatenate([centres[v, : self.levels[v]] for v in back])
+            columns_now = self.columns()
+            families = {
+                name: contingency_table(columns_now, self.network.family(name), self.network.shape(family))
+                for name, family in zip(self.network.domain.names, self.network.families, strict=True)
+            }
+            self._lay_out(flat_tables(self.network, families))
+        return turns
+
+    def columns(self) -> dict[str, Integers]:
+        """The records as a column of codes for each variable."""
+        return {name: self.records[: self.n, v].astype(np.int64) for v, name in enumerate(self.network.order)}
+
+    def _sizes(self, order: Family) -> list[int]:
+        return [self.run.start.domain.sizes[name] for name in order]
+
+    def _lay_out(self, counts: Integers) -> None:
+        """Sets what follows from the graph."""
+        network = self.network
+        given = replace(self.run.given, network=network)
+        self.layout: Layout = kernel_layout(given, concentration_tables(network, 1.0))
+        self.counts = counts.astype(np.int64)
+        self.rows = np.array([network.cells(network.parents[name]) for name in network.order], np.int64)
+        self.place = np.array([self.graphs.order.index(name) for name in network.order])
