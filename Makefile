@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # mkdocs-material prints a notice about another project; it is no warning of ours
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-all test-planted test-long test-fast search fuzz lint docs bench rows clean
+.PHONY: demo test test-all test-planted test-long test-fast search notebooks fuzz lint docs bench rows clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,6 +50,9 @@ test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make tes
 
 search: $(VENV)/test.stamp  ## property tests on new random examples, ten times as many
 	$(BIN)/python -m pytest --hypothesis-profile=search -n auto --dist loadfile tests
+
+notebooks: $(VENV)/test.stamp  ## make the notebook of each tutorial again from its page
+	$(BIN)/python docs/tutorials/notebooks.py
 
 SECONDS ?= 600
 fuzz: $(VENV)/test.stamp  ## each reader of files fed with mutated files for ten minutes: make fuzz SECONDS=600
