@@ -104,9 +104,10 @@ def test_every_requirement_has_one_lowest_version_and_an_upper_bound_has_its_rea
 
 def test_what_needs_an_extra_is_told_from_what_does_not():
     files = {file.relative_to(ROOT).as_posix() for file in bare_files()}
-    assert len(files) > 40
-    assert {"tests/structure/test_domain.py", "tests/cli/test_start_up.py", "tests/test_extras.py"} <= files
+    assert len(files) > 30
+    assert {"tests/files/test_bif.py", "tests/cli/test_start_up.py", "tests/test_extras.py"} <= files
     assert needs_more(ROOT / "tests" / "test_plot.py")
+    assert needs_more(ROOT / "tests" / "structure" / "test_conversion.py")  # by what it imports of other tests
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
