@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # mkdocs-material prints a notice about another project; it is no warning of ours
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-all test-planted test-long test-fast search fuzz lint docs bench rows clean
+.PHONY: demo test test-all test-planted test-long test-bare test-lowest test-fast search notebooks wheel fuzz lint docs bench rows clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -41,8 +41,14 @@ test-planted: $(VENV)/test.stamp  ## the planted faults: each must be noticed
 test-long: $(VENV)/test.stamp  ## the rest of the proof: planted faults and the long statistical runs
 	$(BIN)/python -m pytest -m 'slow or planted' -n auto --dist load tests
 
-test-all:  ## test and test-long, both to their ends
-	@failed=0; for part in test test-long; do $(MAKE) $$part || failed=1; done; exit $$failed
+test-bare: $(VENV)/test.stamp  ## the wheel alone, without any extra: the tests that need none
+	$(BIN)/python -m tests.installed bare
+
+test-lowest: $(VENV)/test.stamp  ## the wheel with the lowest versions that pyproject.toml allows
+	$(BIN)/python -m tests.installed lowest
+
+test-all:  ## test, test-long, test-bare and test-lowest, each to its end
+	@failed=0; for part in test test-long test-bare test-lowest; do $(MAKE) $$part || failed=1; done; exit $$failed
 
 FOLDER ?= privacy
 test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make test-fast FOLDER=privacy
@@ -50,6 +56,12 @@ test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make tes
 
 search: $(VENV)/test.stamp  ## property tests on new random examples, ten times as many
 	$(BIN)/python -m pytest --hypothesis-profile=search -n auto --dist loadfile tests
+
+notebooks: $(VENV)/test.stamp  ## make the notebook of each tutorial again from its page
+	$(BIN)/python docs/tutorials/notebooks.py
+
+wheel: $(VENV)/test.stamp  ## build wheel and sdist into dist/
+	$(BIN)/python -m hatchling build -t sdist -t wheel
 
 SECONDS ?= 600
 fuzz: $(VENV)/test.stamp  ## each reader of files fed with mutated files for ten minutes: make fuzz SECONDS=600

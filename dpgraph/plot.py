@@ -6,6 +6,7 @@ Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,6 +174,7 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     Raises:
         DomainError: If the report has no such column of numbers.
     """
+    _require_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, Normalize
 
@@ -487,6 +489,7 @@ def _hidden_markov(model: Any) -> HiddenMarkovModel:
 
 def _state_colours(states: int) -> Any:
     """One colour for each state, shape (states, 4); told apart with any colour vision where there are up to eight."""
+    _require_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import to_rgba_array
 
@@ -510,8 +513,13 @@ def _axes(axes: Any, size: tuple[float, float]) -> Any:
     """The given axes, or those of a new figure."""
     if axes is not None:
         return axes
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("pictures need the extra dpgraph[plot]") from error
+    _require_matplotlib()
+    from matplotlib.figure import Figure
+
     return Figure(figsize=size, layout="constrained").subplots()
+
+
+def _require_matplotlib() -> None:
+    """Names the extra where it is not installed."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("pictures need matplotlib: pip install 'dpgraph[plot]'")

@@ -1,7 +1,10 @@
 """The pages of the site: what they type runs, in the order of the page, and so do the commands that they show."""
 
+import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,6 +62,49 @@ def test_a_page_runs_from_top_to_bottom(page, place, capsys):
         # Learning a hidden Markov model takes long and is done above: here its arguments are read and priced.
         done = CliRunner().invoke(main, [*words, "--dry-run"] if words[:2] == ["fit", "hmm"] else words)
         assert done.exit_code == 0, (line, done.output)
+
+
+TUTORIALS = [page for page in PAGES if page.startswith("tutorials/")]
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_notebook_is_what_its_tutorial_makes_of_it(page, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "tutorials")
+    import notebooks
+
+    path = DOCS / page
+    made = notebooks.notebook(path)
+    assert path.with_suffix(".ipynb").read_text() == made, "run `make notebooks`"
+    cells = json.loads(made)["cells"]
+    run = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert [block.strip() for block in blocks(page, "python")] == [
+        one for one in run if not one.startswith(("%run", "import os"))
+    ]
+    assert all(not cell["outputs"] for cell in cells if cell["cell_type"] == "code")
+
+
+@pytest.mark.slow  # a kernel for each, and the page itself runs above
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_notebook_runs_where_it_lies_in_a_clone(page, tmp_path):
+    folder = tmp_path / "docs" / "tutorials"
+    folder.mkdir(parents=True)
+    (tmp_path / "datasets").mkdir()
+    for path in [*(ROOT / "datasets").glob("*.toml"), *(ROOT / "datasets").glob("*.py")]:
+        (tmp_path / "datasets" / path.name).write_text(path.read_text())
+    path = folder / Path(page).with_suffix(".ipynb").name
+    path.write_text((DOCS / page).with_suffix(".ipynb").read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", "from nbclient.cli import main; main()", "--inplace", str(path)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path / "ipython")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(path.read_text())["cells"]
+    printed = [one for cell in cells for one in cell.get("outputs", ()) if one.get("name") == "stdout"]
+    assert len(printed) >= sum("print(" in block for block in blocks(page, "python"))
 
 
 def test_every_page_is_in_the_navigation():

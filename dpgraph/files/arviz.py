@@ -29,7 +29,7 @@ def to_datatree(draws: PosteriorDraws) -> Any:
     try:
         from arviz_base import from_dict
     except ImportError as error:
-        raise ImportError("to_datatree needs the extra dpgraph[arviz]") from error
+        raise ImportError("to_datatree needs arviz-base: pip install 'dpgraph[arviz]'") from error
     network = draws.network
     axes = {name: [f"{v}_level" for v in network.family(name)] for name in draws.tables}
     levels = {f"{v}_level": [str(level) for level in network.domain.levels(v)] for v in network.domain.names}

@@ -83,6 +83,7 @@ def test_a_query_of_draws_is_the_predictive_probability(release):
 
 
 def test_arviz_gets_chains_draws_and_levels(release):
+    pytest.importorskip("arviz_base", reason="needs dpgraph[arviz]")
     draws = dg.noise_aware_posterior(release, method="records", draws=200, seed=1)
     tree = dg.to_datatree(draws)
     values = tree["posterior"]["c"]

