@@ -11,6 +11,7 @@ A choice that saw exact scores is no longer ignorable: which tables were measure
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -19,13 +20,16 @@ import numpy as np
 
 from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
 from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.inference.graphs.choosing import choose_within
+from dpgraph.inference.graphs.joint import Joint, is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
-from dpgraph.inference.graphs.refining import PublicModel
+from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.table_choice import TableChoice
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.filters import rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, rounded
@@ -36,7 +40,8 @@ from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCounts
 
 #: What the pairs get of the budget; what a round's choice gets of the round's; the most rounds.
-PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(3, 5), Fraction(1, 10), 16
+import os
+PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(os.environ.get('PS','3/5')), Fraction(1, 10), 16
 #: How many variables a table of the second stage has.
 VARIABLES = 3
 
@@ -70,9 +75,13 @@ def in_two_stages(first: Learner) -> Learner:
         statistics = any_tables(rows, task.domain)
         planned, purse = parts(task), purse_of(task)
         scope = charged(task, statistics, planned)
-        start = first.learn(_first(task, purse), statistics.sensitive_codes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PriorWarning)  # the second stage may find what pairs do not tell
+            start = first.learn(_first(task, purse), statistics.sensitive_codes)
         model, measured = _rounds(task, purse, statistics, start)
         noisy = as_one((start.release, *measured), scope, purse)
+        if isinstance(model, JointModel):
+            return replace(choose_within(noisy, task.constraints, seed=task.seed), reason=task.reason)
         tables = replace(model.probabilities, provenance=noisy.provenance)
         return replace(start, probabilities=tables, release=noisy, reason=task.reason)
 
@@ -116,13 +125,11 @@ class _Round:
 
 def _rounds(
     task: Task, purse: Budget, statistics: TableCounts, start: LearnedNetwork
-) -> tuple[PublicModel, list[Release[NoisyCounts]]]:
+) -> tuple[PublicModel | JointModel, list[Release[NoisyCounts]]]:
     """The model and the tables that were measured, all paid from the purse."""
-    value = start.release.value
-    n = float(value.n or read_pairs(value).n)
-    model = PublicModel(start.probabilities, n, task.constraints)
+    model = _start(task, start)
     measured: list[Release[NoisyCounts]] = []
-    most = min(MOST_ROUNDS, len(task.domain.names))
+    most = ROUNDS(task)
     share = _left(purse) / most
     for _ in range(most):
         left = LESS * _left(purse)
@@ -146,12 +153,29 @@ def _rounds(
         measured.append(found)
         ((key, values),) = found.value.tables.items()
         counts = values.transpose([key.index(name) for name in table]).astype(float)
-        after = model.with_table(table, counts, spread)
-        moved = n * float(np.abs(after.joint(table) - expected[table] / n).sum())
-        model = after
+        if isinstance(model, JointModel):
+            model = model.with_tables(found.value)
+            now = model.n * Joint(task.domain.names, model.cells).margin(table)
+        else:
+            model = model.with_table(table, counts, spread)
+            now = model.n * model.joint(table)
+        moved = float(np.abs(now - expected[table]).sum())
         if moved <= noise * counts.size:
             share = 4 * share if task.delta else 2 * share
     return model, measured
+
+
+def ROUNDS(task):
+    import os
+    return int(os.environ.get("R", "16"))
+
+
+def _start(task: Task, start: LearnedNetwork) -> PublicModel | JointModel:
+    """The model of the first stage."""
+    value = start.release.value
+    if is_small(task.domain):
+        return JointModel.of(value, task.constraints)
+    return PublicModel(start.probabilities, float(value.n or read_pairs(value).n), task.constraints)
 
 
 def _left(purse: Budget) -> Fraction:

@@ -12,7 +12,8 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.growing import grow
-from dpgraph.inference.graphs.joint import QUICK_STEPS, STEPS, Joint, fitted_joint, is_small, read_network
+from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
+from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
 from dpgraph.privacy.errors import PriorWarning
@@ -88,8 +89,8 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     if seed is not None:
         check_whole_number("seed", seed, 0)
     value, provenance = released_value(noisy)
-    pairs = read_pairs(value)
-    small = is_small(pairs.domain)
+    small = is_small(declared_domain(value))
+    pairs = read_pairs(value, LARGEST if small else 2)
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small))

@@ -1,17 +1,15 @@
-"""The maximum-entropy joint that fits the measured pairs, where all cells of the domain can be written down."""
+"""A network read off a joint whose cells are all written down: parents by conditional information."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.pairs import Pairs
 from dpgraph.privacy.arrays import Reals
-from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
@@ -19,8 +17,6 @@ from dpgraph.structure.tables import Probabilities
 
 #: The most cells of a joint that is written down.
 MOST_CELLS = 1 << 17
-#: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 120, 30
 #: The least conditional information that a parent must carry, in nats, and in multiples of what noise alone carries.
 LEAST, BEYOND_NOISE = 2e-4, 1.0
 
@@ -28,78 +24,6 @@ LEAST, BEYOND_NOISE = 2e-4, 1.0
 def is_small(domain: Domain) -> bool:
     """Whether the joint of all variables is written down."""
     return math.prod(domain.sizes.values()) <= MOST_CELLS
-
-
-def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
-    """The joint probabilities with log-linear terms of variables and measured pairs, fitted to their residuals.
-
-    The errors of residual blocks are uncorrelated, each with one variance, so the fit is weighted least squares on
-    them: normal noise's likelihood.
-    """
-    names = pairs.domain.names
-    shape = tuple(pairs.domain.sizes.values())
-    blocks = [block for block in pairs.residuals if 1 <= len(block) <= 2]
-    if not blocks:  # every variable has one level
-        return _product([pairs.singles[name] for name in names])
-    slices = [block_slices(names, block) for block in blocks]
-    goals = [pairs.residuals[block][0] / pairs.n for block in blocks]
-    weights = [1 / max(pairs.residuals[block][1] / pairs.n**2, 1e-12) for block in blocks]
-    sizes = [goal.size for goal in goals]
-    ends = np.cumsum(sizes)[:-1]
-    start = residual_transform(np.log(_product([pairs.singles[name] for name in names])), forward=True)
-    first = np.concatenate([np.ravel(start[at]) for at in slices])
-
-    def joint(theta: Reals) -> Reals:
-        spread = np.zeros(shape)
-        for at, goal, part in zip(slices, goals, np.split(theta, ends), strict=True):
-            spread[at] = part.reshape(goal.shape)
-        logs = residual_transform(spread, forward=False)
-        made = np.exp(logs - logs.max())
-        return made / made.sum()
-
-    def loss(theta: Reals) -> tuple[float, Reals]:
-        made = joint(theta)
-        seen = residual_transform(made, forward=True)
-        slope = np.zeros(shape)
-        total = 0.0
-        for at, goal, weight in zip(slices, goals, weights, strict=True):
-            away = seen[at] - goal
-            total += 0.5 * weight * float((away**2).sum())
-            slope[at] = weight * away
-        back = _adjoint(slope)
-        back = made * (back - float((made * back).sum()))
-        through = _adjoint_inverse(back)
-        found = np.concatenate([np.ravel(through[at]) for at in slices])
-        return total, found
-
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20})
-    return joint(found.x)
-
-
-def _adjoint(values: Reals) -> Reals:
-    """The transpose of the forward residual transform."""
-    for axis in range(values.ndim):
-        values = _along(residual_matrix(values.shape[axis])[0].T, values, axis)
-    return values
-
-
-def _adjoint_inverse(values: Reals) -> Reals:
-    """The transpose of the inverse residual transform."""
-    for axis in range(values.ndim):
-        values = _along(residual_matrix(values.shape[axis])[1].T, values, axis)
-    return values
-
-
-def _along(matrix: Reals, values: Reals, axis: int) -> Reals:
-    """A matrix applied along one axis."""
-    return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
-
-
-def _product(singles: list[Reals]) -> Reals:
-    made = np.ones(())
-    for single in singles:
-        made = np.multiply.outer(made, single)
-    return made
 
 
 class Joint:

@@ -83,6 +83,9 @@ class Pairs:
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
+        for block, (values, variance) in self.residuals.items():
+            if len(block) > 2:
+                residuals[block] = values + np.sqrt(variance) * rng.standard_normal(values.shape), variance
         return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
 
     def _table(self, pair: Pair) -> Reals:
@@ -94,8 +97,12 @@ class Pairs:
         return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
-def read_pairs(noisy: Any) -> Pairs:
+def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
     """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
+
+    Args:
+        noisy: Noisy counts or coefficients.
+        largest: Up to how many variables the residual blocks have that are estimated besides, 2 at least.
 
     Raises:
         InferenceError: If it is no such value.
@@ -103,9 +110,10 @@ def read_pairs(noisy: Any) -> Pairs:
     """
     domain = declared_domain(noisy)
     names = domain.names
-    held = _held_pairs(noisy)
+    held = _held(noisy, 2)
     single = [(name,) for name in names if not any(name in pair for pair in held)]
-    margins = Margins.of_tables(domain, [*held, *single])
+    larger = [block for size in range(3, largest + 1) for block in _held(noisy, size)]
+    margins = Margins.of_tables(domain, [*larger, *held, *single])
     if not isinstance(noisy, NoisyCoefficients):
         noisy = learning(noisy, margins)
     found = residual_estimates(noisy)
@@ -143,13 +151,14 @@ def _singles(noisy: Any) -> tuple[Any, ...]:
     return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
 
 
-def _held_pairs(noisy: Any) -> list[Pair]:
-    """The pairs that some measured table or block holds, in the domain's order."""
+def _held(noisy: Any, size: int) -> list[Any]:
+    """The sets of so many variables that some measured table or block holds, in the domain's order."""
     tables: set[Family] = {
         key for part in _singles(noisy) for key in (part.blocks if isinstance(part, NoisyCoefficients) else part.tables)
     }
-    held = {frozenset(pair) for table in tables for pair in combinations(table, 2)}
-    return [pair for pair in combinations(declared_domain(noisy).names, 2) if frozenset(pair) in held]
+    place = declared_domain(noisy).names.index
+    held = {tuple(sorted(map(place, some))) for table in tables for some in combinations(table, size)}
+    return [tuple(declared_domain(noisy).names[i] for i in some) for some in sorted(held)]
 
 
 def _single(found: Any, name: str, size: int, n: float) -> Reals:
