@@ -121,4 +121,9 @@ def adding(share: Fraction, delta: Fraction) -> GaussianMechanism | LaplaceMecha
     """A mechanism that adds noise and spends a share: a rho where there is a delta, else an epsilon."""
     if not delta:
         return LaplaceMechanism(share)
-    return GaussianMechanism(max(LEAST, rounded(epsilon_of_rho(share, delta), up=True)), delta, rho=share)
+    return GaussianMechanism(claimed(share, delta), delta, rho=share)
+
+
+def claimed(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon that Gaussian noise of a rho claims."""
+    return max(LEAST, rounded(epsilon_of_rho(rho, delta), up=True))

@@ -1,9 +1,11 @@
-"""``stages=2``: pairs first, then tables of three variables where the public model of the pairs is most likely wrong.
+"""``stages=2``: pairs first, then tables of three variables.
 
-Round by round a table is chosen (``TableChoice``), measured, and the model fitted again: AIM (McKenna, Mullins, Sheldon
-and Miklau 2022) with exact scores, started from all pairs. A round that shows no more than its noise, or that chooses
-to stop, makes the next one cost four times the rho. The whole is charged once before the first draw; its parts are paid
-from a budget of that size, a filter that holds for whatever was chosen before.
+Where the noise of all of them together would be small, they are measured at once, and nothing is chosen by exact
+scores. Otherwise those are measured where the public model of the pairs is most likely wrong: round by round a table is
+chosen (``TableChoice``), measured, and the model fitted again: AIM (McKenna, Mullins, Sheldon and Miklau 2022) with
+exact scores, started from all pairs. A round that shows no more than its noise, or that chooses to stop, makes the next
+one cost four times the rho. The whole is charged once before the first draw; its parts are paid from a budget of that
+size, a filter that holds for whatever was chosen before.
 
 A choice that saw exact scores is no longer ignorable: which tables were measured tells something of the rows.
 """
@@ -18,7 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.design import PER_CELL
+from dpgraph.estimators.graphs.purse import (
+    LESS,
+    adding,
+    as_one,
+    charged,
+    check_fits,
+    claimed,
+    one_charge,
+    purse_of,
+    root_below,
+)
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.choosing import choose_within
 from dpgraph.inference.graphs.joint import Joint, is_small
@@ -36,14 +49,16 @@ from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, r
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 #: What the pairs get of the budget; what a round's choice gets of the round's; the most rounds.
-import os
-PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(os.environ.get('PS','3/5')), Fraction(1, 10), 16
+PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(1, 2), Fraction(1, 10), 16
 #: How many variables a table of the second stage has.
 VARIABLES = 3
+#: All such tables are measured where the noise of one would be, on average, at most this far in total variation.
+BEARABLE = 0.025
 
 
 def with_stages(one: Learner) -> Learner:
@@ -125,11 +140,15 @@ class _Round:
 
 def _rounds(
     task: Task, purse: Budget, statistics: TableCounts, start: LearnedNetwork
-) -> tuple[PublicModel | JointModel, list[Release[NoisyCounts]]]:
+) -> tuple[PublicModel | JointModel, list[Release[Any]]]:
     """The model and the tables that were measured, all paid from the purse."""
     model = _start(task, start)
-    measured: list[Release[NoisyCounts]] = []
-    most = ROUNDS(task)
+    if isinstance(model, JointModel):
+        everything = _measured_at_once(task, purse, statistics, model)
+        if everything is not None:
+            return model, [everything]
+    measured: list[Release[Any]] = []
+    most = min(MOST_ROUNDS, len(task.domain.names))
     share = _left(purse) / most
     for _ in range(most):
         left = LESS * _left(purse)
@@ -165,17 +184,32 @@ def _rounds(
     return model, measured
 
 
-def ROUNDS(task):
-    import os
-    return int(os.environ.get("R", "16"))
-
-
 def _start(task: Task, start: LearnedNetwork) -> PublicModel | JointModel:
     """The model of the first stage."""
     value = start.release.value
     if is_small(task.domain):
         return JointModel.of(value, task.constraints)
     return PublicModel(start.probabilities, float(value.n or read_pairs(value).n), task.constraints)
+
+
+def _measured_at_once(
+    task: Task, purse: Budget, statistics: TableCounts, model: JointModel
+) -> Release[NoisyCoefficients] | None:
+    """All tables, where their noise is small beside the rows: by their coefficients, which share what they share.
+
+    A function of what was released before, and of nothing else; so is what is measured.
+    """
+    unit, tables = task.budget.unit, list(model.candidates(VARIABLES))
+    if not task.delta or unit.n_is_public or not tables:
+        return None
+    rho = LESS * _left(purse)
+    mechanism = GaussianMechanism(claimed(rho, task.delta), task.delta, rho=rho, basis="residual")
+    margins = Margins.of_tables(task.domain, tables)
+    variances = mechanism.variance(margins, unit)
+    noise = [PER_CELL * margins.cells(table) * math.sqrt(variances[table]) / model.n for table in tables]
+    if sum(noise) / len(noise) > BEARABLE:
+        return None
+    return release(count(statistics.sensitive_codes, margins), mechanism, budget=purse, noise=task.noise)
 
 
 def _left(purse: Budget) -> Fraction:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
-from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
+from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs

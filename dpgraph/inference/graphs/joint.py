@@ -47,14 +47,11 @@ class Joint:
             self._known[names] = float(-(flat * np.log(flat)).sum())
         return self._known[names]
 
-    def gain(self, name: str, parents: tuple[str, ...], more: str) -> float:
+    def gain(self, name: str, parents: Family, *more: str) -> float:
         """I(name; more | parents)."""
-        given = frozenset(parents)
+        given, further = frozenset(parents), frozenset(parents) | frozenset(more)
         return (
-            self.entropy(given | {name})
-            + self.entropy(given | {more})
-            - self.entropy(given | {name, more})
-            - self.entropy(given)
+            self.entropy(given | {name}) + self.entropy(further) - self.entropy(further | {name}) - self.entropy(given)
         )
 
 
@@ -63,6 +60,7 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probab
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
     carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence.
+    Two at once are held to twice the least information, and to the noise of all three variables' interactions.
     """
     names = pairs.domain.names
     placed: list[str] = []
@@ -80,26 +78,34 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probab
 
 
 def _chosen(joint: Joint, pairs: Pairs, constraints: Constraints, name: str, placed: list[str]) -> Family:
-    """The parents of a variable, by forward selection from the required ones on."""
+    """The parents of a variable, by forward selection from the required ones on.
+
+    Two parents are tried together where the table of all three was measured: neither need tell anything by itself.
+    """
     mine = constraints.required_parents[name]
+    together = [
+        tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
+    ]
+    singles: list[Family] = [(other,) for other in placed]
     while True:
-        gains = {
-            other: joint.gain(name, mine, other)
-            for other in placed
-            if other not in mine and constraints.allows(other, name) and constraints.fits(name, (*mine, other))
-        }
+        open_names = {other for other in placed if other not in mine and constraints.allows(other, name)}
+        offers = [more for more in [*singles, *together] if open_names.issuperset(more)]
+        gains = {more: joint.gain(name, mine, *more) for more in offers if constraints.fits(name, (*mine, *more))}
         kept = {
-            other: gain for other, gain in gains.items() if gain > max(LEAST, BEYOND_NOISE * _noise(pairs, name, other))
+            more: gain / len(more)
+            for more, gain in gains.items()
+            if gain > max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
         }
         if not kept:
             return mine
-        mine = (*mine, max(kept, key=kept.__getitem__))
+        mine = (*mine, *max(kept, key=kept.__getitem__))
 
 
-def _noise(pairs: Pairs, one: str, other: str) -> float:
-    """The mutual information that noise alone puts into a pair, on average: half its chi-squared distance."""
-    block = (one, other) if (one, other) in pairs.residuals else (other, one)
-    if block not in pairs.residuals:
-        return 0.0
-    size, variance = pairs.residuals[block][0].size, pairs.residuals[block][1]
-    return 0.5 * size * variance / pairs.n**2 * math.prod(pairs.domain.sizes[name] for name in block)
+def _noise(pairs: Pairs, name: str, more: Family) -> float:
+    """The information that noise alone puts into the blocks of a variable and others: half its chi-squared distance."""
+    total = 0.0
+    for block, (values, variance) in pairs.residuals.items():
+        if name in block and len(block) > 1 and set(block) <= {name, *more}:
+            cells = math.prod(pairs.domain.sizes[one] for one in block)
+            total += 0.5 * values.size * variance / pairs.n**2 * cells
+    return total

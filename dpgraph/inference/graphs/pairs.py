@@ -8,7 +8,7 @@ shrunk towards none, so that a pair that drowns in its noise falls back to indep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.network.consistency import residual_estimates
+from dpgraph.inference.network.several import joint_estimates
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
-from dpgraph.structure.joint import JointCounts, learning
+from dpgraph.structure.joint import JointCounts, joint_counts, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -111,12 +112,7 @@ def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
     domain = declared_domain(noisy)
     names = domain.names
     held = _held(noisy, 2)
-    single = [(name,) for name in names if not any(name in pair for pair in held)]
-    larger = [block for size in range(3, largest + 1) for block in _held(noisy, size)]
-    margins = Margins.of_tables(domain, [*larger, *held, *single])
-    if not isinstance(noisy, NoisyCoefficients):
-        noisy = learning(noisy, margins)
-    found = residual_estimates(noisy)
+    found = _estimates(noisy, largest)
     missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
     if missing:
         raise NetworkError(f"no table holds {missing[0]!r}: a graph is chosen from a release in which each variable is")
@@ -131,6 +127,22 @@ def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
             excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
             spread[pair] = float(np.sqrt(found[pair][1]))
     return Pairs(domain, n, singles, excess, spread, found)
+
+
+def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:
+    """The least-squares estimates of the residual blocks; coefficients are blocks as they are."""
+    parts = _singles(noisy)
+    blocks = [replace(part, pseudo_records=0) for part in parts if isinstance(part, NoisyCoefficients)]
+    tables = [part for part in parts if isinstance(part, NoisyCounts)]
+    found = [residual_estimates(part) for part in blocks]
+    if tables:
+        together = tables[0] if len(tables) == 1 else joint_counts(*tables)
+        held = [block for size in range(2, largest + 1) for block in _held(together, size)]
+        inside = {name for block in held for name in block}
+        alone = [(name,) for part in tables for table in part.tables for name in table if name not in inside]
+        margins = Margins.of_tables(declared_domain(noisy), [*held, *dict.fromkeys(alone)])
+        found.append(residual_estimates(learning(together, margins)))
+    return joint_estimates(found, noisy.n)
 
 
 def declared_domain(noisy: Any) -> Domain:

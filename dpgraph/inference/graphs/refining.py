@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.entropy import LARGEST, fitted_joint
+from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.joint import Joint
 from dpgraph.inference.graphs.pairs import FLOOR, read_pairs, shrinkage
 from dpgraph.inference.queries.contraction import conditional as conditional_of
@@ -35,7 +35,7 @@ NOTHING = Evidence(FrozenMap(), FrozenMap(), FrozenMap())
 #: Sweeps of proportional fitting in a family.
 SWEEPS = 20
 #: Steps of the first fit of a joint, and of each after it, which starts where the last one ended.
-FIRST_STEPS, MORE_STEPS = 60, 15
+FIRST_STEPS, MORE_STEPS = 40, 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,11 @@ class JointModel:
     def expected(self, size: int = 3) -> dict[Family, Reals]:
         """The expected counts of every table of so many variables that a family of some graph could hold."""
         joint = Joint(self.domain.names, self.cells)
-        return {table: self.n * joint.margin(table) for table in combinations(self.domain.names, size) if self._may(table)}
+        return {table: self.n * joint.margin(table) for table in self.candidates(size)}
+
+    def candidates(self, size: int = 3) -> Iterator[Family]:
+        """Those tables."""
+        return (table for table in combinations(self.domain.names, size) if self._may(table))
 
     def _may(self, table: Family) -> bool:
         """Whether some variable of a table may have the others as its parents."""
