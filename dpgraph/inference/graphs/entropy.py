@@ -28,7 +28,7 @@ WEIGHT = 25.0
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
 #: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 120, 15
+STEPS, QUICK_STEPS = 120, 30
 #: The least probability of a cell that a fit starts from.
 LEAST_CELL = 1e-300
 

@@ -88,7 +88,7 @@ class LearnedNetwork:
         import pandas as pd
 
         found = [
-            (parent, name, _strength(self.probabilities.table(name), axis))
+            (parent, name, strength(self.probabilities.table(name), axis))
             for name, parents in self.network.parents.items()
             for axis, parent in enumerate(parents, 1)
         ]
@@ -161,7 +161,7 @@ class LearnedNetwork:
         graph = self.network.to_networkx()
         for name, parents in self.network.parents.items():
             for axis, parent in enumerate(parents, 1):
-                graph.edges[parent, name]["strength"] = _strength(self.probabilities.table(name), axis)
+                graph.edges[parent, name]["strength"] = strength(self.probabilities.table(name), axis)
         return graph
 
     @cached_property
@@ -185,7 +185,7 @@ def _graphs(again: Callable[[np.random.Generator], Network], draws: int, seed: i
     return tuple(again(rng) for _ in range(draws))
 
 
-def _strength(table: Reals, axis: int) -> float:
+def strength(table: Reals, axis: int) -> float:
     """The mean total variation, over the other parents evenly, of a row from the mean over one parent's levels."""
     away = np.abs(table - table.mean(axis=axis, keepdims=True)).sum(axis=0)
     return float(away.mean()) / 2

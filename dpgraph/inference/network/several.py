@@ -18,7 +18,7 @@ from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import NoisyCounts, Reals
 
 #: The estimate of every residual block, and the variance of each of its coordinates.
 Estimates = Mapping[Family, tuple[Reals, float]]
@@ -37,11 +37,6 @@ def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance 
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
     value, provenance = released_value(together)
-    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
-        raise InferenceError(
-            "tables are read from a release of noisy counts or coefficients, or a list of such releases; got "
-            f"{type(value).__name__}{', whose release is in .release' if hasattr(value, 'release') else ''}"
-        )
     if network is not None:
         value = learning(value, network)
     if isinstance(value, JointCounts | PooledCounts) and value.network is None:
