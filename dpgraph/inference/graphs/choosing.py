@@ -12,6 +12,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
+from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
 from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
@@ -113,6 +114,13 @@ class _Again:
 
     def __call__(self, rng: np.random.Generator) -> Network:
         return _chosen(self.pairs.redrawn(rng), self.constraints, self.small, QUICK_STEPS).network
+
+    def log_evidences(self, graphs: Sequence[Network]) -> list[float]:
+        """The logarithm of the estimated evidence of each graph; NaN where the joint is not written down."""
+        if not self.small or not can_weigh(self.pairs):
+            return [float("nan")] * len(graphs)
+        joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
+        return [log_evidence(self.pairs, joint, graph) for graph in graphs]
 
 
 def _warn_if_empty(network: Network, constraints: Constraints) -> None:

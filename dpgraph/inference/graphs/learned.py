@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -31,10 +31,28 @@ DRAWS = 20
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another graph that the release allows, and the share of draws of the pairs on which it is chosen."""
+    """Another graph that the release allows.
+
+    Attributes:
+        network: The graph.
+        share: The share of draws of the pairs on which it is chosen.
+        weight: Its estimated probability given the release among the alternatives it was listed with, all graphs alike
+            beforehand; NaN where that cannot be estimated (``alternatives``).
+    """
 
     network: Network
     share: float
+    weight: float = float("nan")
+
+
+class Chooser(Protocol):
+    """Chooses again on a draw of the pairs, and weighs graphs by their evidence."""
+
+    def __call__(self, rng: np.random.Generator) -> Network: ...
+
+    def log_evidences(self, graphs: Sequence[Network]) -> list[float]:
+        """The logarithm of the evidence of each graph; NaN where it cannot be estimated."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +71,7 @@ class LearnedNetwork:
     release: Any
     method: str
     reason: str
-    _again: Callable[[np.random.Generator], Network] | None = field(default=None, repr=False)
+    _again: Chooser | None = field(default=None, repr=False)
 
     @property
     def network(self) -> Network:
@@ -99,14 +117,23 @@ class LearnedNetwork:
     def alternatives(self, k: int = 5, *, draws: int = DRAWS, seed: int = 0) -> tuple[Alternative, ...]:
         """The graphs that are chosen most often on draws of the pairs from their posterior given the release.
 
+        Each has a weight: its evidence over that of all that are listed, exp(e_G) / sum over H of exp(e_H). The
+        evidence e_G = ln p(y | G) is that of all that was measured, y, under the graph, with rows and probabilities
+        integrated out, where counts, noise and the prior of probabilities are taken as normal and what is expected of
+        the tables as linear: ln N(y; n E f + J (mu - theta), n Cov f + diag(s^2) + J S J') (proofs.md P124;
+        ``inference/graphs/evidence.py`` names the symbols). It is an estimate: against the sum over all tables of 40
+        rows of two binary variables it errs by up to a sixth of the log odds. Weights answer a question over graphs
+        too: the sum of weight times answer, each of ``dg.choose_network(release, required=..., forbidden=...)``.
+
         Args:
             k: At most so many.
             draws: On how many draws to choose; each takes as long as choosing did.
             seed: For the draws.
 
         Returns:
-            Graphs with their shares, most frequent first. Where there are many variables nearly every draw has a graph
-            of its own; ``edges`` says what they have in common.
+            Graphs with their shares and weights, most frequent first. Where there are many variables nearly every draw
+            has a graph of its own; ``edges`` says what they have in common. Weights are NaN where the domain has too
+            many cells for its joint, or the features of its cells, to be written down.
 
         Raises:
             InferenceError: If a number is out of range, or the method cannot choose again for free.
@@ -118,7 +145,9 @@ class LearnedNetwork:
             raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
         graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
         many = Counter(graphs).most_common(k)
-        return tuple(Alternative(network, times / draws) for network, times in many)
+        weights = _weights(self._again.log_evidences([network for network, _ in many]))
+        found = zip(many, weights, strict=True)
+        return tuple(Alternative(network, times / draws, weight) for (network, times), weight in found)
 
     def posterior(self, **settings: Any) -> Any:
         """Draws of the chosen network's probabilities from their posterior given every released table.
@@ -180,7 +209,17 @@ class LearnedNetwork:
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
 
 
-def _graphs(again: Callable[[np.random.Generator], Network], draws: int, seed: int) -> tuple[Network, ...]:
+def _weights(logs: Sequence[float]) -> list[float]:
+    """Evidences as parts of their sum.
+
+    >>> _weights([-1000.0, -1000.0])
+    [0.5, 0.5]
+    """
+    odds = np.exp(np.array(logs) - max(logs))
+    return (odds / odds.sum()).tolist()
+
+
+def _graphs(again: Chooser, draws: int, seed: int) -> tuple[Network, ...]:
     rng = np.random.default_rng(seed)
     return tuple(again(rng) for _ in range(draws))
 
