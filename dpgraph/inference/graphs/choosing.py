@@ -115,10 +115,10 @@ class _Again:
     def __call__(self, rng: np.random.Generator) -> Network:
         return _chosen(self.pairs.redrawn(rng), self.constraints, self.small, QUICK_STEPS).network
 
-    def log_evidences(self, graphs: Sequence[Network]) -> list[float]:
-        """The logarithm of the estimated evidence of each graph; NaN where the joint is not written down."""
+    def log_evidences(self, graphs: Sequence[Network]) -> list[float] | None:
+        """The logarithm of the estimated evidence of each graph; None where the joint is not written down."""
         if not self.small or not can_weigh(self.pairs):
-            return [float("nan")] * len(graphs)
+            return None
         joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
         return [log_evidence(self.pairs, joint, graph) for graph in graphs]
 

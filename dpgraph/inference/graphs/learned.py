@@ -37,21 +37,23 @@ class Alternative:
         network: The graph.
         share: The share of draws of the pairs on which it is chosen.
         weight: Its estimated probability given the release among the alternatives it was listed with, all graphs alike
-            beforehand; NaN where that cannot be estimated (``alternatives``).
+            beforehand; None where that cannot be estimated (``alternatives``).
     """
 
     network: Network
     share: float
-    weight: float = float("nan")
+    weight: float | None = None
 
 
 class Chooser(Protocol):
     """Chooses again on a draw of the pairs, and weighs graphs by their evidence."""
 
-    def __call__(self, rng: np.random.Generator) -> Network: ...
+    def __call__(self, rng: np.random.Generator) -> Network:
+        """The graph that is chosen on a draw."""
+        ...
 
-    def log_evidences(self, graphs: Sequence[Network]) -> list[float]:
-        """The logarithm of the evidence of each graph; NaN where it cannot be estimated."""
+    def log_evidences(self, graphs: Sequence[Network]) -> list[float] | None:
+        """The logarithm of the evidence of each graph; None where it cannot be estimated."""
         ...
 
 
@@ -122,7 +124,7 @@ class LearnedNetwork:
         integrated out, where counts, noise and the prior of probabilities are taken as normal and what is expected of
         the tables as linear: ln N(y; n E f + J (mu - theta), n Cov f + diag(s^2) + J S J') (proofs.md P124;
         ``inference/graphs/evidence.py`` names the symbols). It is an estimate: against the sum over all tables of 40
-        rows of two binary variables it errs by up to a sixth of the log odds. Weights answer a question over graphs
+        rows of two binary variables it was off by at most a quarter of the log odds, or of a nat. Weights answer a question over graphs
         too: the sum of weight times answer, each of ``dg.choose_network(release, required=..., forbidden=...)``.
 
         Args:
@@ -132,7 +134,7 @@ class LearnedNetwork:
 
         Returns:
             Graphs with their shares and weights, most frequent first. Where there are many variables nearly every draw
-            has a graph of its own; ``edges`` says what they have in common. Weights are NaN where the domain has too
+            has a graph of its own; ``edges`` says what they have in common. Weights are None where the domain has too
             many cells for its joint, or the features of its cells, to be written down.
 
         Raises:
@@ -145,7 +147,7 @@ class LearnedNetwork:
             raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
         graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
         many = Counter(graphs).most_common(k)
-        weights = _weights(self._again.log_evidences([network for network, _ in many]))
+        weights = _weights(self._again.log_evidences([network for network, _ in many]), len(many))
         found = zip(many, weights, strict=True)
         return tuple(Alternative(network, times / draws, weight) for (network, times), weight in found)
 
@@ -209,12 +211,14 @@ class LearnedNetwork:
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
 
 
-def _weights(logs: Sequence[float]) -> list[float]:
-    """Evidences as parts of their sum.
+def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:
+    """Evidences as parts of their sum; None for each of so many graphs where there are none.
 
-    >>> _weights([-1000.0, -1000.0])
-    [0.5, 0.5]
+    >>> _weights([-1000.0, -1000.0], 2), _weights(None, 1)
+    ([0.5, 0.5], [None])
     """
+    if logs is None:
+        return [None] * many
     odds = np.exp(np.array(logs) - max(logs))
     return (odds / odds.sum()).tolist()
 

@@ -52,14 +52,13 @@ def test_the_weight_of_an_edge_is_near_that_of_the_sum_over_all_tables(table, sc
     joint = Joint(DOMAIN.names, fitted_joint(pairs))
     found = log_evidence(pairs, joint, JOINED) - log_evidence(pairs, joint, APART)
     wanted = exact(table, scale, JOINED) - exact(table, scale, APART)
-    assert found == pytest.approx(wanted, rel=0.2, abs=0.3)
+    assert abs(found - wanted) <= 0.15 + 0.2 * abs(wanted)
     assert can_weigh(pairs)
 
 
-@pytest.mark.parametrize("edge", [False, True])
-def test_alternatives_weigh_as_much_as_their_evidence(edge):
-    """Of a pair alone: the empty graph and the edge, in either direction."""
-    table = np.array([[30, 10], [10, 30]] if edge else [[20, 20], [21, 19]])
+def test_alternatives_weigh_as_much_as_their_evidence():
+    """Of a pair alone: the empty graph and the edge, in one direction."""
+    table = np.array([[30, 10], [10, 30]])
     noisy = released(table, 8.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -77,4 +76,4 @@ def test_a_domain_too_large_for_its_joint_has_alternatives_without_weights():
     tables = {pair: np.diag(np.full(60, 100)) for pair in pairs.tables}
     law = dict.fromkeys(pairs.tables, DiscreteGaussian(1.0))
     learned = dg.choose_network(dg.results.NoisyCounts(pairs, tables, law, 6000))
-    assert all(np.isnan(one.weight) for one in learned.alternatives(2, draws=2))
+    assert all(one.weight is None for one in learned.alternatives(2, draws=2))
