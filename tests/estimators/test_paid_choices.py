@@ -16,7 +16,7 @@ from dpgraph.estimators.learning import learning_task
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.reading import read_families
-from dpgraph.inference.graphs.refining import PublicModel
+from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.events import PAID_IN_PARTS
 from dpgraph.privacy.plain_events import event_of
@@ -414,3 +414,15 @@ def test_tables_of_what_was_learned_are_asked_of_its_release(way):
         dg.reconcile(3)
     with pytest.raises(dg.errors.NetworkError, match="network="):
         dg.reconcile(made.release)
+
+
+def test_what_is_measured_at_once_follows_from_what_was_released(monkeypatch):
+    """Of the same 4 000 rows: a noisy number of rows of one alone makes the noise too large."""
+    frame, domain = parity()
+    settings = {"stages": 2, "epsilon": 40, "delta": "1e-6", "unit": ADD, "noise": dg.testing.SeededNoise(3)}
+    once = dg.learn_network(frame, domain, **settings)
+    assert not any(part.selections for part in once.release.event.events)
+    made = JointModel.of
+    monkeypatch.setattr(JointModel, "of", lambda *values: replace(made(*values), n=1.0))
+    chosen = dg.learn_network(frame, domain, **settings)
+    assert any(part.selections for part in chosen.release.event.events)
