@@ -214,7 +214,11 @@ def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
     axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.4 - places.height, 0.6))
     axes.set_axis_off()
     words = f"wider: stronger, up to total variation {strongest:.2g}" if len(edges) else "no arcs"
-    chosen = "; paler: chosen on fewer draws of the released pairs" if edges["share"].notna().any() else ""
+    chosen = (
+        "; paler: chosen on fewer draws of the released pairs"
+        if bool(np.isfinite(edges["share"].to_numpy(float)).any())
+        else ""
+    )
     axes.set_title(words + chosen, fontsize=8, loc="left")
     return axes
 

@@ -27,8 +27,8 @@ def _chosen(value: LearnedNetwork) -> Section:
     frame = value.edges
     known = bool(frame["share"].notna().any())
     rows = [
-        [edge.parent, edge.child, float(edge.strength), *([float(edge.share)] if known else [])]
-        for edge in frame.head(MOST_EDGES).itertuples()
+        [edge["parent"], edge["child"], float(edge["strength"]), *([float(edge["share"])] if known else [])]
+        for edge in frame.head(MOST_EDGES).to_dict("records")
     ]
     how = (
         "The graph was chosen from what was released, so the choice cost nothing. An edge says that two variables "

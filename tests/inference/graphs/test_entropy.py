@@ -41,7 +41,7 @@ def features(block):
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(size, seed):
-    """Its condition: p is log-linear in the features, with weights (y - E f) / (a s^2). Noise of a tenth of the rows."""
+    """Its condition: p is log-linear in the features, weights (y - E f) / (a s^2). Noise is a tenth of the rows."""
     joint = np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(SHAPE)
     noisy = released(joint, list(itertools.combinations("abc", size)), 200, 20.0, seed)
     pairs = read_pairs(noisy, 3)
