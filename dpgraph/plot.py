@@ -15,6 +15,7 @@ from dpgraph.analysis.choice import ranked
 from dpgraph.analysis.cost import PrivacyReport, margins_of
 from dpgraph.audit import Calibration
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
@@ -206,6 +207,56 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     bar = axes.figure.colorbar(ScalarMappable(scale, colormaps["cividis_r"]), ax=axes, shrink=0.6, aspect=25)
     bar.set_label(words.get(by, by), fontsize=8)
     bar.ax.tick_params(which="both", labelsize=8)
+    return axes
+
+
+def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
+    """The learned graph in layers: an arc is wider the stronger it is, and paler the less often it is chosen.
+
+    How often is the share of draws of the pairs on which the two are joined, of ``found.edges``, so the first picture
+    takes as long as choosing on twenty draws. Arcs of methods that paid for their choices are all of one shade.
+
+    Args:
+        found: What ``dg.learn_network`` or ``dg.choose_network`` returned.
+        axes: Where to draw; new ones by default.
+
+    Raises:
+        NetworkError: If it is no learned network.
+    """
+    if not isinstance(found, LearnedNetwork):
+        raise NetworkError(f"a learned network is needed; got {type(found).__name__}")
+    places, position = layered(found.network), found.network.position
+    across, down = np.array(places.across), -np.array(places.down, float)
+    axes = _axes(axes, (min(2 + 1.1 * places.width, 40), min(1.6 + 0.9 * places.height, 30)))
+    edges = found.edges
+    strongest = max(edges["strength"].max(), 1e-12) if len(edges) else 1.0
+    for edge in edges.iloc[::-1].itertuples():
+        one, other = position[edge.parent], position[edge.child]
+        often = 1.0 if np.isnan(edge.share) else float(edge.share)
+        skipped = abs(down[one] - down[other]) > 1
+        style = {
+            "arrowstyle": "-|>",
+            "color": COLOURS[0],
+            "linewidth": 0.6 + 3.4 * edge.strength / strongest,
+            "alpha": 0.15 + 0.85 * often,
+            "shrinkA": 9,
+            "shrinkB": 9,
+            "connectionstyle": f"arc3,rad={0.18 if skipped else 0}",
+        }
+        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
+    for i, name in enumerate(found.network.domain.names):
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.2", "linewidth": 0.8}
+        shown = name if len(name) <= 14 else f"{name[:13]}\u2026"
+        axes.text(across[i], down[i], shown, bbox=box, fontsize=8, ha="center", va="center")
+    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.4 - places.height, 0.6))
+    axes.set_axis_off()
+    words = f"wider: stronger, up to total variation {strongest:.2g}" if len(edges) else "no arcs"
+    chosen = (
+        "; paler: chosen on fewer draws of the released pairs"
+        if bool(np.isfinite(edges["share"].to_numpy(float)).any())
+        else ""
+    )
+    axes.set_title(words + chosen, fontsize=8, loc="left")
     return axes
 
 

@@ -336,3 +336,45 @@ def test_colours_are_told_apart_without_red_or_green():
         looks = np.sqrt(np.clip(light @ np.array(matrix).T, 0, 1))
         apart = np.linalg.norm(looks[:, None] - looks[None], axis=2) + 9 * np.eye(len(looks))
         assert apart.min() > 0.08, kind
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """A chain a, b, c of strong arcs, chosen from tables with little noise."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 2000)
+    b = a ^ (rng.random(2000) < 0.05)
+    c = b ^ (rng.random(2000) < 0.3)
+    rows = pd.DataFrame({"a": a, "b": b.astype(int), "c": c.astype(int)})
+    domain = {name: [0, 1] for name in "abc"}
+    unit = dg.PrivacyUnit("add-remove")
+    return dg.learn_network(rows, domain, epsilon=5, delta="1e-6", unit=unit, noise=dg.testing.SeededNoise(1))
+
+
+def test_arcs_of_a_learned_network_are_as_wide_as_strong_and_as_opaque_as_often_chosen(chosen, tmp_path):
+    axes = plot.learned(chosen)
+    place = {text.get_text(): text.get_position() for text in axes.texts if text.get_text()}
+    assert set(place) == set(chosen.network.domain.names)
+    drawn = {
+        (text.xyann, text.xy): (text.arrow_patch.get_linewidth(), text.arrow_patch.get_alpha())
+        for text in axes.texts
+        if not text.get_text()
+    }
+    edges = chosen.edges
+    assert len(drawn) == len(edges)
+    styles = [drawn[place[edge.parent], place[edge.child]] for edge in edges.itertuples()]
+    widths = np.array([width for width, _ in styles])
+    np.testing.assert_allclose(widths, 0.6 + 3.4 * edges["strength"] / edges["strength"].max())
+    np.testing.assert_allclose([alpha for _, alpha in styles], 0.15 + 0.85 * edges["share"])
+    assert saved(axes, tmp_path)
+
+
+def test_a_picture_of_a_learned_network_takes_nothing_else_and_no_arcs_at_all(tmp_path):
+    with pytest.raises(dg.errors.NetworkError, match="learned network"):
+        plot.learned(NETWORK)
+    domain = {name: [0, 1] for name in "abc"}
+    with pytest.warns(dg.errors.PriorWarning):
+        empty = dg.learn_network(
+            pd.DataFrame({name: [0, 1] for name in "abc"}), domain, epsilon="0.001", noise=dg.testing.SeededNoise(1)
+        )
+    assert plot.learned(empty).get_title(loc="left") == "no arcs"

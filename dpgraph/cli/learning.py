@@ -14,6 +14,7 @@ from dpgraph.cli.options import (
     NEIGHBOURS_SPENT,
     OUT_PATH,
     OUT_UNLESS_DRY,
+    PERSON,
     ROWS_PER_PERSON_SPENT,
     apart,
     writable,
@@ -35,7 +36,15 @@ from dpgraph.cli.paying import Payer, charging, only_priced, spends
 @click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
 @click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
 @click.option("--n", type=click.IntRange(min=1), help="About how many rows there are, if that is public.")
+@click.option(
+    "--stages",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="2 measures tables of three variables after the pairs.",
+)
 @NEIGHBOURS_SPENT
+@PERSON
 @ROWS_PER_PERSON_SPENT
 @spends
 @DRY_RUN
@@ -55,7 +64,9 @@ def learn(
     order: str | None,
     target: str | None,
     n: int | None,
+    stages: int,
     neighbours: str | None,
+    person: str | None,
     rows_per_person: int | None,
     payer: Payer,
     dry_run: bool,
@@ -70,7 +81,7 @@ def learn(
 
     apart({"--out": out, "--release": release_out, "--model": model_out})
     declared = read_domain(domain)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta)
+    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)
     settings: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -83,6 +94,7 @@ def learn(
         "order": None if order is None else [name.strip() for name in order.split(",")],
         "target": target,
         "n": n,
+        "stages": stages,
     }
     planned = planned_events(declared, **settings)
     if only_priced(dry_run, _Planned(planned), declared, budget):
@@ -92,7 +104,7 @@ def learn(
     out = writable(out, ".toml", ".json")
     beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
-        learned, said = capture_warnings(lambda: learn_network(rows, declared, **settings))
+        learned, said = capture_warnings(lambda: learn_network(rows, declared, person=person, **settings))
         for words in said:
             say(f"warning: {words}")
         if beside[0] is not None:

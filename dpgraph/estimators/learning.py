@@ -14,6 +14,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, combined_event, exact, exact_delta
+from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 
 
@@ -33,6 +34,7 @@ def learn_network(
     order: Sequence[Any] | None = None,
     target: str | None = None,
     stages: int = 1,
+    person: str | None = None,
     n: int | None = None,
     seed: int | None = None,
     noise: Noise | None = None,
@@ -61,7 +63,9 @@ def learn_network(
         target: A variable that is a parent of every other.
         stages: How often the rows are asked for what the graph is chosen by: 1, after which nothing of the noise is
             left out of the posterior; or 2, for ``"pairs"``: tables of three variables are measured after the pairs,
-            where the model of the pairs is most likely wrong.
+            all of them where their noise is small, else where the model of the pairs is most likely wrong.
+        person: The column that says whose row it is, no variable of the domain. Of each person as many rows as the unit
+            protects are kept, chosen once by a fresh secret key whatever the rows of others (``cap_rows``).
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
         seed: For what follows the release.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
@@ -104,6 +108,8 @@ def learn_network(
     name, task = chosen_method(task, method)
     if task.budget.accounting != "pld":
         task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
+    if person is not None:
+        rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)
     return METHODS[name].learn(task, rows)
 
 

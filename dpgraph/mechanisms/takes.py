@@ -31,16 +31,18 @@ def check_any_tables(description: object, mechanism: object) -> None:
         raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
 
 
-def check_families(network: Network, mechanism: object) -> None:
-    """Refuses tables that do not hold every family of their network, as those of ``Margins`` may not.
+def check_graph(network: Network, mechanism: object) -> None:
+    """Refuses tables without a graph where probabilities of one would be released: nothing would depend on anything.
 
     Raises:
-        ReleaseError: Naming a variable without a table.
+        ReleaseError: With what to do.
     """
-    tables = [frozenset(table) for table in network.maximal_families]
-    for name in network.domain.names if isinstance(network, Margins) else ():
-        if not any(name in table for table in tables):
-            raise ReleaseError(f"{type(mechanism).__name__} needs a table of every variable; {name!r} is in none")
+    if isinstance(network, Margins):
+        raise ReleaseError(
+            f"{type(mechanism).__name__} releases probabilities of a graph, and these are tables without one: measure "
+            "them with LaplaceMechanism or GaussianMechanism, choose a graph of that release, dg.choose_network(), and "
+            "count the rows by it"
+        )
 
 
 def check_one_ways(margins: object) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.graphs.learned import strength
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
@@ -28,6 +29,12 @@ from dpgraph.structure.tables import Probabilities
 LEVEL = 0.9
 #: Entries of conditional probability tables that a page holds; the rest is left out, and said.
 MOST_ENTRIES = 60_000
+#: Edges that are listed.
+MOST_EDGES = 300
+STRENGTH = (
+    "strength: how far the child depends on the parent given its other parents, the mean total variation of its "
+    "probabilities from their mean over that parent's levels."
+)
 #: Fields, and levels of a field, whose emissions are drawn as intervals.
 MOST_BARS = 60
 
@@ -98,7 +105,21 @@ def _rounded(values: Reals) -> list[float]:
 @page_of.register
 def _of_probabilities(value: Probabilities) -> Page:
     section, data = tables_section(value.network, value.tables, None)
-    return Page(_title("Probabilities", value.network), "", [protection(value.provenance), section], data)
+    sections = [protection(value.provenance), section, *_edges(value)]
+    return Page(_title("Probabilities", value.network), "", sections, data)
+
+
+def _edges(value: Probabilities) -> list[Section]:
+    """The arcs of any probabilities, strongest first; nothing where there are none."""
+    found: list[list[Any]] = [
+        [parent, name, strength(value.table(name), axis)]
+        for name, parents in value.network.parents.items()
+        for axis, parent in enumerate(parents, 1)
+    ]
+    if not found:
+        return []
+    order = np.argsort([-row[2] for row in found], kind="stable")[:MOST_EDGES]
+    return [Section("Edges", [Table(["parent", "child", "strength"], [found[i] for i in order], STRENGTH)])]
 
 
 @page_of.register

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.files.atomic_write import is_stream, write_text
-from dpgraph.pages import accounts, costs, judged, learned, released  # noqa: F401 - they register their pages
+from dpgraph.pages import accounts, chosen, costs, judged, learned, released  # noqa: F401 - they register their pages
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import number
 from dpgraph.privacy.errors import FileError
@@ -62,7 +62,8 @@ def html_of(value: Any) -> str:
     """
     if type(value).__module__.startswith("dpgraph.audit."):
         from dpgraph.pages import audits  # noqa: F401 - it registers its page
-    page = page_of(getattr(value, "model_", value))
+    known = page_of.dispatch(type(value)) is not page_of.dispatch(object)
+    page = page_of(value if known else getattr(value, "model_", value))
     style = _text("page.css")
     program = "\n".join(map(_text, ("forms.js", "page.js")))
     policy = (

@@ -19,6 +19,8 @@ from dpgraph.privacy.measurements import Joint, Measurement, Selection
 from dpgraph.privacy.printed import counted, summary
 
 Neighbours = Literal["replace", "add-remove"]
+#: The label of a charge that is made before its parts, which a record then lists (proofs.md P115).
+PAID_IN_PARTS = "learn_network"
 Number = int | float | str | Fraction | Decimal
 
 

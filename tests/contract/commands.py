@@ -114,6 +114,7 @@ def cases() -> Iterator[Case]:
     yield case("release", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
     yield case("learn", "net", "--epsilon", "0.8")
     yield case("learn", "net", "--epsilon", "0.8", "--delta", "1e-6")
+    yield case("learn", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
     yield case(NAIVE_BAYES, "net", "--target", "sex", "--person", "who", "--epsilon", "0.8", units=(ADD, ADD_3))
     point = ("--target", "y", "--person", "who", "--draws", "20", "--epsilon", "0.8")
     yield learned_by_plug_in(case(REGRESSION, "points", *point, units=(ADD, ADD_3)))

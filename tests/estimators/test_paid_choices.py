@@ -3,6 +3,7 @@
 import contextlib
 import json
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,13 +12,13 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.estimators.graphs.methods import METHODS, best_method, noise_shares
-from dpgraph.estimators.graphs.purse import EVENT
 from dpgraph.estimators.learning import learning_task
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.reading import read_families
-from dpgraph.inference.graphs.refining import PublicModel
+from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.events import PAID_IN_PARTS
 from dpgraph.privacy.plain_events import event_of
 from dpgraph.privacy.records import DiscreteLaplace, combined_event
 from tests.files.edits import edited
@@ -52,7 +53,7 @@ def learned(way, *, epsilon="1", delta=0, unit=ADD, seed=1, rows=None, **setting
 def test_the_whole_is_one_charge_and_its_parts_are_within_it(way, delta, unit):
     made, budget = learned(way, delta=delta, unit=unit)
     (event,) = budget.events
-    assert (event.mechanism, event.epsilon, event.delta) == (EVENT, 1, Fraction(delta))
+    assert (event.mechanism, event.epsilon, event.delta) == (PAID_IN_PARTS, 1, Fraction(delta))
     price = dg.cost(made.release, "zcdp" if delta else "basic", delta or None)
     assert price.epsilon <= 1
     assert made.release.scope.budget == budget.identity
@@ -357,3 +358,71 @@ def test_every_method_plans_before_data_what_it_charges():
     for name in ("tree", "greedy"):
         (event,) = METHODS[name].plan(task_of(domain, None, "0.7"))
         assert (event.epsilon, event.delta) == (Fraction(7, 10), 0)
+
+
+ALL_AT_ONCE = {"method": "pairs", "stages": 2, "delta": "1e-6", "epsilon": 40}
+
+
+@pytest.mark.parametrize("way", [*WAYS, ALL_AT_ONCE], ids=[*IDS, "all triples"])
+@pytest.mark.parametrize("unit", [ADD, dg.PrivacyUnit("replace")], ids=str)
+def test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts(way, unit, tmp_path):
+    """Alone, with another release after it, and what was learned; not with a part left out, or one charged twice."""
+    frame, domain = parity(300)
+    budget = dg.Budget.open(tmp_path / "spent.sqlite", dataset="rows", epsilon=100, delta="1e-3", unit=unit)
+    made = dg.learn_network(frame, domain, **{"epsilon": 1, "budget": budget} | way)
+    other = dg.release(dg.count(frame, dg.all_pairs(domain)), dg.LaplaceMechanism(1), budget=budget)
+    dg.save(made.release, tmp_path / "release.json")
+    ledger = budget.ledger
+    for paid in (made.release, made.probabilities, dg.load(tmp_path / "release.json"), made.release + other):
+        assert ledger.verify(release=paid).problems == ()
+    parts = made.release.event.events
+    for wrong in (parts[1:], parts[:1], (*parts, parts[0])):
+        edited = replace(made.release, event=combined_event(list(wrong)))
+        assert ledger.verify(release=edited).problems == ("the release's event is not that of the rows it names",)
+
+
+def test_all_triples_are_measured_at_once_where_their_noise_is_small():
+    """Parity tells on no pair; nothing was chosen by exact scores, and the release alone says what was measured."""
+    for unit, delta, epsilon, at_once in (
+        (ADD, "1e-6", 40, True),
+        (ADD, "1e-6", "0.01", False),
+        (ADD, 0, 40, False),
+        (dg.PrivacyUnit("replace"), "1e-6", 40, False),
+    ):
+        frame, domain = parity()
+        settings = {"epsilon": epsilon, "delta": delta, "unit": unit, "noise": dg.testing.SeededNoise(3)}
+        made = dg.learn_network(frame, domain, stages=2, **settings)
+        chosen = [part for part in made.release.event.events if part.selections]
+        assert bool(chosen) != at_once
+        coefficients = [part for part in made.release.value.singles if isinstance(part, dg.results.NoisyCoefficients)]
+        assert bool(coefficients) == at_once
+        if at_once:
+            found = dg.query(made.probabilities, "c", {"a": 0, "b": 1}).to_frame()
+            assert found["mean"].iloc[-1] > 0.8
+            again = dg.choose_network(made.release)
+            assert again.network == made.network
+            drawn = made.posterior(draws=5, seed=0)
+            assert drawn.mean().network == made.network
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_tables_of_what_was_learned_are_asked_of_its_release(way):
+    made, _ = learned(way)
+    with pytest.raises(dg.errors.InferenceError, match="whose release is in"):
+        dg.reconcile(made)
+    with pytest.raises(dg.errors.InferenceError, match="noisy counts"):
+        dg.reconcile(3)
+    with pytest.raises(dg.errors.NetworkError, match="network="):
+        dg.reconcile(made.release)
+
+
+def test_what_is_measured_at_once_follows_from_what_was_released(monkeypatch):
+    """Of the same 4 000 rows: a noisy number of rows of one alone makes the noise too large."""
+    frame, domain = parity()
+    settings = {"stages": 2, "epsilon": 40, "delta": "1e-6", "unit": ADD, "noise": dg.testing.SeededNoise(3)}
+    once = dg.learn_network(frame, domain, **settings)
+    assert not any(part.selections for part in once.release.event.events)
+    made = JointModel.of
+    monkeypatch.setattr(JointModel, "of", lambda *values: replace(made(*values), n=1.0))
+    chosen = dg.learn_network(frame, domain, **settings)
+    assert any(part.selections for part in chosen.release.event.events)

@@ -175,6 +175,10 @@ def pages():
     moments = dg.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
     sums = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
     yield "moments", sums, "noise sd"
+    chain = pd.DataFrame({name: [0, 1] * 500 for name in "abc"})
+    learned = dg.learn_network(chain, {name: [0, 1] for name in "abc"}, epsilon=3, noise=SEEDED(1))
+    yield "learned network", learned, "so the choice cost nothing"
+    yield "learned probabilities", learned.probabilities, "strength: how far the child depends on the parent"
     yield (
         "parameters",
         dg.noise_aware_posterior(sums, prior=dg.expfam.Exponential().prior(1, 1), draws=20, seed=1),
@@ -190,7 +194,16 @@ def values():
 NAMES = [
     *("FourierMechanism", "PosteriorSample", "MapEstimate", "counts", "Gaussian", "joint", "posterior", "draws"),
     *("answer", "probabilities", "public probabilities", "network", "naive Bayes", "evaluation"),
-    *("evaluation's release", "cross-validation", "calibration", "budget", "moments", "parameters"),
+    *(
+        "evaluation's release",
+        "cross-validation",
+        "calibration",
+        "budget",
+        "moments",
+        "learned network",
+        "learned probabilities",
+    ),
+    "parameters",
 ]
 
 
@@ -472,3 +485,18 @@ def test_a_command_prices_tables_without_a_graph(tmp_path):
     assert ">c, d<" in page.read_text()
     done = CliRunner().invoke(main, ["report", str(path), "--html", str(page)])
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("method", ["pairs", "greedy"])
+def test_the_page_of_a_learned_network_lists_its_edges_and_its_file_has_them_too(method, tmp_path):
+    rows = pd.DataFrame({name: [0, 1] * 500 for name in ("rain", "wet")})
+    domain = {"rain": [0, 1], "wet": [0, 1]}
+    learned = dg.learn_network(rows, domain, epsilon=3, method=method, noise=SEEDED(1))
+    page = texts_of(html_of(learned))
+    assert ("share: the part of draws" in page) == (method == "pairs")
+    assert ("chosen with a part of the budget" in page) == (method == "greedy")
+    assert learned.reason in page
+    dg.save(learned, tmp_path / "learned.json")
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "learned.json"), "--html", str(tmp_path / "p.html")])
+    assert done.exit_code == 0, done.output
+    assert "strength: how far the child depends" in texts_of((tmp_path / "p.html").read_text())

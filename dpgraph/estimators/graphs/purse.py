@@ -18,6 +18,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.reproduction import UNSPENT
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.events import PAID_IN_PARTS
 from dpgraph.privacy.filters import LESS as LESS
 from dpgraph.privacy.filters import Accounting, filter_of, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -29,8 +30,6 @@ from dpgraph.statistics.table_counts import TableCounts
 if TYPE_CHECKING:
     from dpgraph.estimators.graphs.task import Task
 
-#: The label of the one charge.
-EVENT = "learn_network"
 #: What Gaussian noise claims where its rho is within delta alone.
 LEAST = Fraction(1, 10**9)
 
@@ -43,7 +42,7 @@ def accounting_of(task: Task) -> Accounting:
 def one_charge(task: Task) -> Event:
     """The event of the whole."""
     rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
-    return Event(EVENT, task.epsilon, task.delta, rho=rho)
+    return Event(PAID_IN_PARTS, task.epsilon, task.delta, rho=rho)
 
 
 def check_fits(task: Task, parts: Sequence[Event], what: str) -> None:
@@ -121,4 +120,9 @@ def adding(share: Fraction, delta: Fraction) -> GaussianMechanism | LaplaceMecha
     """A mechanism that adds noise and spends a share: a rho where there is a delta, else an epsilon."""
     if not delta:
         return LaplaceMechanism(share)
-    return GaussianMechanism(max(LEAST, rounded(epsilon_of_rho(share, delta), up=True)), delta, rho=share)
+    return GaussianMechanism(claimed(share, delta), delta, rho=share)
+
+
+def claimed(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon that Gaussian noise of a rho claims."""
+    return max(LEAST, rounded(epsilon_of_rho(rho, delta), up=True))

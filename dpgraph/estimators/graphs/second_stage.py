@@ -1,9 +1,11 @@
-"""``stages=2``: pairs first, then tables of three variables where the public model of the pairs is most likely wrong.
+"""``stages=2``: pairs first, then tables of three variables.
 
-Round by round a table is chosen (``TableChoice``), measured, and the model fitted again: AIM (McKenna, Mullins, Sheldon
-and Miklau 2022) with exact scores, started from all pairs. A round that shows no more than its noise, or that chooses
-to stop, makes the next one cost four times the rho. The whole is charged once before the first draw; its parts are paid
-from a budget of that size, a filter that holds for whatever was chosen before.
+Where the noise of all of them together would be small, they are measured at once, and nothing is chosen by exact
+scores. Otherwise those are measured where the public model of the pairs is most likely wrong: round by round a table is
+chosen (``TableChoice``), measured, and the model fitted again: AIM (McKenna, Mullins, Sheldon and Miklau 2022) with
+exact scores, started from all pairs. A round that shows no more than its noise, or that chooses to stop, makes the next
+one cost four times the rho. The whole is charged once before the first draw; its parts are paid from a budget of that
+size, a filter that holds for whatever was chosen before.
 
 A choice that saw exact scores is no longer ignorable: which tables were measured tells something of the rows.
 """
@@ -11,34 +13,52 @@ A choice that saw exact scores is no longer ignorable: which tables were measure
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.design import PER_CELL
+from dpgraph.estimators.graphs.purse import (
+    LESS,
+    adding,
+    as_one,
+    charged,
+    check_fits,
+    claimed,
+    one_charge,
+    purse_of,
+    root_below,
+)
 from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.inference.graphs.choosing import choose_within
+from dpgraph.inference.graphs.joint import Joint, is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
-from dpgraph.inference.graphs.refining import PublicModel
+from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.table_choice import TableChoice
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.filters import rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, rounded
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 #: What the pairs get of the budget; what a round's choice gets of the round's; the most rounds.
-PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(3, 5), Fraction(1, 10), 16
+PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(1, 2), Fraction(1, 10), 16
 #: How many variables a table of the second stage has.
 VARIABLES = 3
+#: All such tables are measured where the noise of one would be, on average, at most this far in total variation.
+BEARABLE = 0.025
 
 
 def with_stages(one: Learner) -> Learner:
@@ -70,9 +90,13 @@ def in_two_stages(first: Learner) -> Learner:
         statistics = any_tables(rows, task.domain)
         planned, purse = parts(task), purse_of(task)
         scope = charged(task, statistics, planned)
-        start = first.learn(_first(task, purse), statistics.sensitive_codes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PriorWarning)  # the second stage may find what pairs do not tell
+            start = first.learn(_first(task, purse), statistics.sensitive_codes)
         model, measured = _rounds(task, purse, statistics, start)
         noisy = as_one((start.release, *measured), scope, purse)
+        if isinstance(model, JointModel):
+            return replace(choose_within(noisy, task.constraints, seed=task.seed), reason=task.reason)
         tables = replace(model.probabilities, provenance=noisy.provenance)
         return replace(start, probabilities=tables, release=noisy, reason=task.reason)
 
@@ -116,12 +140,14 @@ class _Round:
 
 def _rounds(
     task: Task, purse: Budget, statistics: TableCounts, start: LearnedNetwork
-) -> tuple[PublicModel, list[Release[NoisyCounts]]]:
+) -> tuple[PublicModel | JointModel, list[Release[Any]]]:
     """The model and the tables that were measured, all paid from the purse."""
-    value = start.release.value
-    n = float(value.n or read_pairs(value).n)
-    model = PublicModel(start.probabilities, n, task.constraints)
-    measured: list[Release[NoisyCounts]] = []
+    model = _start(task, start)
+    if isinstance(model, JointModel):
+        everything = _measured_at_once(task, purse, statistics, model)
+        if everything is not None:
+            return model, [everything]
+    measured: list[Release[Any]] = []
     most = min(MOST_ROUNDS, len(task.domain.names))
     share = _left(purse) / most
     for _ in range(most):
@@ -146,12 +172,44 @@ def _rounds(
         measured.append(found)
         ((key, values),) = found.value.tables.items()
         counts = values.transpose([key.index(name) for name in table]).astype(float)
-        after = model.with_table(table, counts, spread)
-        moved = n * float(np.abs(after.joint(table) - expected[table] / n).sum())
-        model = after
+        if isinstance(model, JointModel):
+            model = model.with_tables(found.value)
+            now = model.n * Joint(task.domain.names, model.cells).margin(table)
+        else:
+            model = model.with_table(table, counts, spread)
+            now = model.n * model.joint(table)
+        moved = float(np.abs(now - expected[table]).sum())
         if moved <= noise * counts.size:
             share = 4 * share if task.delta else 2 * share
     return model, measured
+
+
+def _start(task: Task, start: LearnedNetwork) -> PublicModel | JointModel:
+    """The model of the first stage."""
+    value = start.release.value
+    if is_small(task.domain):
+        return JointModel.of(value, task.constraints)
+    return PublicModel(start.probabilities, float(value.n or read_pairs(value).n), task.constraints)
+
+
+def _measured_at_once(
+    task: Task, purse: Budget, statistics: TableCounts, model: JointModel
+) -> Release[NoisyCoefficients] | None:
+    """All tables, where their noise is small beside the rows: by their coefficients, which share what they share.
+
+    A function of what was released before, and of nothing else; so is what is measured.
+    """
+    unit, tables = task.budget.unit, list(model.candidates(VARIABLES))
+    if not task.delta or unit.n_is_public or not tables:
+        return None
+    rho = LESS * _left(purse)
+    mechanism = GaussianMechanism(claimed(rho, task.delta), task.delta, rho=rho, basis="residual")
+    margins = Margins.of_tables(task.domain, tables)
+    variances = mechanism.variance(margins, unit)
+    noise = [PER_CELL * margins.cells(table) * math.sqrt(variances[table]) / model.n for table in tables]
+    if sum(noise) / len(noise) > BEARABLE:
+        return None
+    return release(count(statistics.sensitive_codes, margins), mechanism, budget=purse, noise=task.noise)
 
 
 def _left(purse: Budget) -> Fraction:

@@ -11,8 +11,10 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
+from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
+from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
 from dpgraph.inference.graphs.growing import grow
-from dpgraph.inference.graphs.joint import QUICK_STEPS, STEPS, Joint, fitted_joint, is_small, read_network
+from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
 from dpgraph.privacy.errors import PriorWarning
@@ -88,8 +90,8 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     if seed is not None:
         check_whole_number("seed", seed, 0)
     value, provenance = released_value(noisy)
-    pairs = read_pairs(value)
-    small = is_small(pairs.domain)
+    small = is_small(declared_domain(value))
+    pairs = read_pairs(value, LARGEST if small else 2)
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
@@ -112,6 +114,13 @@ class _Again:
 
     def __call__(self, rng: np.random.Generator) -> Network:
         return _chosen(self.pairs.redrawn(rng), self.constraints, self.small, QUICK_STEPS).network
+
+    def log_evidences(self, graphs: Sequence[Network]) -> list[float] | None:
+        """The logarithm of the estimated evidence of each graph; None where the joint is not written down."""
+        if not self.small or not can_weigh(self.pairs):
+            return None
+        joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
+        return [log_evidence(self.pairs, joint, graph) for graph in graphs]
 
 
 def _warn_if_empty(network: Network, constraints: Constraints) -> None:

@@ -1,17 +1,15 @@
-"""The maximum-entropy joint that fits the measured pairs, where all cells of the domain can be written down."""
+"""A network read off a joint whose cells are all written down: parents by conditional information."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.pairs import Pairs
 from dpgraph.privacy.arrays import Reals
-from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
@@ -19,8 +17,6 @@ from dpgraph.structure.tables import Probabilities
 
 #: The most cells of a joint that is written down.
 MOST_CELLS = 1 << 17
-#: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 120, 30
 #: The least conditional information that a parent must carry, in nats, and in multiples of what noise alone carries.
 LEAST, BEYOND_NOISE = 2e-4, 1.0
 
@@ -28,86 +24,6 @@ LEAST, BEYOND_NOISE = 2e-4, 1.0
 def is_small(domain: Domain) -> bool:
     """Whether the joint of all variables is written down."""
     return math.prod(domain.sizes.values()) <= MOST_CELLS
-
-
-def fitted_joint(pairs: Pairs, steps: int = STEPS) -> Reals:
-    """The joint probabilities with log-linear terms of variables and measured pairs, fitted to their shrunk residuals.
-
-    The errors of residual blocks are uncorrelated, each with one variance, so the fit is weighted least squares on
-    them: normal noise's likelihood. Pairs are shrunk first (``pairs.shrinkage``), or noise would be fitted too.
-    """
-    names = pairs.domain.names
-    shape = tuple(pairs.domain.sizes.values())
-    blocks = [block for block in pairs.residuals if 1 <= len(block) <= 2]
-    if not blocks:  # every variable has one level
-        return _product([pairs.singles[name] for name in names])
-    slices = [block_slices(names, block) for block in blocks]
-    goals = [_goal(pairs, block) for block in blocks]
-    weights = [1 / max(pairs.residuals[block][1] / pairs.n**2, 1e-12) for block in blocks]
-    sizes = [goal.size for goal in goals]
-    ends = np.cumsum(sizes)[:-1]
-    start = residual_transform(np.log(_product([pairs.singles[name] for name in names])), forward=True)
-    first = np.concatenate([np.ravel(start[at]) for at in slices])
-
-    def joint(theta: Reals) -> Reals:
-        spread = np.zeros(shape)
-        for at, goal, part in zip(slices, goals, np.split(theta, ends), strict=True):
-            spread[at] = part.reshape(goal.shape)
-        logs = residual_transform(spread, forward=False)
-        made = np.exp(logs - logs.max())
-        return made / made.sum()
-
-    def loss(theta: Reals) -> tuple[float, Reals]:
-        made = joint(theta)
-        seen = residual_transform(made, forward=True)
-        slope = np.zeros(shape)
-        total = 0.0
-        for at, goal, weight in zip(slices, goals, weights, strict=True):
-            away = seen[at] - goal
-            total += 0.5 * weight * float((away**2).sum())
-            slope[at] = weight * away
-        back = _adjoint(slope)
-        back = made * (back - float((made * back).sum()))
-        through = _adjoint_inverse(back)
-        found = np.concatenate([np.ravel(through[at]) for at in slices])
-        return total, found
-
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20})
-    return joint(found.x)
-
-
-def _goal(pairs: Pairs, block: Family) -> Reals:
-    """The residual block of a variable's probabilities, or of a pair's shrunk ones."""
-    if len(block) == 1:
-        return residual_matrix(pairs.domain.sizes[block[0]])[0][1:] @ pairs.singles[block[0]]
-    one, other = (residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block)
-    return one @ pairs.table(*block) @ other.T
-
-
-def _adjoint(values: Reals) -> Reals:
-    """The transpose of the forward residual transform."""
-    for axis in range(values.ndim):
-        values = _along(residual_matrix(values.shape[axis])[0].T, values, axis)
-    return values
-
-
-def _adjoint_inverse(values: Reals) -> Reals:
-    """The transpose of the inverse residual transform."""
-    for axis in range(values.ndim):
-        values = _along(residual_matrix(values.shape[axis])[1].T, values, axis)
-    return values
-
-
-def _along(matrix: Reals, values: Reals, axis: int) -> Reals:
-    """A matrix applied along one axis."""
-    return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
-
-
-def _product(singles: list[Reals]) -> Reals:
-    made = np.ones(())
-    for single in singles:
-        made = np.multiply.outer(made, single)
-    return made
 
 
 class Joint:
@@ -131,14 +47,11 @@ class Joint:
             self._known[names] = float(-(flat * np.log(flat)).sum())
         return self._known[names]
 
-    def gain(self, name: str, parents: tuple[str, ...], more: str) -> float:
+    def gain(self, name: str, parents: Family, *more: str) -> float:
         """I(name; more | parents)."""
-        given = frozenset(parents)
+        given, further = frozenset(parents), frozenset(parents) | frozenset(more)
         return (
-            self.entropy(given | {name})
-            + self.entropy(given | {more})
-            - self.entropy(given | {name, more})
-            - self.entropy(given)
+            self.entropy(given | {name}) + self.entropy(further) - self.entropy(further | {name}) - self.entropy(given)
         )
 
 
@@ -147,6 +60,7 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probab
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
     carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence.
+    Two at once are held to twice the least information, and to the noise of all three variables' interactions.
     """
     names = pairs.domain.names
     placed: list[str] = []
@@ -164,26 +78,34 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probab
 
 
 def _chosen(joint: Joint, pairs: Pairs, constraints: Constraints, name: str, placed: list[str]) -> Family:
-    """The parents of a variable, by forward selection from the required ones on."""
+    """The parents of a variable, by forward selection from the required ones on.
+
+    Two parents are tried together where the table of all three was measured: neither need tell anything by itself.
+    """
     mine = constraints.required_parents[name]
+    together = [
+        tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
+    ]
+    singles: list[Family] = [(other,) for other in placed]
     while True:
-        gains = {
-            other: joint.gain(name, mine, other)
-            for other in placed
-            if other not in mine and constraints.allows(other, name) and constraints.fits(name, (*mine, other))
-        }
+        open_names = {other for other in placed if other not in mine and constraints.allows(other, name)}
+        offers = [more for more in [*singles, *together] if open_names.issuperset(more)]
+        gains = {more: joint.gain(name, mine, *more) for more in offers if constraints.fits(name, (*mine, *more))}
         kept = {
-            other: gain for other, gain in gains.items() if gain > max(LEAST, BEYOND_NOISE * _noise(pairs, name, other))
+            more: gain / len(more)
+            for more, gain in gains.items()
+            if gain > max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
         }
         if not kept:
             return mine
-        mine = (*mine, max(kept, key=kept.__getitem__))
+        mine = (*mine, *max(kept, key=kept.__getitem__))
 
 
-def _noise(pairs: Pairs, one: str, other: str) -> float:
-    """The mutual information that noise alone puts into a pair, on average: half its chi-squared distance."""
-    block = (one, other) if (one, other) in pairs.residuals else (other, one)
-    if block not in pairs.residuals:
-        return 0.0
-    size, variance = pairs.residuals[block][0].size, pairs.residuals[block][1]
-    return 0.5 * size * variance / pairs.n**2 * math.prod(pairs.domain.sizes[name] for name in block)
+def _noise(pairs: Pairs, name: str, more: Family) -> float:
+    """The information that noise alone puts into the blocks of a variable and others: half its chi-squared distance."""
+    total = 0.0
+    for block, (values, variance) in pairs.residuals.items():
+        if name in block and len(block) > 1 and set(block) <= {name, *more}:
+            cells = math.prod(pairs.domain.sizes[one] for one in block)
+            total += 0.5 * values.size * variance / pairs.n**2 * cells
+    return total

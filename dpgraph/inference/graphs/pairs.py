@@ -8,7 +8,7 @@ shrunk towards none, so that a pair that drowns in its noise falls back to indep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.network.consistency import residual_estimates
+from dpgraph.inference.network.several import joint_estimates
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
-from dpgraph.structure.joint import JointCounts, learning
+from dpgraph.structure.joint import JointCounts, joint_counts, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -89,6 +90,9 @@ class Pairs:
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
+        for block, (values, variance) in self.residuals.items():
+            if len(block) > 2:
+                residuals[block] = values + np.sqrt(variance) * rng.standard_normal(values.shape), variance
         return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
 
     @cached_property
@@ -115,8 +119,12 @@ class Pairs:
         return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
 
 
-def read_pairs(noisy: Any) -> Pairs:
+def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
     """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
+
+    Args:
+        noisy: Noisy counts or coefficients.
+        largest: Up to how many variables the residual blocks have that are estimated besides, 2 at least.
 
     Raises:
         InferenceError: If it is no such value.
@@ -124,12 +132,8 @@ def read_pairs(noisy: Any) -> Pairs:
     """
     domain = declared_domain(noisy)
     names = domain.names
-    held = _held_pairs(noisy)
-    single = [(name,) for name in names if not any(name in pair for pair in held)]
-    margins = Margins.of_tables(domain, [*held, *single])
-    if not isinstance(noisy, NoisyCoefficients):
-        noisy = learning(noisy, margins)
-    found = residual_estimates(noisy)
+    held = _held(noisy, 2)
+    found = _estimates(noisy, largest)
     missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
     if missing:
         raise NetworkError(f"no table holds {missing[0]!r}: a graph is chosen from a release in which each variable is")
@@ -144,6 +148,22 @@ def read_pairs(noisy: Any) -> Pairs:
             excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
             spread[pair] = float(np.sqrt(found[pair][1]))
     return Pairs(domain, n, singles, excess, spread, found)
+
+
+def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:
+    """The least-squares estimates of the residual blocks; coefficients are blocks as they are."""
+    parts = _singles(noisy)
+    blocks = [replace(part, pseudo_records=0) for part in parts if isinstance(part, NoisyCoefficients)]
+    tables = [part for part in parts if isinstance(part, NoisyCounts)]
+    found = [residual_estimates(part) for part in blocks]
+    if tables:
+        together = tables[0] if len(tables) == 1 else joint_counts(*tables)
+        held = [block for size in range(2, largest + 1) for block in _held(together, size)]
+        inside = {name for block in held for name in block}
+        alone = [(name,) for part in tables for table in part.tables for name in table if name not in inside]
+        margins = Margins.of_tables(declared_domain(noisy), [*held, *dict.fromkeys(alone)])
+        found.append(residual_estimates(learning(together, margins)))
+    return joint_estimates(found, noisy.n)
 
 
 def declared_domain(noisy: Any) -> Domain:
@@ -164,13 +184,14 @@ def _singles(noisy: Any) -> tuple[Any, ...]:
     return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
 
 
-def _held_pairs(noisy: Any) -> list[Pair]:
-    """The pairs that some measured table or block holds, in the domain's order."""
+def _held(noisy: Any, size: int) -> list[Any]:
+    """The sets of so many variables that some measured table or block holds, in the domain's order."""
     tables: set[Family] = {
         key for part in _singles(noisy) for key in (part.blocks if isinstance(part, NoisyCoefficients) else part.tables)
     }
-    held = {frozenset(pair) for table in tables for pair in combinations(table, 2)}
-    return [pair for pair in combinations(declared_domain(noisy).names, 2) if frozenset(pair) in held]
+    place = declared_domain(noisy).names.index
+    held = {tuple(sorted(map(place, some))) for table in tables for some in combinations(table, size)}
+    return [tuple(declared_domain(noisy).names[i] for i in some) for some in sorted(held)]
 
 
 def _single(found: Any, name: str, size: int, n: float) -> Reals:

@@ -1,8 +1,10 @@
 """A public model made better by tables of more than two variables, measured after it: free, like all that follows.
 
-The model is a network's probabilities. A measured table joins the family of its last variable, in the network's order:
-the others become parents of it, and the family's table is the nearest one (in Kullback-Leibler divergence from the
-model) that has the measured conditional probabilities and keeps the pairs and the parents as they were.
+Of a small domain the model is the maximum-entropy joint, fitted again to all that was measured (``JointModel``). Of
+others it is a network's probabilities (``PublicModel``): a measured table joins the family of its last variable, in the
+network's order: the others become parents of it, and the family's table is the nearest one (in Kullback-Leibler
+divergence from the model) that has the measured conditional probabilities and keeps the pairs and the parents as they
+were.
 """
 
 from __future__ import annotations
@@ -10,23 +12,81 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.entropy import LARGEST, fitted_joint
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import FLOOR, shrinkage
+from dpgraph.inference.graphs.joint import Joint
+from dpgraph.inference.graphs.pairs import FLOOR, read_pairs, shrinkage
 from dpgraph.inference.queries.contraction import conditional as conditional_of
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.privacy.arrays import Reals
+from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import joint_counts
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, margin
 
 NOTHING = Evidence(FrozenMap(), FrozenMap(), FrozenMap())
 #: Sweeps of proportional fitting in a family.
 SWEEPS = 20
+#: Steps of the first fit of a joint, and of each after it, which starts where the last one ended.
+FIRST_STEPS, MORE_STEPS = 40, 15
+
+
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """The maximum-entropy joint of a small domain, and the values of the releases that it was fitted to.
+
+    Attributes:
+        values: Noisy counts, pairs first.
+        n: The number of rows, estimated or public.
+        constraints: The graphs that may be chosen.
+        cells: The joint probabilities, axes in the domain's order.
+    """
+
+    values: tuple[Any, ...]
+    n: float
+    constraints: Constraints
+    cells: Reals
+
+    @classmethod
+    def of(cls, value: Any, constraints: Constraints) -> JointModel:
+        """The model of what was measured first."""
+        pairs = read_pairs(value, LARGEST)
+        return cls((value,), pairs.n, constraints, fitted_joint(pairs, FIRST_STEPS))
+
+    @property
+    def domain(self) -> Domain:
+        """The variables."""
+        return self.constraints.domain
+
+    def expected(self, size: int = 3) -> dict[Family, Reals]:
+        """The expected counts of every table of so many variables that a family of some graph could hold."""
+        joint = Joint(self.domain.names, self.cells)
+        return {table: self.n * joint.margin(table) for table in self.candidates(size)}
+
+    def candidates(self, size: int = 3) -> Iterator[Family]:
+        """Those tables."""
+        return (table for table in combinations(self.domain.names, size) if self._may(table))
+
+    def _may(self, table: Family) -> bool:
+        """Whether some variable of a table may have the others as its parents."""
+        for child in table:
+            others = tuple(name for name in table if name != child)
+            if self.constraints.fits(child, others) and all(self.constraints.allows(one, child) for one in others):
+                return True
+        return False
+
+    def with_tables(self, *values: Any) -> JointModel:
+        """The model fitted to further tables too."""
+        together = (*self.values, *values)
+        pairs = read_pairs(joint_counts(*together), LARGEST)
+        return replace(self, values=together, n=pairs.n, cells=fitted_joint(pairs, MORE_STEPS, self.cells))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from dpgraph.inference.network.several import (
     read_released,
     rebuilt_table,
 )
-from dpgraph.privacy.records import NoiseLaw, Release
+from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
 from dpgraph.structure.basis import (
     block_shape,
     cell_variance,
@@ -71,6 +71,7 @@ def reconcile(
         InferenceError: If several releases make no joint release.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
     """
+    _check_counts(noisy)
     counts, provenance = read_released(noisy, network)
     if isinstance(counts, NoisyCoefficients):
         return replace(_tables_from_coefficients(counts, nonnegative=nonnegative, shrink=shrink), provenance=provenance)
@@ -86,6 +87,20 @@ def reconcile(
     if nonnegative:
         tables = _nonnegative_tables(solve, tables, total)
     return Tables(network, FrozenMap(tables), total, provenance)
+
+
+def _check_counts(noisy: Any) -> None:
+    """Refuses what holds no tables, such as a learned network.
+
+    Raises:
+        InferenceError: Naming it, and where its release is.
+    """
+    value = noisy if isinstance(noisy, list | tuple) else released_value(noisy)[0]
+    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts | list | tuple):
+        raise InferenceError(
+            "tables are read from a release of noisy counts or coefficients, or a list of such releases; got "
+            f"{type(value).__name__}{', whose release is in .release' if hasattr(value, 'release') else ''}"
+        )
 
 
 def _tables_from_coefficients(noisy: NoisyCoefficients, *, nonnegative: bool, shrink: bool) -> Tables:

@@ -26,7 +26,7 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.lipschitz import check_floor
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.mechanisms.takes import check_families, check_network
+from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.arrays import Flags, Integers, Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise, rho_of_epsilon, selection_scale
@@ -147,7 +147,7 @@ class GibbsSample:
             ReleaseError: If the floor leaves a field no room, or epsilon is too small to be useful.
         """
         check_network(network, self)
-        check_families(network, self)
+        check_graph(network, self)
         plan = _plan(self, network, unit)
         updates = 2 * self.sweeps
         rho = rounded(plan.update**2 * updates / 8, up=True)

@@ -24,7 +24,7 @@ from dpgraph.mechanisms.selection.lattice import (
     row_scores,
     score_range,
 )
-from dpgraph.mechanisms.takes import check_families, check_network
+from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
 from dpgraph.structure.frozen import FrozenMap
@@ -92,7 +92,7 @@ class MapEstimate:
             ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
         """
         check_network(network, self)
-        check_families(network, self)
+        check_graph(network, self)
         _temperature(self, network, unit)
         epsilon = exact(self.epsilon)
         return Event("MapEstimate", epsilon, selections=(Selection(self.law, epsilon),))

@@ -25,7 +25,7 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.lipschitz import check_floor, lipschitz_constant
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.mechanisms.takes import check_families, check_network
+from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
 from dpgraph.privacy.noise import Noise, selection_scale
@@ -97,7 +97,7 @@ class PosteriorSample:
             ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
         """
         check_network(network, self)
-        check_families(network, self)
+        check_graph(network, self)
         _scale(self, network, unit)
         epsilon = exact(self.epsilon)
         law = "continuous" if self.idealized_numerics else "softmax"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
-from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import Filter, Spent, filter_of
+from dpgraph.privacy.events import PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.filters import LESS, Concentrated, Filter, Spent, filter_of
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
 from dpgraph.privacy.ledger.store import Head
 from dpgraph.privacy.ledger.terms import (
@@ -194,10 +194,11 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     try:
         rows = rows_behind(release, row_with)
         record = release.provenance
-        paid = [part for row in rows if (event := row.decoded) is not None for part in event.events]
+        paid = [event for row in rows if (event := row.decoded) is not None]
+        same = _pays(paid, record.event.events)
     except ReleaseError as error:
         return [str(error)]
-    found = [] if tuple(paid) == record.event.events else ["the release's event is not that of the rows it names"]
+    found = [] if same else ["the release's event is not that of the rows it names"]
     unit = canonical(plain_unit(record.unit))
     found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
@@ -209,6 +210,35 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
         for row in told
         if choice_of(row.terms).name != choice
     ]
+
+
+def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
+    """Whether the parts of a record are those of the charges, in order: a charge's own, or some that it paid for."""
+    ends = {0}
+    for event in paid:
+        ends = {end for start in ends for end in _ends(event, parts, start)}
+    return len(parts) in ends
+
+
+def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
+    """Where the parts that one charge paid for may end, from a place on.
+
+    A charge that is made before its parts paid for two at least, which fit it and use it up, what is unspent being one.
+    """
+    own = event.events
+    if parts[start : start + len(own)] == own:
+        yield start + len(own)
+    if event.mechanism != PAID_IN_PARTS or event.measurements or event.selections:
+        return
+    rule = filter_of("zcdp" if event.delta else "basic", PrivacyCost(event.epsilon, event.delta))
+    least = rule.rho * (1 - 4 * (1 - LESS)) if isinstance(rule, Concentrated) else Fraction(0)
+    spent = rule.start
+    for end, part in enumerate(parts[start:], start + 1):
+        spent = rule.after(spent, part)
+        if not rule.fits(spent):
+            return
+        if spent.epsilon >= event.epsilon and spent.rho >= least and end > start + 1:
+            yield end
 
 
 def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:

@@ -1,0 +1,146 @@
+"""The joint of most entropy that is near what was measured, where all cells of the domain can be written down.
+
+With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that
+maximises a H(p) - sum (E_p f - y)^2 / (2 s^2) is log-linear in f, and its weights t minimise
+
+    ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2,
+
+which is convex (Dudik, Phillips and Schapire 2007). Noisy tables that no joint has are approached as far as their noise
+says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dpgraph.inference.graphs.pairs import Pairs
+from dpgraph.privacy.arrays import Reals
+from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
+from dpgraph.structure.network import Family
+
+#: What entropy counts beside the squared errors: so little that tables are fitted where some joint has them.
+WEIGHT = 25.0
+#: The most variables of a measured table that is fitted with all its interactions.
+LARGEST = 3
+#: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
+STEPS, QUICK_STEPS = 120, 30
+#: The least probability of a cell that a fit starts from.
+LEAST_CELL = 1e-300
+
+
+def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -> Reals:
+    """The joint probabilities with log-linear terms of what was measured, fitted to the residuals of it.
+
+    The terms are those of variables, of measured pairs, and of the tables of ``LARGEST`` variables that were measured
+    besides. The errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Pairs are shrunk
+    first (``pairs.likeliest``), or noise would be fitted too.
+
+    Args:
+        pairs: What a release says.
+        steps: The most steps of L-BFGS.
+        start: A joint with such terms to start from; that of independent variables where it is left out.
+
+    Returns:
+        Probabilities, axes in the domain's order.
+    """
+    alone = _independent(pairs)
+    terms = _Terms.of(pairs)
+    if not terms.blocks:  # every variable has one level
+        return alone
+    wanted = np.concatenate([_wanted(pairs, block).ravel() for block in terms.blocks])
+    spread = [pairs.residuals[block][1] / pairs.n**2 for block in terms.blocks]
+    ridge = np.repeat(WEIGHT * np.array(spread), terms.lengths)
+
+    def loss(weights: Reals) -> tuple[float, Reals]:
+        logs = terms.logs(weights)
+        top = float(logs.max())
+        made = np.exp(logs - top)
+        whole = float(made.sum())
+        value = top + math.log(whole) - float(weights @ wanted) + 0.5 * float(ridge @ weights**2)
+        return value, terms.means(made / whole) - wanted + ridge * weights
+
+    first = terms.weights(np.log(np.maximum(alone if start is None else start, LEAST_CELL)))
+    options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
+    logs = terms.logs(minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x)
+    made = np.exp(logs - logs.max())
+    return made / made.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """The features of residual blocks, which are products of orthonormal contrasts, one block after the other.
+
+    Attributes:
+        names: The domain's variables.
+        shape: Their numbers of levels.
+        blocks: The variables of each block.
+    """
+
+    names: Family
+    shape: tuple[int, ...]
+    blocks: tuple[Family, ...]
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> _Terms:
+        """Those of what was measured."""
+        blocks = tuple(block for block in pairs.residuals if 1 <= len(block) <= LARGEST)
+        return cls(pairs.domain.names, tuple(pairs.domain.sizes.values()), blocks)
+
+    @cached_property
+    def _places(self) -> list[tuple[tuple[int | slice, ...], tuple[int, ...], int]]:
+        """Where each block lies, its shape, and the number of cells of the variables outside it."""
+        sizes = dict(zip(self.names, self.shape, strict=True))
+        return [
+            (
+                block_slices(self.names, block),
+                tuple(sizes[name] - 1 for name in self.names if name in block),
+                math.prod(size for name, size in sizes.items() if name not in block),
+            )
+            for block in self.blocks
+        ]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """How many features each block has."""
+        return [math.prod(shape) for _, shape, _ in self._places]
+
+    def logs(self, weights: Reals) -> Reals:
+        """The weighted sum of the features in every cell: the inverse transform divides by the cells outside."""
+        spread = np.zeros(self.shape)
+        parts = np.split(weights, np.cumsum(self.lengths)[:-1])
+        for (at, shape, outside), part in zip(self._places, parts, strict=True):
+            spread[at] = part.reshape(shape) * outside
+        return residual_transform(spread, forward=False)
+
+    def means(self, cells: Reals) -> Reals:
+        """The sums of the features, weighted by cells."""
+        seen = residual_transform(cells, forward=True)
+        return np.concatenate([np.ravel(seen[at]) for at, _, _ in self._places])
+
+    def weights(self, logs: Reals) -> Reals:
+        """The weights of a log-linear function of cells: the inverse of ``logs``."""
+        seen = residual_transform(logs, forward=True)
+        return np.concatenate([np.ravel(seen[at]) / outside for at, _, outside in self._places])
+
+
+def _wanted(pairs: Pairs, block: Family) -> Reals:
+    """The residual block that the joint is to have: that of a variable, of a shrunk pair, or as it was measured."""
+    contrasts = [residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block]
+    if len(block) == 1:
+        return contrasts[0] @ pairs.singles[block[0]]
+    if len(block) == 2:
+        return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
+    return pairs.residuals[block][0] / pairs.n
+
+
+def _independent(pairs: Pairs) -> Reals:
+    """The joint probabilities of independent variables."""
+    made = np.ones(())
+    for name in pairs.domain.names:
+        made = np.multiply.outer(made, pairs.singles[name])
+    return made
