@@ -230,13 +230,15 @@ class _Run:
 
     def sweep(self, state: _State, own: list[np.random.Generator], rng: np.random.Generator, speed: float) -> None:
         """States, transitions, emissions, then what is unknown of the cells; each sampler chain has its generator."""
-        likelihood = self._likelihood(state)
+        likelihood = None if self._tables_speak(state) else self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
 
         def move_states(c: int) -> None:
             laws = state.states[c], state.transition[c], state.emissions[c]
-            if self.own:
+            if likelihood is None:
+                self.kernels.given_tables(own[c], tables[c], self.edges, *laws, priors, single)
+            elif self.own:
                 self.kernels.states_alone(own[c], likelihood[c], *laws[:2], priors[0], single)
             else:
                 self.kernels.gibbs(own[c], likelihood[c], tables[c], self.edges, *laws, priors, single)
@@ -246,6 +248,10 @@ class _Run:
             self._move_effects(state, own, speed)
         if state.latent is not None:
             self._move_tables(state, state.latent, own, rng, speed)
+
+    def _tables_speak(self, state: _State) -> bool:
+        """Whether states follow from tables and emissions alone."""
+        return self.known is None and not self.own and state.counts.dtype == np.int64
 
     def _every_chain(self, move: Callable[[int], None], state: _State) -> None:
         """Moves every sampler chain: side by side where that is worth threads."""
@@ -305,13 +311,16 @@ class _Run:
 
     def log_joint(self, state: _State) -> Reals:
         """ln P(released, tables, states | parameters) up to a constant, one for each sampler chain."""
+        if state.latent is not None:
+            rates = float(self.prior.entries[0]), float(self.prior.entries[1])
+            every = [cells_of_chain(state.latent, c) for c in range(len(state.states))]
+            laws = [own.laws for own in state.effects] if self.own else state.emissions
+            rows = zip(every, state.states, state.transition, laws, strict=True)
+            return np.array([self.kernels.log_joint(*row, rates) for row in rows])
         emission = self._log_emission(state)
         total = np.take_along_axis(emission, state.states[..., None], 3).sum(axis=(1, 2, 3))
         followed = transition_counts(state.states, self.size)
-        total = total + (followed * np.log(state.transition)).sum(axis=(1, 2))
-        if state.latent is not None:
-            total = total + state.latent.log_law().reshape(len(total), -1).sum(axis=1)
-        return total
+        return total + (followed * np.log(state.transition)).sum(axis=(1, 2))
 
 
 def relative_likelihood(log_emission: Reals) -> Reals:
