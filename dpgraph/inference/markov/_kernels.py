@@ -170,8 +170,16 @@ def gibbs(
         priors: The Dirichlet concentrations of transitions and of emissions.
         single_states: Whether states are drawn one by one as ``collapsed`` does, or by chains as ``blocked`` does.
     """
-    chains, steps, size = likelihood.shape
     sampled_states(rng, likelihood, states, transition, priors[0], single_states)
+    laws_given_states(rng, counts, edges, states, transition, emissions, priors)
+
+
+def laws_given_states(
+    rng: np.random.Generator, counts: npt.NDArray[Any], edges: Integers, states: Integers, transition: Reals,
+    emissions: Reals, priors: tuple[float, float],
+) -> None:  # fmt: skip
+    """Transitions, then emissions, given states and tables."""
+    chains, steps, size = states.shape[0], states.shape[1], transition.shape[0]
     moves, totals = transitions_of(states, size).astype(np.float64), np.zeros(emissions.shape)
     for r in range(chains):
         for t in range(steps):
@@ -204,12 +212,14 @@ def relative(counts: Integers, laws: Reals, states: Integers, likelihood: Reals)
 
 def given_tables(
     rng: np.random.Generator, counts: Integers, edges: Integers, states: Integers, transition: Reals, emissions: Reals,
-    priors: tuple[float, float], single_states: bool,
+    priors: tuple[float, float], single_states: bool, keep_states: bool,
 ) -> None:  # fmt: skip
-    """``gibbs`` where the likelihood is that of the tables."""
-    likelihood = np.empty((*states.shape, transition.shape[0]))
-    relative(counts, np.log(emissions), states, likelihood)
-    gibbs(rng, likelihood, counts, edges, states, transition, emissions, priors, single_states)
+    """``gibbs`` where the likelihood is that of the tables; states may be left to ``loops.switch``."""
+    if not keep_states:
+        likelihood = np.empty((*states.shape, transition.shape[0]))
+        relative(counts, np.log(emissions), states, likelihood)
+        sampled_states(rng, likelihood, states, transition, priors[0], single_states)
+    laws_given_states(rng, counts, edges, states, transition, emissions, priors)
 
 
 def log_joint(
@@ -268,7 +278,9 @@ class Kernels(NamedTuple):
 
 
 #: The same source without the compiler, a hundred times slower: what tests compare with.
-PLAIN = Kernels(blocked, collapsed, gibbs, loops.sweep, states_alone, effects.given_cells, effects.sweep, given_tables, log_joint)
+PLAIN = Kernels(
+    blocked, collapsed, gibbs, loops.sweep, states_alone, effects.given_cells, effects.sweep, given_tables, log_joint
+)
 
 
 @cache
@@ -277,7 +289,7 @@ def compiled() -> Kernels:
     import numba
     from numba.extending import register_jitable
 
-    own = (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, relative, gibbs)
+    own = (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, laws_given_states, relative)
     for part in (*own, *loops.PARTS, *effects.PARTS):
         register_jitable(part)
     return Kernels(*(numba.njit(kernel, cache=True, nogil=True) for kernel in PLAIN))

@@ -33,12 +33,18 @@ REDRAW, RESIZE, SWITCH, SHIFT, RETUNE, RESCALE = 0, 2, 4, 6, 8, 10
 MOVES = ("redraw", "resize", "switch", "shift", "retune", "rescale")
 #: The most tables of a cell in a pool, and the most entries of a cell that has more than one for each state.
 MOST_TABLES, SMALL = 6, 40
-#: Where the blocks of numbers of entries end that ``switch`` sums over; cells with more have a pool.
-INNER, FEWEST = 3, 7
+#: Where the blocks of numbers of entries end that ``switch`` sums over, in two ways of which each sweep picks one, so
+#: that every number is reached; cells with more than ``FEW_ENTRIES`` have a pool.
+FEW_ENTRIES = 15
+BLOCKS = np.array([[3, 7, 11, FEW_ENTRIES], [1, 5, 9, FEW_ENTRIES]])
+#: Cells with at most so many entries are resized in one sweep of four only, where their blocks are summed over.
+RARELY_RESIZED, TURNS = 7, 4
+#: So many cells are summed over at once, as the innermost loop.
+LANES = 32
 #: Up to this chance the entries that a shift takes are found by the gaps between them.
 RARE = 0.2
-#: Filtered probabilities are normalised every so many steps.
-STRETCH = 16
+#: Filtered probabilities are normalised every so many steps; chains are cut in pieces where states are at most so many.
+STRETCH, MOST_CUT = 8, 5
 
 
 class Cells(NamedTuple):
@@ -209,17 +215,128 @@ def matched(rng: np.random.Generator, pair: Integers) -> None:
             waiting = -1
 
 
-def forward(weight: Reals, transition: Reals, filtered: Reals, kept: bool) -> float:
-    """Filters every chain; returns ln P(weights | transitions) up to a constant.
+class Pieces(NamedTuple):
+    """The weights of all chains in pieces that are filtered side by side, each from every state it may begin in.
+
+    Attributes:
+        weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
+        begin: What a lane begins from: a state, or -1 for any, or -2 for a lane that is not used; shape (lanes,).
+        chain: The chain of each lane, shape (lanes,).
+    """
+
+    weight: Reals
+    begin: Integers
+    chain: Integers
+
+
+def pieces_of(weight: Reals) -> Pieces:
+    """Cuts chains where that is worth it: a piece is filtered once for every state before it.
+
+    Args:
+        weight: Shape (chains, steps, states).
+    """
+    chains, steps, size = weight.shape
+    length = steps
+    if chains * size < LANES and size <= MOST_CUT:
+        length = min(steps, max(2 * LANES, -(-steps * size // LANES // 4)))
+    cuts = -(-steps // length)
+    lanes = chains * (1 + (cuts - 1) * size)
+    blocks = -(-lanes // LANES)
+    cut = np.ones((blocks, length, size, LANES))
+    begin, chain = np.full(blocks * LANES, -2, np.int64), np.zeros(blocks * LANES, np.int64)
+    lane = 0
+    for r in range(chains):
+        for piece in range(cuts):
+            for start in range(1 if piece == 0 else size):
+                begin[lane], chain[lane] = -1 if piece == 0 else start, r
+                for t in range(piece * length, min(steps, (piece + 1) * length)):
+                    for k in range(size):
+                        cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
+                lane += 1
+    return Pieces(cut, begin, chain)
+
+
+def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
+    """ln P(weights | transitions) of all chains, up to a constant.
+
+    Args:
+        pieces: As ``pieces_of`` has it.
+        transition: Shape (states, states).
+        room: Scratch, shape (2, states, LANES).
+    """
+    blocks, length, size, _ = pieces.weight.shape
+    ends, logs = np.empty((blocks * LANES, size)), np.zeros(blocks * LANES)
+    before, here, total = room[0], room[1], np.empty(LANES)
+    for b in range(blocks):
+        for k in range(size):
+            for c in range(LANES):
+                start = pieces.begin[b * LANES + c]
+                before[k, c] = 1.0 if start < 0 or start == k else 0.0
+        for t in range(length):
+            for k in range(size):
+                chance = transition[0, k]
+                for c in range(LANES):
+                    here[k, c] = before[0, c] * chance
+                for j in range(1, size):
+                    chance = transition[j, k]
+                    for c in range(LANES):
+                        here[k, c] += before[j, c] * chance
+            for c in range(LANES if t == 0 else 0):
+                if pieces.begin[b * LANES + c] == -1:
+                    here[:, c] = 1.0
+            for k in range(size):
+                for c in range(LANES):
+                    before[k, c] = pieces.weight[b, t, k, c] * here[k, c]
+            if t % STRETCH == STRETCH - 1 or t == length - 1:
+                for c in range(LANES):
+                    total[c] = 1e-300
+                for k in range(size):
+                    for c in range(LANES):
+                        total[c] += before[k, c]
+                for c in range(LANES):
+                    logs[b * LANES + c] += math.log(total[c])
+                for k in range(size):
+                    for c in range(LANES):
+                        before[k, c] /= total[c]
+        for c in range(LANES):
+            for k in range(size):
+                ends[b * LANES + c, k] = before[k, c]
+    return joined(pieces, ends, logs)
+
+
+def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
+    """What the pieces of each chain say together, from where each lane ends and how likely it is."""
+    size, found = ends.shape[1], 0.0
+    state, after = np.empty(size), np.empty(size)
+    lane = 0
+    while lane < logs.size and pieces.begin[lane] != -2:
+        if pieces.begin[lane] == -1:
+            found += logs[lane]
+            state[:] = ends[lane]
+            lane += 1
+            continue
+        top = logs[lane : lane + size].max()
+        after[:] = 0.0
+        for j in range(size):
+            share = state[j] * math.exp(logs[lane + j] - top)
+            for k in range(size):
+                after[k] += share * ends[lane + j, k]
+        total = max(after.sum(), 1e-300)
+        found += top + math.log(total)
+        state[:] = after / total
+        lane += size
+    return found
+
+
+def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
+    """Filters every chain: for each cell proportional to P(state | weights up to it).
 
     Args:
         weight: Shape (chains, steps, states).
         transition: Shape (states, states).
-        filtered: Overwritten where ``kept``: for each cell proportional to P(state | weights up to it).
-        kept: Whether to.
+        filtered: Overwritten, shape (chains, steps, states).
     """
     chains, steps, size = weight.shape
-    found, before, here = 0.0, np.empty(size), np.empty(size)
     for r in range(chains):
         for t in range(steps):
             total = 0.0
@@ -228,19 +345,13 @@ def forward(weight: Reals, transition: Reals, filtered: Reals, kept: bool) -> fl
                 if t > 0:
                     into = 0.0
                     for j in range(size):
-                        into += before[j] * transition[j, k]
-                here[k] = into * weight[r, t, k]
-                total += here[k]
-            if total < 1e-100 or t % STRETCH == STRETCH - 1 or t == steps - 1:
+                        into += filtered[r, t - 1, j] * transition[j, k]
+                filtered[r, t, k] = into * weight[r, t, k]
+                total += filtered[r, t, k]
+            if total < 1e-100 or t % STRETCH == STRETCH - 1:
                 total = max(total, 1e-300)
-                found += math.log(total)
                 for k in range(size):
-                    here[k] /= total
-            for k in range(size):
-                before[k] = here[k]
-                if kept:
-                    filtered[r, t, k] = here[k]
-    return found
+                    filtered[r, t, k] /= total
 
 
 def retune(
@@ -248,7 +359,8 @@ def retune(
 ) -> None:  # fmt: skip
     """Metropolis on the transitions with all states summed out; leaves ``filtered`` as the last ones want it."""
     size, single = transition.shape[0], weight.shape[1] == 1
-    now, proposed = 0.0 if single else forward(weight, transition, filtered, False), transition.copy()
+    pieces, room = pieces_of(weight), np.empty((2, size, LANES))
+    now, proposed = 0.0 if single else log_likelihood(pieces, transition, room), transition.copy()
     for j in range(size):
         for _ in range(2 * (size - 1)):
             a = int(rng.random() * size)
@@ -257,7 +369,7 @@ def retune(
             given, taken = transition[j, a] - amount, transition[j, b] + amount
             if given > 1e-300:
                 proposed[j, a], proposed[j, b] = given, taken
-                found = now if single else forward(weight, proposed, filtered, False)
+                found = now if single else log_likelihood(pieces, proposed, room)
                 ratio = math.log(given / transition[j, a]) + math.log(taken / transition[j, b])
                 if accepts(rng, found - now + (prior - 1.0) * ratio):
                     transition[j, a], transition[j, b] = given, taken
@@ -265,7 +377,7 @@ def retune(
                     tally[RETUNE] += 1.0
                 proposed[j, a], proposed[j, b] = transition[j, a], transition[j, b]
             tally[RETUNE + 1] += 1.0
-    forward(weight, transition, filtered, True)
+    forward(weight, transition, filtered)
 
 
 def alone_in_chain(observed: npt.NDArray[np.bool_], alone: npt.NDArray[np.bool_]) -> None:
@@ -279,74 +391,115 @@ def alone_in_chain(observed: npt.NDArray[np.bool_], alone: npt.NDArray[np.bool_]
 
 
 def powers_of(laws: Reals, powers: Reals) -> None:
-    """p^n / n! of every probability, n = 0, 1, ..., FEWEST; shape (states, columns, FEWEST + 1)."""
+    """p^n / n! of every probability, n = 0, 1, ..., FEW_ENTRIES; shape (states, columns, FEW_ENTRIES + 1)."""
     for k in range(laws.shape[0]):
         for w in range(laws.shape[1]):
             powers[k, w, 0] = 1.0
-            for n in range(1, FEWEST + 1):
+            for n in range(1, FEW_ENTRIES + 1):
                 powers[k, w, n] = powers[k, w, n - 1] * laws[k, w] / n
 
 
 def decays_of(cells: Cells, decay: Reals) -> None:
-    """exp(-n absolute) of every column, n = 0, 1, ..., FEWEST."""
+    """exp(-n absolute) of every column, n = 0, 1, ..., FEW_ENTRIES."""
     for w in range(decay.shape[0]):
-        for n in range(FEWEST + 1):
+        for n in range(FEW_ENTRIES + 1):
             decay[w, n] = math.exp(-n * cells.absolute[w])
 
 
-def noise_of_few(cells: Cells, i: int, last: int, decay: Reals, noise: Reals) -> None:
-    """P(released | n entries) of every column, n = 0, 1, ..., last, over the largest of these."""
+def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise: Reals) -> None:
+    """P(released | n entries) of every column of some cells, n = 0, 1, ..., last, over the largest of these.
+
+    Args:
+        cells: The sampler chain.
+        members: The cells, at most ``LANES``.
+        last: The most entries.
+        decay: As ``decays_of`` has it.
+        noise: Overwritten, shape (columns, FEW_ENTRIES + 1, LANES).
+    """
     for w in range(decay.shape[0]):
-        y = cells.released[i, w]
-        near = min(max(y, 0), last)
-        for n in range(last + 1):
-            noise[w, n] = decay[w, abs(n - near)]
-            if cells.squares[w] > 0.0:
-                noise[w, n] *= math.exp(-cells.squares[w] * float(n - near) * float(n + near - 2 * y))
+        square = cells.squares[w]
+        for c in range(members.size):
+            y = cells.released[members[c], w]
+            near = min(max(y, 0), last)
+            for n in range(last + 1):
+                noise[w, n, c] = decay[w, abs(n - near)]
+                if square > 0.0:
+                    noise[w, n, c] *= math.exp(-square * float(n - near) * float(n + near - 2 * y))
 
 
 def sum_over_tables(
-    edges: Integers, first: int, last: int, power: Reals, noise: Reals, part: Reals, number: Reals
-) -> float:  # fmt: skip
-    """P(released, N | state) of a cell, N = first, ..., last, over its tables, up to one constant; their sum.
+    edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals, whole: Reals
+) -> None:  # fmt: skip
+    """P(released, N | state) of some cells, N = first, ..., last, over their tables, up to one constant each.
 
     Args:
         edges: Where each field's columns start, and the end.
+        many: How many cells.
         first: The least number of entries.
         last: The largest.
-        power: Of the state, shape (columns, FEWEST + 1).
-        noise: As ``noise_of_few`` has it.
+        term: What n entries in a column contribute, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
         part: Overwritten: row w is for n entries in the columns of the field up to w, the sum over their tables of
-            what these contribute, over n!; shape (columns, FEWEST + 1).
-        number: On entry P(N), overwritten by P(released, N | state).
+            the products of their terms; of the same shape.
+        number: On entry P(N), overwritten by P(released, N | state), shape (FEW_ENTRIES + 1, LANES).
+        whole: Overwritten by the sum of these, shape (LANES,).
     """
     for f in range(edges.size - 1):
         a, b = edges[f], edges[f + 1]
         for n in range(last + 1):
-            part[a, n] = power[a, n] * noise[a, n]
+            for c in range(many):
+                part[a, n, c] = term[a, n, c]
         for w in range(a + 1, b):
             for n in range(first if w == b - 1 else 0, last + 1):
-                total = 0.0
-                for m in range(n + 1):
-                    total += part[w - 1, n - m] * power[w, m] * noise[w, m]
-                part[w, n] = total
+                for c in range(many):
+                    part[w, n, c] = part[w - 1, n, c] * term[w, 0, c]
+                for m in range(1, n + 1):
+                    for c in range(many):
+                        part[w, n, c] += part[w - 1, n - m, c] * term[w, m, c]
         ways = 1.0
         for n in range(1, first):
             ways *= n
         for n in range(first, last + 1):
             ways *= max(n, 1)
-            number[n] *= part[b - 1, n] * ways
-    whole = 0.0
+            scale = ways
+            for c in range(many):
+                number[n, c] *= part[b - 1, n, c] * scale
+    for c in range(many):
+        whole[c] = 0.0
     for n in range(first, last + 1):
-        whole += number[n]
-    return whole
+        for c in range(many):
+            whole[c] += number[n, c]
 
 
-def few_given_rate(stay: float, law: Reals) -> None:
-    """P(N) up to a constant, N = 0, 1, ..., given the rate."""
-    law[0], more = 1.0, math.exp(stay)
-    for n in range(1, law.size):
-        law[n] = law[n - 1] * more
+def terms_of(noise: Reals, power: Reals, states: Integers, members: Integers, last: int, term: Reals) -> None:
+    """The terms of some cells, each with the powers of its state."""
+    for c in range(members.size):
+        k = states[members[c]]
+        for w in range(power.shape[1]):
+            for n in range(last + 1):
+                term[w, n, c] = noise[w, n, c] * power[k, w, n]
+
+
+def terms_of_state(noise: Reals, power: Reals, many: int, last: int, term: Reals) -> None:
+    """The terms of some cells, were they all in the state whose powers these are."""
+    for w in range(power.shape[0]):
+        for n in range(last + 1):
+            factor = power[w, n]
+            for c in range(many):
+                term[w, n, c] = noise[w, n, c] * factor
+
+
+def laws_of_number(
+    cells: Cells, members: Integers, first: int, last: int, alone: npt.NDArray[np.bool_], over_rates: Reals,
+    number: Reals,
+) -> None:  # fmt: skip
+    """P(N) of some cells up to a constant: given the rate of their chain, or over all rates."""
+    steps = cells.observed.size // alone.size
+    for c in range(members.size):
+        i = members[c]
+        law, more = 1.0, math.exp(cells.stay[i])
+        for n in range(first, last + 1):
+            number[n, c] = over_rates[n] if alone[i // steps] else law
+            law *= more
 
 
 def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
@@ -357,25 +510,22 @@ def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
 
 
 def drawn_table(
-    rng: np.random.Generator, edges: Integers, first: int, last: int, power: Reals, noise: Reals, part: Reals,
-    number: Reals, table: Integers,
+    rng: np.random.Generator, edges: Integers, c: int, first: int, last: int, term: Reals, part: Reals, number: Reals,
+    whole: float, table: Integers,
 ) -> None:  # fmt: skip
-    """Draws a number of entries and a table of a cell given its state, where ``sum_over_tables`` has been."""
-    total = 0.0
-    for n in range(first, last + 1):
-        total += number[n]
-    left, entries = rng.random() * total, first
-    while entries < last and left >= number[entries]:
-        left -= number[entries]
+    """Draws a number of entries and a table of cell ``c`` of those that ``sum_over_tables`` has been given."""
+    left, entries = rng.random() * whole, first
+    while entries < last and left >= number[entries, c]:
+        left -= number[entries, c]
         entries += 1
     for f in range(edges.size - 1):
         rest = entries
         for w in range(edges[f + 1] - 1, edges[f], -1):
             many = 0
             if rest > 0:
-                left = rng.random() * part[w, rest]
+                left = rng.random() * part[w, rest, c]
                 for m in range(rest + 1):
-                    here = part[w - 1, rest - m] * power[w, m] * noise[w, m]
+                    here = part[w - 1, rest - m, c] * term[w, m, c]
                     if here > 0.0:
                         many = m
                         if left < here:
@@ -386,9 +536,109 @@ def drawn_table(
         table[edges[f]] = rest
 
 
-def block_of(entries: int) -> tuple[int, int]:
-    """The first and the last number of entries of the block that holds this one."""
-    return (0, INNER) if entries <= INNER else (INNER + 1, FEWEST)
+def block_of(entries: int, ends: Integers) -> int:
+    """Which block of numbers of entries holds this one; as many as there are blocks where none does."""
+    block = 0
+    for b in range(ends.size):
+        block += entries > ends[b]
+    return block
+
+
+def by_block(cells: Cells, ends: Integers, start: Integers, order: Integers) -> None:
+    """The observed cells sorted by block: ``order[start[b]:start[b + 1]]`` are those of block b; last, of none."""
+    block = np.full(order.size, -1, np.int64)
+    for i in range(order.size):
+        if cells.observed[i]:
+            block[i] = block_of(entries_of(cells, i), ends)
+            start[block[i] + 1] += 1
+    for b in range(1, start.size):
+        start[b] += start[b - 1]
+    free = start.copy()
+    for i in range(order.size):
+        if block[i] >= 0:
+            order[free[block[i]]] = i
+            free[block[i]] += 1
+
+
+class Room(NamedTuple):
+    """Scratch of ``switch``, so that no cell asks for memory.
+
+    Attributes:
+        power: p^n / n!, shape (states, columns, FEW_ENTRIES + 1).
+        decay: Shape (columns, FEW_ENTRIES + 1).
+        noise: Shape (columns, FEW_ENTRIES + 1, LANES).
+        term: Of the same shape.
+        part: Of the same shape.
+        number: Shape (FEW_ENTRIES + 1, LANES).
+        whole: Shape (LANES,).
+        over_rates: Shape (FEW_ENTRIES + 1,).
+    """
+
+    power: Reals
+    decay: Reals
+    noise: Reals
+    term: Reals
+    part: Reals
+    number: Reals
+    whole: Reals
+    over_rates: Reals
+
+
+def weights_of_few(
+    cells: Cells, members: Integers, first: int, last: int, weight: Reals, room: Room, alone: npt.NDArray[np.bool_]
+) -> None:  # fmt: skip
+    """P(released | state) of some cells of a block over their numbers of entries and tables, over the largest.
+
+    Where all are next to nothing, as where two fields cannot agree on a number, weights are 0.
+
+    Args:
+        cells: The sampler chain.
+        members: The cells, at most ``LANES``.
+        first: The least number of entries of the block.
+        last: The largest.
+        weight: Overwritten in their rows, shape (cells, states).
+        room: Scratch, with powers and decays.
+        alone: As ``alone_in_chain`` has it.
+    """
+    noise_of_few(cells, members, last, room.decay, room.noise)
+    for k in range(weight.shape[1]):
+        laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
+        terms_of_state(room.noise, room.power[k], members.size, last, room.term)
+        sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
+        for c in range(members.size):
+            weight[members[c], k] = room.whole[c]
+    for c in range(members.size):
+        i, top = members[c], 0.0
+        for k in range(weight.shape[1]):
+            top = max(top, weight[i, k])
+        for k in range(weight.shape[1]):
+            weight[i, k] = weight[i, k] / top if top > 1e-250 else 0.0
+
+
+def tables_of_few(
+    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers, room: Room,
+    alone: npt.NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Draws the number of entries and the table of some cells of a block given their states, shape (cells,)."""
+    noise_of_few(cells, members, last, room.decay, room.noise)
+    laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
+    terms_of(room.noise, room.power, states, members, last, room.term)
+    sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
+    for c in range(members.size):
+        drawn_table(
+            rng, cells.edges, c, first, last, room.term, room.part, room.number, room.whole[c], cells.counts[members[c]]
+        )
+
+
+def part_of(sequences: Integers, begin: int, end: int, steps: int, own: bool) -> int:
+    """Where the next part of a list of cells ends: ``LANES`` of them at most, of one sequence where these differ."""
+    stop = min(begin + LANES, end)
+    if own:
+        r, at = sequences[begin] // steps, begin + 1
+        while at < stop and sequences[at] // steps == r:
+            at += 1
+        stop = at
+    return stop
 
 
 def switch(
@@ -397,10 +647,10 @@ def switch(
 ) -> None:  # fmt: skip
     """Draws transitions, then all states with their tables.
 
-    A cell with at most ``FEWEST`` entries: all tables with as many as its block of numbers of entries allows are summed
-    over, and once its state is drawn a number and a table are, exactly (proofs.md P116). Others: among a pool of tables
-    for each state. The pool's law is the same whichever of its tables is the current one, so given the pool states and
-    tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly.
+    A cell with at most ``FEW_ENTRIES`` entries: all tables with as many as its block of numbers of entries allows are
+    summed over, and once its state is drawn a number and a table are, exactly (proofs.md P116). Others: among a pool of
+    tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool states
+    and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly.
 
     Args:
         rng: Randomness for post-processing.
@@ -415,59 +665,52 @@ def switch(
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
     own = emissions.shape[0] > size
-    weight, place = np.ones((chains, steps, size)), np.full(chains * steps, -1, np.int64)
-    power, decay = np.empty((size, width, FEWEST + 1)), np.empty((width, FEWEST + 1))
-    noise, part, number = np.empty((width, FEWEST + 1)), np.empty((width, FEWEST + 1)), np.empty(FEWEST + 1)
-    given_rate, over_rates, many = np.empty(FEWEST + 1), np.empty(FEWEST + 1), 0
-    decays_of(cells, decay)
-    few_over_rates(rates, over_rates)
-    for r in range(chains):
-        if not alone[r]:
-            few_given_rate(cells.stay[r * steps], given_rate)
-        if own or r == 0:
-            powers_of(emissions[r * size : (r + 1) * size] if own else emissions, power)
-        for t in range(steps):
-            i = r * steps + t
-            if not cells.observed[i]:
-                continue
-            entries, top = entries_of(cells, i), 0.0
-            if entries <= FEWEST:
-                first, last = block_of(entries)
-                noise_of_few(cells, i, last, decay, noise)
-                for k in range(size):
-                    number[:] = over_rates if alone[r] else given_rate
-                    weight[r, t, k] = sum_over_tables(cells.edges, first, last, power[k], noise, part, number)
-                    top = max(top, weight[r, t, k])
-            if top > 1e-250:
-                for k in range(size):
-                    weight[r, t, k] /= top
-            else:
-                place[i] = many
-                many += 1
+    few, several = FEW_ENTRIES + 1, (width, FEW_ENTRIES + 1, LANES)
+    room = Room(
+        np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
+        np.empty((few, LANES)), np.empty(LANES), np.empty(few),
+    )  # fmt: skip
+    decays_of(cells, room.decay)
+    few_over_rates(rates, room.over_rates)
+    powers_of(emissions[:size], room.power)
+    ends = BLOCKS[int(rng.random() * len(BLOCKS))]
+    start, order = np.zeros(ends.size + 2, np.int64), np.empty(chains * steps, np.int64)
+    by_block(cells, ends, start, order)
+    weight = np.ones((chains * steps, size))
+    for block in range(ends.size):
+        begin, first = start[block], ends[block - 1] + 1 if block > 0 else 0
+        while begin < start[block + 1]:
+            stop = part_of(order, begin, start[block + 1], steps, own)
+            if own:
+                r = order[begin] // steps
+                powers_of(emissions[r * size : (r + 1) * size], room.power)
+            weights_of_few(cells, order[begin:stop], first, ends[block], weight, room, alone)
+            begin = stop
+    place, many = np.full(chains * steps, -1, np.int64), 0
+    for i in range(chains * steps):
+        if cells.observed[i] and (weight[i].max() == 0.0 or entries_of(cells, i) > FEW_ENTRIES):
+            place[i] = many
+            many += 1
     slots = max(1, MOST_TABLES // size)
     tables, fit = np.empty((many, slots, size, width), np.int64), np.zeros((many, slots, size))
     pair, below = np.empty(size, np.int64), np.empty(max(size, slots))
     for i in range(place.size):
-        at, r, t = place[i], i // steps, i % steps
+        at, r = place[i], i // steps
         if at < 0:
             continue
         matched(rng, pair)
         laws = emissions[r * size : (r + 1) * size] if own else emissions
-        pool(rng, cells, i, states[r, t], laws, pair, tables[at], fit[at])
+        pool(rng, cells, i, states[r, i % steps], laws, pair, tables[at], fit[at])
         top = fit[at].max()
         for k in range(size):
-            weight[r, t, k] = 0.0
+            weight[i, k] = 0.0
             for m in range(slots):
                 fit[at, m, k] = math.exp(fit[at, m, k] - top)
-                weight[r, t, k] += fit[at, m, k]
-    filtered = np.empty_like(weight)
-    retune(rng, weight, transition, filtered, prior, cells.tally)
+                weight[i, k] += fit[at, m, k]
+    filtered = np.empty((chains, steps, size))
+    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally)
     for r in range(chains):
         after = -1
-        if not alone[r]:
-            few_given_rate(cells.stay[r * steps], given_rate)
-        if own:
-            powers_of(emissions[r * size : (r + 1) * size], power)
         for t in range(steps - 1, -1, -1):
             i, total = r * steps + t, 0.0
             for k in range(size):
@@ -484,12 +727,21 @@ def switch(
                     total += fit[at, m, after]
                     below[m] = total
                 cells.counts[i] = tables[at, first_above(below, slots, rng.random() * total), after]
-            elif cells.observed[i]:
-                first, last = block_of(entries_of(cells, i))
-                number[:] = over_rates if alone[r] else given_rate
-                noise_of_few(cells, i, last, decay, noise)
-                sum_over_tables(cells.edges, first, last, power[after], noise, part, number)
-                drawn_table(rng, cells.edges, first, last, power[after], noise, part, number, cells.counts[i])
+    found = states.reshape(chains * steps)
+    for block in range(ends.size):
+        summed, first = 0, ends[block - 1] + 1 if block > 0 else 0
+        for at in range(start[block], start[block + 1]):
+            if place[order[at]] < 0:
+                order[start[block] + summed] = order[at]
+                summed += 1
+        begin, end = start[block], start[block] + summed
+        while begin < end:
+            stop = part_of(order, begin, end, steps, own)
+            if own:
+                r = order[begin] // steps
+                powers_of(emissions[r * size : (r + 1) * size], room.power)
+            tables_of_few(rng, cells, order[begin:stop], first, ends[block], found, room, alone)
+            begin = stop
 
 
 def first_above(below: Reals, size: int, threshold: float) -> int:
@@ -604,14 +856,15 @@ def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> floa
 
 
 def redraw(
-    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, more_than: int = -1
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers, more_than: int
 ) -> None:  # fmt: skip
     """Draws some entries of every field anew: of all its levels, or of about half of them, as a coin decides.
 
-    Cells with ``more_than`` entries or fewer are left alone; the move does not change which these are.
+    Of some cells, those with more than so many entries; the move does not change which these are.
     """
     new, law = np.empty(cells.counts.shape[1], np.int64), np.empty(cells.counts.shape[1])
-    for i in range(key.size):
+    for at in range(members.size):
+        i = members[at]
         if not cells.observed[i] or entries_of(cells, i) <= more_than:
             continue
         for f in range(cells.edges.size - 1):
@@ -654,16 +907,17 @@ def log_of_more(entries: int, many: int, rates: tuple[float, float]) -> float:
 
 
 def resize(
-    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, more_than: int,
-    alone: npt.NDArray[np.bool_], rates: tuple[float, float],
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers,
+    more_than: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float],
 ) -> None:  # fmt: skip
-    """Lets entries join or leave every cell, all fields at once.
+    """Lets entries join or leave some cells, all fields at once.
 
-    Cells with ``more_than`` entries or fewer are left alone, and no other comes to have so few.
+    Of these cells those with ``more_than`` entries or fewer are left alone, and no other comes to have so few.
     """
     width, steps = cells.counts.shape[1], key.size // alone.size
     new = np.empty(width, np.int64)
-    for i in range(key.size):
+    for at in range(members.size):
+        i = members[at]
         if not cells.observed[i]:
             continue
         entries = entries_of(cells, i)
@@ -768,16 +1022,26 @@ def rescale(
 
 
 def few_released(cells: Cells, few: npt.NDArray[np.bool_]) -> None:
-    """Which chains were released with at most ``FEWEST`` entries a cell on average."""
+    """Which chains were released with at most ``FEW_ENTRIES`` entries a cell on average."""
     steps = cells.observed.size // few.size
     for r in range(few.size):
         room = 0
         for i in range(r * steps, (r + 1) * steps):
             if cells.observed[i]:
-                room += FEWEST
+                room += FEW_ENTRIES
                 for w in range(cells.edges[1]):
                     room -= cells.released[i, w]
         few[r] = room >= 0
+
+
+def with_more_than(cells: Cells, entries: int, members: Integers) -> int:
+    """Lists the observed cells with more entries than so many; how many cells these are."""
+    many = 0
+    for i in range(members.size):
+        if cells.observed[i] and entries_of(cells, i) > entries:
+            members[many] = i
+            many += 1
+    return many
 
 
 def move_cells(
@@ -786,8 +1050,8 @@ def move_cells(
 ) -> None:  # fmt: skip
     """A redraw and a resize of every cell, a rescaling of every chain.
 
-    Where ``switch`` has summed over the tables of cells with few entries a redraw gains nothing there, and moving them
-    ``again`` after the first time little.
+    Where ``switch`` has summed over the tables of cells with few entries, a redraw gains nothing there, a resize is
+    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep.
 
     Args:
         rng: Randomness for post-processing.
@@ -801,9 +1065,19 @@ def move_cells(
         summed: Whether ``switch`` has been.
         again: Whether the cells have been moved since.
     """
-    redraw(rng, cells, laws, key, speed, FEWEST if summed else -1)
-    resize(rng, cells, laws, key, speed, FEWEST if summed and again else -1, alone, rates)
-    rescale(rng, cells, laws, key, rates, alone | few if summed and again else alone)
+    members = np.arange(key.size)
+    if not summed:
+        redraw(rng, cells, laws, key, speed, members, -1)
+        resize(rng, cells, laws, key, speed, members, -1, alone, rates)
+        rescale(rng, cells, laws, key, rates, alone)
+        return
+    if not again:
+        turn = members[int(rng.random() * TURNS) :: TURNS].copy()
+        resize(rng, cells, laws, key, speed, turn, -1, alone, rates)
+    large = members[: with_more_than(cells, RARELY_RESIZED, members)]
+    redraw(rng, cells, laws, key, speed, large, FEW_ENTRIES)
+    resize(rng, cells, laws, key, speed, large, RARELY_RESIZED, alone, rates)
+    rescale(rng, cells, laws, key, rates, alone | few if again else alone)
 
 
 def sweep(
@@ -836,8 +1110,9 @@ def sweep(
 
 #: What ``sweep`` calls, callees first.
 PARTS = (
-    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, forward, retune,
-    first_above, alone_in_chain, powers_of, decays_of, noise_of_few, sum_over_tables, few_given_rate, few_over_rates,
-    drawn_table, block_of, switch, flip_gain, by_state, gap, taken_from, shift, redraw, leave, log_of_more, resize,
-    joiners, rescale, few_released, move_cells,
+    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, joined,
+    log_likelihood, forward, retune, first_above, alone_in_chain, powers_of, decays_of, noise_of_few, sum_over_tables,
+    few_over_rates, drawn_table, block_of, by_block, terms_of, terms_of_state, laws_of_number, weights_of_few,
+    tables_of_few, part_of, switch, flip_gain, by_state, gap, taken_from, shift, redraw, leave, log_of_more, resize,
+    joiners, rescale, few_released, with_more_than, move_cells,
 )  # fmt: skip

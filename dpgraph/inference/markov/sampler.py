@@ -233,11 +233,12 @@ class _Run:
         likelihood = None if self._tables_speak(state) else self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
+        drawn_with_tables = state.latent is not None and not single
 
         def move_states(c: int) -> None:
             laws = state.states[c], state.transition[c], state.emissions[c]
             if likelihood is None:
-                self.kernels.given_tables(own[c], tables[c], self.edges, *laws, priors, single)
+                self.kernels.given_tables(own[c], tables[c], self.edges, *laws, priors, single, drawn_with_tables)
             elif self.own:
                 self.kernels.states_alone(own[c], likelihood[c], *laws[:2], priors[0], single)
             else:
