@@ -649,8 +649,9 @@ def switch(
 
     A cell with at most ``FEW_ENTRIES`` entries: all tables with as many as its block of numbers of entries allows are
     summed over, and once its state is drawn a number and a table are, exactly (proofs.md P116). Others: among a pool of
-    tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool states
-    and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly.
+    tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool
+    states and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn
+    exactly.
 
     Args:
         rng: Randomness for post-processing.
