@@ -259,8 +259,8 @@ def log_joint(
         if entries > 0:
             ways = factorial[entries] if entries < factorial.size else math.lgamma(entries + 1.0)
             total += (cells.edges.size - 1) * ways
-            total += loops.log_of_more(0, entries, rates) if alone[r] else entries * cells.stay[i]
-    return total
+            total += loops.log_of_more(0, entries, rates) if alone[r] else entries * float(cells.stay[i])
+    return float(total)
 
 
 class Kernels(NamedTuple):

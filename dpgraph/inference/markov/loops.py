@@ -221,12 +221,10 @@ class Pieces(NamedTuple):
     Attributes:
         weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
         begin: What a lane begins from: a state, or -1 for any, or -2 for a lane that is not used; shape (lanes,).
-        chain: The chain of each lane, shape (lanes,).
     """
 
     weight: Reals
     begin: Integers
-    chain: Integers
 
 
 def pieces_of(weight: Reals) -> Pieces:
@@ -243,17 +241,16 @@ def pieces_of(weight: Reals) -> Pieces:
     lanes = chains * (1 + (cuts - 1) * size)
     blocks = -(-lanes // LANES)
     cut = np.ones((blocks, length, size, LANES))
-    begin, chain = np.full(blocks * LANES, -2, np.int64), np.zeros(blocks * LANES, np.int64)
-    lane = 0
+    begin, lane = np.full(blocks * LANES, -2, np.int64), 0
     for r in range(chains):
         for piece in range(cuts):
             for start in range(1 if piece == 0 else size):
-                begin[lane], chain[lane] = -1 if piece == 0 else start, r
+                begin[lane] = -1 if piece == 0 else start
                 for t in range(piece * length, min(steps, (piece + 1) * length)):
                     for k in range(size):
                         cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
                 lane += 1
-    return Pieces(cut, begin, chain)
+    return Pieces(cut, begin)
 
 
 def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
@@ -701,7 +698,7 @@ def switch(
             continue
         matched(rng, pair)
         laws = emissions[r * size : (r + 1) * size] if own else emissions
-        pool(rng, cells, i, states[r, i % steps], laws, pair, tables[at], fit[at])
+        pool(rng, cells, i, int(states[r, i % steps]), laws, pair, tables[at], fit[at])
         top = fit[at].max()
         for k in range(size):
             weight[i, k] = 0.0
@@ -778,7 +775,7 @@ def shift(
                     gain = (prior - 1.0) * math.log((have - amount) / have * ((gets + amount) / gets))
                     many = taken_from(rng, columns[giving], start[k], start[k + 1], amount / have, where, flipped)
                     for j in range(many):
-                        gain += flip_gain(cells, order[where[j]], giving, taking, flipped[j])
+                        gain += flip_gain(cells, int(order[where[j]]), giving, taking, flipped[j])
                     accepted = accepts(rng, gain)
                 if accepted:
                     emissions[k, giving], emissions[k, taking] = have - amount, gets + amount
@@ -938,7 +935,7 @@ def resize(
             if alone[i // steps]:
                 gain += log_of_more(entries, many if joining else -many, rates)
             else:
-                gain += (many if joining else -many) * cells.stay[i]
+                gain += (many if joining else -many) * float(cells.stay[i])
             accepted = accepts(rng, gain)
             if accepted:
                 cells.counts[i] = new

@@ -200,7 +200,7 @@ def test_chains_in_pieces_are_as_likely_as_whole_ones(shape):
             expected += math.log(state.sum())
             state = state / state.sum()
     pieces = loops.pieces_of(weight)
-    assert (len(pieces.begin) > loops.LANES) == (shape[0] > loops.LANES or shape[1] == 300)
+    assert (pieces.weight.shape[1] < shape[1]) == (shape[0] < 5)
     found = loops.log_likelihood(pieces, transition, np.empty((2, size, loops.LANES)))
     assert found == pytest.approx(expected, rel=1e-9)
     filtered = np.empty(shape)
