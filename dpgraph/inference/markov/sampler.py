@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.latent import LatentCells, cells_of_chain, latent_cells, resample_rates
+from dpgraph.inference.markov.loops import FEW_ENTRIES
 from dpgraph.inference.markov.starts import (
     clipped_at_zero,
     entries_estimate,
@@ -188,6 +190,12 @@ class _Run:
         """Where each field's columns start, and the end."""
         return np.array([0, *(columns.stop for columns in self.given.fields)], np.int64)
 
+    @cached_property
+    def few(self) -> bool:
+        """Whether cells were released with few entries on average: ``switch`` then draws states well by itself."""
+        released = self.given.values[:, self.given.observed][..., self.given.fields[0]]
+        return self.known is None and self.size > 1 and bool(released.sum(axis=-1).mean() <= FEW_ENTRIES)
+
     def start(self, copies: int, rng: np.random.Generator) -> _State:
         """Every chain begins at the best of mixtures of its own."""
         given, observed = self.given, self.given.observed
@@ -233,7 +241,7 @@ class _Run:
         likelihood = None if self._tables_speak(state) else self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
-        drawn_with_tables = state.latent is not None and not single
+        drawn_with_tables = state.latent is not None and not single and self.few
 
         def move_states(c: int) -> None:
             laws = state.states[c], state.transition[c], state.emissions[c]
