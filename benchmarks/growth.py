@@ -9,8 +9,8 @@ Seconds are of processor time, so that other work on the machine matters less.
     python benchmarks/growth.py --kinds log steps entries --sizes 10000 100000
 
 A ``family`` has so many cells: a variable of ten levels and its parents. A ``log`` has so many entries in sequences of
-twenty steps, ``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry; an
-HMM of three states is learned.
+twenty steps, ``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry,
+``tens`` has so many entries in sequences of ten steps, one entry a cell; an HMM of three states is learned.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 
 KINDS = ("chain", "star", "random", "grid")
 #: One family of so many cells; logs of so many entries, of so many steps, of so many sequences of one entry.
-FAMILY, LOGS = "family", ("log", "steps", "entries")
+FAMILY, LOGS = "family", ("log", "steps", "entries", "tens")
 #: Draws and sweeps before them of the chains of a log.
 SWEEPS = {"iterations": 200, "burn_in": 100}
 SIZES = (100, 1000, 10_000)
@@ -122,7 +122,8 @@ def way_of_log(kind: str, size: int) -> list[tuple[str, Callable[[dict[str, Any]
     from dpgraph.statistics.rows.levels import code_dtype
     from dpgraph.structure.frozen import FrozenMap
 
-    sequences, steps = {"log": (max(1, size // 100), 20), "steps": (1, size), "entries": (size, 1)}[kind]
+    shapes = {"log": (max(1, size // 100), 20), "steps": (1, size), "entries": (size, 1), "tens": (size // 10, 10)}
+    sequences, steps = shapes[kind]
     entries = max(size, 5 * sequences * steps) if kind == "log" else size
     domain = dg.Domain.of({"region": range(sequences), "month": range(steps), "kind": list("abcd")})
     unit = dg.PrivacyUnit("replace")

@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -51,3 +52,40 @@ def test_the_loops_of_a_log_run_in_another_thread(monkeypatch):
         dg.PrivateHMM(1, domain, epsilon=5, iterations=10, burn_in=5, noise=noise).fit(log)
     assert seen
     assert threading.get_ident() not in seen
+
+
+def test_no_sweep_begins_once_an_interruption_is_heard(monkeypatch):
+    """Two sampler chains of 4000 cells run in threads; what an interruption waits for is the sweep that has begun."""
+    from dpgraph.inference.markov import sampler
+    from dpgraph.inference.markov.evidence import cells_evidence
+    from dpgraph.privacy.records import DiscreteLaplace
+
+    main, stops, seen = threading.get_ident(), [], []
+
+    def told(work):
+        return interruptible(lambda stop: work(stops.append(stop) or stop))
+
+    def progress(sweep):
+        seen.append(sweep)
+        if sweep == 2:
+            signal.pthread_kill(main, signal.SIGINT)
+            assert stops[-1].wait(30)
+
+    monkeypatch.setattr(sampler, "interruptible", told)
+    rng = np.random.default_rng(0)
+    given = cells_evidence(rng.integers(-3, 4, (4000, 1, 2)), (slice(0, 2),), [(DiscreteLaplace(1.0), 8000)] * 2)
+    assert given.observed.size >= sampler.WORTH_THREADS
+    with pytest.raises(KeyboardInterrupt):
+        sampler.draw_markov(given, 2, rng=rng, iterations=5, burn_in=5, progress=progress)
+    assert seen == [0, 1, 2]
+
+
+def test_every_sweep_is_told_of_once():
+    from dpgraph.inference.markov.evidence import cells_evidence
+    from dpgraph.inference.markov.sampler import draw_markov
+    from dpgraph.privacy.records import DiscreteLaplace
+
+    rng, seen = np.random.default_rng(0), []
+    given = cells_evidence(rng.integers(-3, 4, (5, 4, 2)), (slice(0, 2),), [(DiscreteLaplace(1.0), 40)] * 2)
+    draw_markov(given, 2, rng=rng, iterations=4, burn_in=3, progress=seen.append)
+    assert seen == list(range(7))

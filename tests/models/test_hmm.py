@@ -215,3 +215,26 @@ def test_a_forecast_has_the_effects_of_its_sequence(model):
 def test_a_question_of_a_hidden_markov_model_says_what_it_takes(model):
     with pytest.raises(dg.errors.InferenceError, match=r"HiddenMarkovModel.*forecast"):
         dg.query(model, "kind")
+
+
+def test_predictions_of_500_sequences_at_most_are_judged_evenly_spread(monkeypatch):
+    """With five sequences and room for three, those are the first, the middle one and the last."""
+    from dpgraph.models import hmm
+
+    assert hmm.JUDGED == 500
+    domain = dg.Domain.of({"region": range(5), "month": [1, 2], "kind": ["a", "b"]})
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({name: rng.choice(domain.levels(name), 60) for name in domain.names})
+    release = dg.release(
+        dg.count(log, dg.hmm_network(domain, "region", "month")),
+        dg.LaplaceMechanism(2, tables="maximal"),
+        budget=dg.Budget(2),
+        noise=dg.testing.SeededNoise(0),
+    )
+    fitted = dg.fit_hmm(release, 2, sequence="region", time="month", iterations=8, burn_in=4, seed=0)
+    whole = fitted._mean_predictions()
+    monkeypatch.setattr(hmm, "JUDGED", 3)
+    found = fitted._mean_predictions()
+    assert whole.shape == (2, 8, 10)
+    assert found.shape == (2, 8, 6)
+    np.testing.assert_array_equal(found, whole.reshape(2, 8, 5, 2)[:, :, [0, 2, 4]].reshape(2, 8, 6))

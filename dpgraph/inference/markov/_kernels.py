@@ -5,6 +5,7 @@ The source is plain Python. numba compiles it; tests run it plain too, and both 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -169,8 +170,16 @@ def gibbs(
         priors: The Dirichlet concentrations of transitions and of emissions.
         single_states: Whether states are drawn one by one as ``collapsed`` does, or by chains as ``blocked`` does.
     """
-    chains, steps, size = likelihood.shape
     sampled_states(rng, likelihood, states, transition, priors[0], single_states)
+    laws_given_states(rng, counts, edges, states, transition, emissions, priors)
+
+
+def laws_given_states(
+    rng: np.random.Generator, counts: npt.NDArray[Any], edges: Integers, states: Integers, transition: Reals,
+    emissions: Reals, priors: tuple[float, float],
+) -> None:  # fmt: skip
+    """Transitions, then emissions, given states and tables."""
+    chains, steps, size = states.shape[0], states.shape[1], transition.shape[0]
     moves, totals = transitions_of(states, size).astype(np.float64), np.zeros(emissions.shape)
     for r in range(chains):
         for t in range(steps):
@@ -183,6 +192,77 @@ def gibbs(
             dirichlet(rng, totals[k, a:b], priors[1], emissions[k, a:b])
 
 
+def relative(counts: Integers, laws: Reals, states: Integers, likelihood: Reals) -> None:
+    """P(cell | state) over its largest value in the cell, from the logs of emissions, shape (chains, steps, states)."""
+    size, width = laws.shape
+    for i in range(counts.shape[0]):
+        r, t = i // states.shape[1], i % states.shape[1]
+        for k in range(size):
+            likelihood[r, t, k] = 0.0
+        entries = 0
+        for w in range(width):
+            if counts[i, w] > 0:
+                entries += 1
+                for k in range(size):
+                    likelihood[r, t, k] += counts[i, w] * laws[k, w]
+        top = likelihood[r, t].max() if entries > 0 else 0.0
+        for k in range(size):
+            likelihood[r, t, k] = math.exp(likelihood[r, t, k] - top) if entries > 0 else 1.0
+
+
+def given_tables(
+    rng: np.random.Generator, counts: Integers, edges: Integers, states: Integers, transition: Reals, emissions: Reals,
+    priors: tuple[float, float], single_states: bool, keep_states: bool,
+) -> None:  # fmt: skip
+    """``gibbs`` where the likelihood is that of the tables; states may be left to ``loops.switch``."""
+    if not keep_states:
+        likelihood = np.empty((*states.shape, transition.shape[0]))
+        relative(counts, np.log(emissions), states, likelihood)
+        sampled_states(rng, likelihood, states, transition, priors[0], single_states)
+    laws_given_states(rng, counts, edges, states, transition, emissions, priors)
+
+
+def log_joint(
+    cells: loops.Cells, states: Integers, transition: Reals, laws: Reals, rates: tuple[float, float]
+) -> float:  # fmt: skip
+    """ln P(released, tables, states | parameters) of the observed cells, up to a constant.
+
+    Args:
+        cells: The sampler chain.
+        states: Shape (chains, steps).
+        transition: Shape (states, states).
+        laws: The emissions of each state, or of each sequence and state.
+        rates: The Beta law of rates of entries; that of a chain with one observed cell is integrated out.
+    """
+    chains, steps, size = states.shape[0], states.shape[1], transition.shape[0]
+    log_law, log_move = np.log(laws), np.log(transition)
+    factorial, alone = np.zeros(256), np.empty(chains, np.bool_)
+    for n in range(2, factorial.size):
+        factorial[n] = factorial[n - 1] + math.log(n)
+    loops.alone_in_chain(cells.observed, alone)
+    total = 0.0
+    for i in range(chains * steps):
+        r, t = i // steps, i % steps
+        if t > 0:
+            total += log_move[states[r, t - 1], states[r, t]]
+        if not cells.observed[i]:
+            continue
+        row = states[r, t] + (r * size if laws.shape[0] > size else 0)
+        for w in range(laws.shape[1]):
+            many = cells.counts[i, w]
+            noise = abs(float(cells.released[i, w] - many))
+            total -= noise * (cells.absolute[w] + noise * cells.squares[w])
+            if many > 0:
+                total += many * log_law[row, w]
+                total -= factorial[many] if many < factorial.size else math.lgamma(many + 1.0)
+        entries = loops.entries_of(cells, i)
+        if entries > 0:
+            ways = factorial[entries] if entries < factorial.size else math.lgamma(entries + 1.0)
+            total += (cells.edges.size - 1) * ways
+            total += loops.log_of_more(0, entries, rates) if alone[r] else entries * float(cells.stay[i])
+    return float(total)
+
+
 class Kernels(NamedTuple):
     """The loops that a sampler runs, compiled or plain."""
 
@@ -193,10 +273,14 @@ class Kernels(NamedTuple):
     states_alone: Callable[..., None]
     given_cells: Callable[..., None]
     sweep_of_effects: Callable[..., None]
+    given_tables: Callable[..., None]
+    log_joint: Callable[..., float]
 
 
 #: The same source without the compiler, a hundred times slower: what tests compare with.
-PLAIN = Kernels(blocked, collapsed, gibbs, loops.sweep, states_alone, effects.given_cells, effects.sweep)
+PLAIN = Kernels(
+    blocked, collapsed, gibbs, loops.sweep, states_alone, effects.given_cells, effects.sweep, given_tables, log_joint
+)
 
 
 @cache
@@ -205,6 +289,7 @@ def compiled() -> Kernels:
     import numba
     from numba.extending import register_jitable
 
-    for part in (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, *loops.PARTS, *effects.PARTS):
+    own = (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, laws_given_states, relative)
+    for part in (*own, *loops.PARTS, *effects.PARTS):
         register_jitable(part)
     return Kernels(*(numba.njit(kernel, cache=True, nogil=True) for kernel in PLAIN))

@@ -27,13 +27,13 @@ from dpgraph.inference.markov.loops import (
     AIM,
     Cells,
     accepts,
+    alone_in_chain,
     binomial,
     couple,
+    few_released,
     leave,
     log_law,
-    redraw,
-    rescale,
-    resize,
+    move_cells,
     scattered,
     switch,
 )
@@ -556,12 +556,15 @@ def sweep(
         speed: How fast the sizes of moves adapt; 0 after burn-in.
     """
     size, steps = transition.shape[0], states.shape[1]
+    alone, few = np.empty(states.shape[0], np.bool_), np.empty(states.shape[0], np.bool_)
+    alone_in_chain(cells.observed, alone)
+    few_released(cells, few)
     given_cells(rng, cells, states, emissions, given, priors[1], scale, speed, BESIDE)
     if size > 1:
         sums = np.empty_like(given.laws)
         sums_of(cells, states, size, sums)
         exchange(rng, cells, states, transition, emissions, given, sums)
-        switch(rng, cells, states, transition, given.laws, priors[0])
+        switch(rng, cells, states, transition, given.laws, priors[0], alone, priors[2:])
     key = states.ravel().copy()
     for i in range(key.size):
         key[i] += i // steps * size
@@ -572,9 +575,7 @@ def sweep(
             levels_of_sequences(rng, cells, states, emissions, given, given.laws, speed, 1)
             ridge(rng, cells.edges, emissions, given, priors[1])
             spreads(rng, cells, states, emissions, given, given.laws, scale, speed, 1)
-        redraw(rng, cells, given.laws, key, speed)
-        resize(rng, cells, given.laws, key, speed)
-        rescale(rng, cells, given.laws, key, steps, priors[2:])
+        move_cells(rng, cells, given.laws, key, priors[2:], speed, alone, few, size > 1, p > 0)
 
 
 #: What ``sweep`` and ``given_cells`` call, callees first.

@@ -44,14 +44,6 @@ class LatentCells:
         """N of each cell."""
         return self.counts[:, self.given.fields[0]].sum(axis=1)
 
-    def log_law(self) -> Reals:
-        """ln P(released, number of entries, ways to order the tables) of each cell, up to a constant."""
-        from scipy.special import gammaln
-
-        entries = self.entries
-        ways = len(self.given.fields) * gammaln(entries + 1.0) - gammaln(self.counts + 1.0).sum(axis=1)
-        return self.given.log_law(self.released - self.counts) + ways + entries * self.stay
-
     def acceptance(self) -> dict[str, float]:
         """The share of accepted proposals by the name of the move."""
         found = zip(loops.MOVES, self.tally.sum(axis=0), strict=True)
@@ -97,10 +89,16 @@ def cells_of_chain(latent: LatentCells, copy: int) -> loops.Cells:
 
 
 def resample_rates(latent: LatentCells, prior: tuple[float, float], rng: np.random.Generator) -> None:
-    """Draws each chain's rate: P(N) = p (1 - p)^N with p from a Beta law, given its observed cells."""
+    """Draws each chain's rate: P(N) = p (1 - p)^N with p from a Beta law, given its observed cells.
+
+    That of a chain with one of these is integrated out (proofs.md P117), and stays as it is.
+    """
     chains, steps = latent.given.shape
     observed = latent.given.observed
-    entries = latent.entries.reshape(-1, chains, steps)
-    total = np.where(observed, entries, 0).sum(axis=2)
-    rate = rng.beta(prior[0] + observed.sum(axis=1), prior[1] + total)
-    latent.stay = np.repeat(np.log1p(-np.clip(rate, 1e-12, 1 - 1e-12)).ravel(), steps)
+    several = np.flatnonzero(observed.sum(axis=1) != 1)
+    if several.size:
+        entries = latent.entries.reshape(-1, chains, steps)[:, several]
+        total = np.where(observed[several], entries, 0).sum(axis=2)
+        rate = rng.beta(prior[0] + observed[several].sum(axis=1), prior[1] + total)
+        stay = latent.stay.reshape(-1, chains, steps)
+        stay[:, several] = np.log1p(-np.clip(rate, 1e-12, 1 - 1e-12))[..., None]

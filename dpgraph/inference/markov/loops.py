@@ -2,11 +2,13 @@
 
 * redraw: some of a field's entries, of some of its levels, are drawn anew;
 * resize: entries join (drawn from the emissions) or leave (picked evenly) all fields at once;
-* switch: states are drawn together with the tables of their cells, from a pool of tables for each state;
+* switch: states are drawn together with the tables of their cells: exactly, number of entries and all, where a cell has
+  few entries (proofs.md P116), from a pool of tables for each state where it has many;
 * shift: probability moves between two levels of an emission table and the entries of its cells with it
   (proofs.md P55): emissions move where emissions given the tables would be stuck;
 * retune: transitions move with all states summed out;
-* rescale: a chain's rate of entries moves and the entries of its cells with it.
+* rescale: a chain's rate of entries moves and the entries of its cells with it. The rate of a chain with one observed
+  cell is integrated out (proofs.md P117).
 
 The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
@@ -31,6 +33,18 @@ REDRAW, RESIZE, SWITCH, SHIFT, RETUNE, RESCALE = 0, 2, 4, 6, 8, 10
 MOVES = ("redraw", "resize", "switch", "shift", "retune", "rescale")
 #: The most tables of a cell in a pool, and the most entries of a cell that has more than one for each state.
 MOST_TABLES, SMALL = 6, 40
+#: Where the blocks of numbers of entries end that ``switch`` sums over, in two ways of which each sweep picks one, so
+#: that every number is reached; cells with more than ``FEW_ENTRIES`` have a pool.
+FEW_ENTRIES = 15
+BLOCKS = np.array([[3, 7, 11, FEW_ENTRIES], [1, 5, 9, FEW_ENTRIES]])
+#: Cells with at most so many entries are resized in one sweep of four only, where their blocks are summed over.
+RARELY_RESIZED, TURNS = 7, 4
+#: So many cells are summed over at once, as the innermost loop.
+LANES = 32
+#: Up to this chance the entries that a shift takes are found by the gaps between them.
+RARE = 0.2
+#: Filtered probabilities are normalised every so many steps; chains are cut in pieces where states are at most so many.
+STRETCH, MOST_CUT = 8, 5
 
 
 class Cells(NamedTuple):
@@ -82,6 +96,9 @@ def scattered(rng: np.random.Generator, many: int, weight: Reals, total: float, 
     last = weight.size - 1
     while last > 0 and weight[last] <= 0.0:
         last -= 1
+    if many == 1:
+        into[one_level(rng, weight, total, last)] += 1
+        return
     for v in range(last):
         if many == 0:
             return
@@ -91,6 +108,15 @@ def scattered(rng: np.random.Generator, many: int, weight: Reals, total: float, 
             many -= here
             total = max(total - weight[v], 1e-300)
     into[last] += many
+
+
+def one_level(rng: np.random.Generator, weight: Reals, total: float, last: int) -> int:
+    """The level of one entry, ``last`` at most, by the weights, which sum to ``total``."""
+    left, v = rng.random() * total, 0
+    while v < last and (left >= weight[v] or weight[v] <= 0.0):
+        left -= weight[v]
+        v += 1
+    return v
 
 
 def log_law(cells: Cells, i: int, table: Integers, first: int, end: int) -> float:
@@ -130,6 +156,14 @@ def fresh(rng: np.random.Generator, entries: int, law: Reals, edges: Integers, i
         scattered(rng, entries, law[edges[f] : edges[f + 1]], 1.0, into[edges[f] : edges[f + 1]])
 
 
+def entries_of(cells: Cells, i: int) -> int:
+    """The number of entries of a cell."""
+    entries = 0
+    for w in range(cells.edges[1]):
+        entries += cells.counts[i, w]
+    return entries
+
+
 def pool(
     rng: np.random.Generator, cells: Cells, i: int, here: int, emissions: Reals, pair: Integers, tables: Integers,
     fit: Reals,
@@ -147,9 +181,7 @@ def pool(
         fit: Overwritten: ln P(released | table), shape (slots, states).
     """
     width, gain = cells.counts.shape[1], np.empty(cells.counts.shape[1])
-    entries = 0
-    for w in range(cells.edges[1]):
-        entries += cells.counts[i, w]
+    entries = entries_of(cells, i)
     for m in range(fit.shape[0]):
         for k in range(fit.shape[1]):
             fit[m, k] = -np.inf
@@ -169,17 +201,139 @@ def pool(
 
 def matched(rng: np.random.Generator, pair: Integers) -> None:
     """Pairs states at random, whatever the states of the cells; an odd one stays alone."""
-    order = np.argsort(rng.random(pair.size))
-    for k in range(pair.size):
-        pair[k] = k
-    for k in range(0, pair.size - 1, 2):
-        pair[order[k]], pair[order[k + 1]] = order[k + 1], order[k]
+    size, waiting = pair.size, -1
+    order = np.arange(size)
+    for k in range(size):
+        other = k + int(rng.random() * (size - k))
+        order[k], order[other] = order[other], order[k]
+        here = order[k]
+        pair[here] = here
+        if waiting < 0:
+            waiting = here
+        else:
+            pair[here], pair[waiting] = waiting, here
+            waiting = -1
 
 
-def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
-    """Filters every chain; returns ln P(weights | transitions) up to a constant; shapes (chains, steps, states)."""
+class Pieces(NamedTuple):
+    """The weights of all chains in pieces that are filtered side by side, each from every state it may begin in.
+
+    Attributes:
+        weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
+        begin: What a lane begins from: a state, or -1 for any, or -2 for a lane that is not used; shape (lanes,).
+    """
+
+    weight: Reals
+    begin: Integers
+
+
+def pieces_of(weight: Reals) -> Pieces:
+    """Cuts chains where that is worth it: a piece is filtered once for every state before it.
+
+    Args:
+        weight: Shape (chains, steps, states).
+    """
     chains, steps, size = weight.shape
-    found, product = 0.0, 1.0
+    length = steps
+    if chains * size < LANES and size <= MOST_CUT:
+        length = min(steps, max(2 * LANES, -(-steps * size // LANES // 4)))
+    cuts = -(-steps // length)
+    lanes = chains * (1 + (cuts - 1) * size)
+    blocks = -(-lanes // LANES)
+    cut = np.ones((blocks, length, size, LANES))
+    begin, lane = np.full(blocks * LANES, -2, np.int64), 0
+    for r in range(chains):
+        for piece in range(cuts):
+            for start in range(1 if piece == 0 else size):
+                begin[lane] = -1 if piece == 0 else start
+                for t in range(piece * length, min(steps, (piece + 1) * length)):
+                    for k in range(size):
+                        cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
+                lane += 1
+    return Pieces(cut, begin)
+
+
+def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
+    """ln P(weights | transitions) of all chains, up to a constant.
+
+    Args:
+        pieces: As ``pieces_of`` has it.
+        transition: Shape (states, states).
+        room: Scratch, shape (2, states, LANES).
+    """
+    blocks, length, size, _ = pieces.weight.shape
+    ends, logs = np.empty((blocks * LANES, size)), np.zeros(blocks * LANES)
+    before, here, total = room[0], room[1], np.empty(LANES)
+    for b in range(blocks):
+        for k in range(size):
+            for c in range(LANES):
+                start = pieces.begin[b * LANES + c]
+                before[k, c] = 1.0 if start < 0 or start == k else 0.0
+        for t in range(length):
+            for k in range(size):
+                chance = transition[0, k]
+                for c in range(LANES):
+                    here[k, c] = before[0, c] * chance
+                for j in range(1, size):
+                    chance = transition[j, k]
+                    for c in range(LANES):
+                        here[k, c] += before[j, c] * chance
+            for c in range(LANES if t == 0 else 0):
+                if pieces.begin[b * LANES + c] == -1:
+                    here[:, c] = 1.0
+            for k in range(size):
+                for c in range(LANES):
+                    before[k, c] = pieces.weight[b, t, k, c] * here[k, c]
+            if t % STRETCH == STRETCH - 1 or t == length - 1:
+                for c in range(LANES):
+                    total[c] = 1e-300
+                for k in range(size):
+                    for c in range(LANES):
+                        total[c] += before[k, c]
+                for c in range(LANES):
+                    logs[b * LANES + c] += math.log(total[c])
+                for k in range(size):
+                    for c in range(LANES):
+                        before[k, c] /= total[c]
+        for c in range(LANES):
+            for k in range(size):
+                ends[b * LANES + c, k] = before[k, c]
+    return joined(pieces, ends, logs)
+
+
+def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
+    """What the pieces of each chain say together, from where each lane ends and how likely it is."""
+    size, found = ends.shape[1], 0.0
+    state, after = np.empty(size), np.empty(size)
+    lane = 0
+    while lane < logs.size and pieces.begin[lane] != -2:
+        if pieces.begin[lane] == -1:
+            found += logs[lane]
+            state[:] = ends[lane]
+            lane += 1
+            continue
+        top = logs[lane : lane + size].max()
+        after[:] = 0.0
+        for j in range(size):
+            share = state[j] * math.exp(logs[lane + j] - top)
+            for k in range(size):
+                after[k] += share * ends[lane + j, k]
+        total = max(after.sum(), 1e-300)
+        found += top + math.log(total)
+        state[:] = after / total
+        lane += size
+    return found
+
+
+def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
+    """Filters every chain: for each cell proportional to P(state | weights up to it).
+
+    Args:
+        weight: Shape (chains, steps, states).
+        transition: Shape (states, states).
+        filtered: Overwritten, shape (chains, steps, states).
+    """
+    chains, steps, size = weight.shape
     for r in range(chains):
         for t in range(steps):
             total = 0.0
@@ -191,26 +345,19 @@ def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
                         into += filtered[r, t - 1, j] * transition[j, k]
                 filtered[r, t, k] = into * weight[r, t, k]
                 total += filtered[r, t, k]
-            total = max(total, 1e-300)
-            if total < 1e-100:
-                found += math.log(total)
-            else:  # one logarithm for many factors
-                product *= total
-                if product < 1e-200 or product > 1e100:
-                    found += math.log(product)
-                    product = 1.0
-            scale = 1.0 / total
-            for k in range(size):
-                filtered[r, t, k] *= scale
-    return found + math.log(product)
+            if total < 1e-100 or t % STRETCH == STRETCH - 1:
+                total = max(total, 1e-300)
+                for k in range(size):
+                    filtered[r, t, k] /= total
 
 
 def retune(
     rng: np.random.Generator, weight: Reals, transition: Reals, filtered: Reals, prior: float, tally: Reals
 ) -> None:  # fmt: skip
     """Metropolis on the transitions with all states summed out; leaves ``filtered`` as the last ones want it."""
-    size = transition.shape[0]
-    now, proposed, other = forward(weight, transition, filtered), transition.copy(), np.empty_like(filtered)
+    size, single = transition.shape[0], weight.shape[1] == 1
+    pieces, room = pieces_of(weight), np.empty((2, size, LANES))
+    now, proposed = 0.0 if single else log_likelihood(pieces, transition, room), transition.copy()
     for j in range(size):
         for _ in range(2 * (size - 1)):
             a = int(rng.random() * size)
@@ -219,49 +366,347 @@ def retune(
             given, taken = transition[j, a] - amount, transition[j, b] + amount
             if given > 1e-300:
                 proposed[j, a], proposed[j, b] = given, taken
-                found = forward(weight, proposed, other)
+                found = now if single else log_likelihood(pieces, proposed, room)
                 ratio = math.log(given / transition[j, a]) + math.log(taken / transition[j, b])
                 if accepts(rng, found - now + (prior - 1.0) * ratio):
                     transition[j, a], transition[j, b] = given, taken
                     now = found
-                    filtered[:] = other
                     tally[RETUNE] += 1.0
                 proposed[j, a], proposed[j, b] = transition[j, a], transition[j, b]
             tally[RETUNE + 1] += 1.0
+    forward(weight, transition, filtered)
+
+
+def alone_in_chain(observed: npt.NDArray[np.bool_], alone: npt.NDArray[np.bool_]) -> None:
+    """Which chains have one observed cell: nothing else tells of their rate of entries."""
+    steps = observed.size // alone.size
+    for r in range(alone.size):
+        seen = 0
+        for i in range(r * steps, (r + 1) * steps):
+            seen += observed[i]
+        alone[r] = seen == 1
+
+
+def powers_of(laws: Reals, powers: Reals) -> None:
+    """p^n / n! of every probability, n = 0, 1, ..., FEW_ENTRIES; shape (states, columns, FEW_ENTRIES + 1)."""
+    for k in range(laws.shape[0]):
+        for w in range(laws.shape[1]):
+            powers[k, w, 0] = 1.0
+            for n in range(1, FEW_ENTRIES + 1):
+                powers[k, w, n] = powers[k, w, n - 1] * laws[k, w] / n
+
+
+def decays_of(cells: Cells, decay: Reals) -> None:
+    """exp(-n absolute) of every column, n = 0, 1, ..., FEW_ENTRIES."""
+    for w in range(decay.shape[0]):
+        for n in range(FEW_ENTRIES + 1):
+            decay[w, n] = math.exp(-n * cells.absolute[w])
+
+
+def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise: Reals) -> None:
+    """P(released | n entries) of every column of some cells, n = 0, 1, ..., last, over the largest of these.
+
+    Args:
+        cells: The sampler chain.
+        members: The cells, at most ``LANES``.
+        last: The most entries.
+        decay: As ``decays_of`` has it.
+        noise: Overwritten, shape (columns, FEW_ENTRIES + 1, LANES).
+    """
+    for w in range(decay.shape[0]):
+        square = cells.squares[w]
+        for c in range(members.size):
+            y = cells.released[members[c], w]
+            near = min(max(y, 0), last)
+            for n in range(last + 1):
+                noise[w, n, c] = decay[w, abs(n - near)]
+                if square > 0.0:
+                    noise[w, n, c] *= math.exp(-square * float(n - near) * float(n + near - 2 * y))
+
+
+def sum_over_tables(
+    edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals, whole: Reals
+) -> None:  # fmt: skip
+    """P(released, N | state) of some cells, N = first, ..., last, over their tables, up to one constant each.
+
+    Args:
+        edges: Where each field's columns start, and the end.
+        many: How many cells.
+        first: The least number of entries.
+        last: The largest.
+        term: What n entries in a column contribute, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
+        part: Overwritten: row w is for n entries in the columns of the field up to w, the sum over their tables of
+            the products of their terms; of the same shape.
+        number: On entry P(N), overwritten by P(released, N | state), shape (FEW_ENTRIES + 1, LANES).
+        whole: Overwritten by the sum of these, shape (LANES,).
+    """
+    for f in range(edges.size - 1):
+        a, b = edges[f], edges[f + 1]
+        for n in range(last + 1):
+            for c in range(many):
+                part[a, n, c] = term[a, n, c]
+        for w in range(a + 1, b):
+            for n in range(first if w == b - 1 else 0, last + 1):
+                for c in range(many):
+                    part[w, n, c] = part[w - 1, n, c] * term[w, 0, c]
+                for m in range(1, n + 1):
+                    for c in range(many):
+                        part[w, n, c] += part[w - 1, n - m, c] * term[w, m, c]
+        ways = 1.0
+        for n in range(1, first):
+            ways *= n
+        for n in range(first, last + 1):
+            ways *= max(n, 1)
+            scale = ways
+            for c in range(many):
+                number[n, c] *= part[b - 1, n, c] * scale
+    for c in range(many):
+        whole[c] = 0.0
+    for n in range(first, last + 1):
+        for c in range(many):
+            whole[c] += number[n, c]
+
+
+def terms_of(noise: Reals, power: Reals, states: Integers, members: Integers, last: int, term: Reals) -> None:
+    """The terms of some cells, each with the powers of its state."""
+    for c in range(members.size):
+        k = states[members[c]]
+        for w in range(power.shape[1]):
+            for n in range(last + 1):
+                term[w, n, c] = noise[w, n, c] * power[k, w, n]
+
+
+def terms_of_state(noise: Reals, power: Reals, many: int, last: int, term: Reals) -> None:
+    """The terms of some cells, were they all in the state whose powers these are."""
+    for w in range(power.shape[0]):
+        for n in range(last + 1):
+            factor = power[w, n]
+            for c in range(many):
+                term[w, n, c] = noise[w, n, c] * factor
+
+
+def laws_of_number(
+    cells: Cells, members: Integers, first: int, last: int, alone: npt.NDArray[np.bool_], over_rates: Reals,
+    number: Reals,
+) -> None:  # fmt: skip
+    """P(N) of some cells up to a constant: given the rate of their chain, or over all rates."""
+    steps = cells.observed.size // alone.size
+    for c in range(members.size):
+        i = members[c]
+        law, more = 1.0, math.exp(cells.stay[i])
+        for n in range(first, last + 1):
+            number[n, c] = over_rates[n] if alone[i // steps] else law
+            law *= more
+
+
+def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
+    """P(N) up to a constant, N = 0, 1, ..., over all rates."""
+    law[0] = 1.0
+    for n in range(1, law.size):
+        law[n] = law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)
+
+
+def drawn_table(
+    rng: np.random.Generator, edges: Integers, c: int, first: int, last: int, term: Reals, part: Reals, number: Reals,
+    whole: float, table: Integers,
+) -> None:  # fmt: skip
+    """Draws a number of entries and a table of cell ``c`` of those that ``sum_over_tables`` has been given."""
+    left, entries = rng.random() * whole, first
+    while entries < last and left >= number[entries, c]:
+        left -= number[entries, c]
+        entries += 1
+    for f in range(edges.size - 1):
+        rest = entries
+        for w in range(edges[f + 1] - 1, edges[f], -1):
+            many = 0
+            if rest > 0:
+                left = rng.random() * part[w, rest, c]
+                for m in range(rest + 1):
+                    here = part[w - 1, rest - m, c] * term[w, m, c]
+                    if here > 0.0:
+                        many = m
+                        if left < here:
+                            break
+                        left -= here
+            table[w] = many
+            rest -= many
+        table[edges[f]] = rest
+
+
+def block_of(entries: int, ends: Integers) -> int:
+    """Which block of numbers of entries holds this one; as many as there are blocks where none does."""
+    block = 0
+    for b in range(ends.size):
+        block += entries > ends[b]
+    return block
+
+
+def by_block(cells: Cells, ends: Integers, start: Integers, order: Integers) -> None:
+    """The observed cells sorted by block: ``order[start[b]:start[b + 1]]`` are those of block b; last, of none."""
+    block = np.full(order.size, -1, np.int64)
+    for i in range(order.size):
+        if cells.observed[i]:
+            block[i] = block_of(entries_of(cells, i), ends)
+            start[block[i] + 1] += 1
+    for b in range(1, start.size):
+        start[b] += start[b - 1]
+    free = start.copy()
+    for i in range(order.size):
+        if block[i] >= 0:
+            order[free[block[i]]] = i
+            free[block[i]] += 1
+
+
+class Room(NamedTuple):
+    """Scratch of ``switch``, so that no cell asks for memory.
+
+    Attributes:
+        power: p^n / n!, shape (states, columns, FEW_ENTRIES + 1).
+        decay: Shape (columns, FEW_ENTRIES + 1).
+        noise: Shape (columns, FEW_ENTRIES + 1, LANES).
+        term: Of the same shape.
+        part: Of the same shape.
+        number: Shape (FEW_ENTRIES + 1, LANES).
+        whole: Shape (LANES,).
+        over_rates: Shape (FEW_ENTRIES + 1,).
+    """
+
+    power: Reals
+    decay: Reals
+    noise: Reals
+    term: Reals
+    part: Reals
+    number: Reals
+    whole: Reals
+    over_rates: Reals
+
+
+def weights_of_few(
+    cells: Cells, members: Integers, first: int, last: int, weight: Reals, room: Room, alone: npt.NDArray[np.bool_]
+) -> None:  # fmt: skip
+    """P(released | state) of some cells of a block over their numbers of entries and tables, over the largest.
+
+    Where all are next to nothing, as where two fields cannot agree on a number, weights are 0.
+
+    Args:
+        cells: The sampler chain.
+        members: The cells, at most ``LANES``.
+        first: The least number of entries of the block.
+        last: The largest.
+        weight: Overwritten in their rows, shape (cells, states).
+        room: Scratch, with powers and decays.
+        alone: As ``alone_in_chain`` has it.
+    """
+    noise_of_few(cells, members, last, room.decay, room.noise)
+    for k in range(weight.shape[1]):
+        laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
+        terms_of_state(room.noise, room.power[k], members.size, last, room.term)
+        sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
+        for c in range(members.size):
+            weight[members[c], k] = room.whole[c]
+    for c in range(members.size):
+        i, top = members[c], 0.0
+        for k in range(weight.shape[1]):
+            top = max(top, weight[i, k])
+        for k in range(weight.shape[1]):
+            weight[i, k] = weight[i, k] / top if top > 1e-250 else 0.0
+
+
+def tables_of_few(
+    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers, room: Room,
+    alone: npt.NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Draws the number of entries and the table of some cells of a block given their states, shape (cells,)."""
+    noise_of_few(cells, members, last, room.decay, room.noise)
+    laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
+    terms_of(room.noise, room.power, states, members, last, room.term)
+    sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
+    for c in range(members.size):
+        drawn_table(
+            rng, cells.edges, c, first, last, room.term, room.part, room.number, room.whole[c], cells.counts[members[c]]
+        )
+
+
+def part_of(sequences: Integers, begin: int, end: int, steps: int, own: bool) -> int:
+    """Where the next part of a list of cells ends: ``LANES`` of them at most, of one sequence where these differ."""
+    stop = min(begin + LANES, end)
+    if own:
+        r, at = sequences[begin] // steps, begin + 1
+        while at < stop and sequences[at] // steps == r:
+            at += 1
+        stop = at
+    return stop
 
 
 def switch(
-    rng: np.random.Generator, cells: Cells, states: Integers, transition: Reals, emissions: Reals, prior: float
+    rng: np.random.Generator, cells: Cells, states: Integers, transition: Reals, emissions: Reals, prior: float,
+    alone: npt.NDArray[np.bool_], rates: tuple[float, float],
 ) -> None:  # fmt: skip
-    """Draws transitions, then all states with their tables, among a pool of tables for each state of each cell.
+    """Draws transitions, then all states with their tables.
 
-    The pool's law is the same whichever of its tables is the current one, so given the pool states and tables are an
-    ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn exactly. Emissions have a
-    row for each state, or one for each sequence and state.
+    A cell with at most ``FEW_ENTRIES`` entries: all tables with as many as its block of numbers of entries allows are
+    summed over, and once its state is drawn a number and a table are, exactly (proofs.md P116). Others: among a pool of
+    tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool
+    states and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn
+    exactly.
+
+    Args:
+        rng: Randomness for post-processing.
+        cells: The sampler chain.
+        states: Changed in place, shape (chains, steps).
+        transition: Changed in place, shape (states, states).
+        emissions: A row for each state, or one for each sequence and state.
+        prior: The concentration of transitions.
+        alone: As ``alone_in_chain`` has it, shape (chains,).
+        rates: The Beta law of rates of entries.
     """
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
     own = emissions.shape[0] > size
+    few, several = FEW_ENTRIES + 1, (width, FEW_ENTRIES + 1, LANES)
+    room = Room(
+        np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
+        np.empty((few, LANES)), np.empty(LANES), np.empty(few),
+    )  # fmt: skip
+    decays_of(cells, room.decay)
+    few_over_rates(rates, room.over_rates)
+    powers_of(emissions[:size], room.power)
+    ends = BLOCKS[int(rng.random() * len(BLOCKS))]
+    start, order = np.zeros(ends.size + 2, np.int64), np.empty(chains * steps, np.int64)
+    by_block(cells, ends, start, order)
+    weight = np.ones((chains * steps, size))
+    for block in range(ends.size):
+        begin, first = start[block], ends[block - 1] + 1 if block > 0 else 0
+        while begin < start[block + 1]:
+            stop = part_of(order, begin, start[block + 1], steps, own)
+            if own:
+                r = order[begin] // steps
+                powers_of(emissions[r * size : (r + 1) * size], room.power)
+            weights_of_few(cells, order[begin:stop], first, ends[block], weight, room, alone)
+            begin = stop
+    place, many = np.full(chains * steps, -1, np.int64), 0
+    for i in range(chains * steps):
+        if cells.observed[i] and (weight[i].max() == 0.0 or entries_of(cells, i) > FEW_ENTRIES):
+            place[i] = many
+            many += 1
     slots = max(1, MOST_TABLES // size)
-    tables = np.empty((chains * steps, slots, size, width), np.int64)
-    fit, weight = np.zeros((chains * steps, slots, size)), np.ones((chains, steps, size))
+    tables, fit = np.empty((many, slots, size, width), np.int64), np.zeros((many, slots, size))
     pair, below = np.empty(size, np.int64), np.empty(max(size, slots))
-    for r in range(chains):
+    for i in range(place.size):
+        at, r = place[i], i // steps
+        if at < 0:
+            continue
+        matched(rng, pair)
         laws = emissions[r * size : (r + 1) * size] if own else emissions
-        for t in range(steps):
-            i = r * steps + t
-            if not cells.observed[i]:
-                continue
-            matched(rng, pair)
-            pool(rng, cells, i, states[r, t], laws, pair, tables[i], fit[i])
-            top = fit[i].max()
-            for k in range(size):
-                weight[r, t, k] = 0.0
-                for m in range(slots):
-                    fit[i, m, k] = math.exp(fit[i, m, k] - top)
-                    weight[r, t, k] += fit[i, m, k]
-    filtered = np.empty_like(weight)
-    retune(rng, weight, transition, filtered, prior, cells.tally)
+        pool(rng, cells, i, int(states[r, i % steps]), laws, pair, tables[at], fit[at])
+        top = fit[at].max()
+        for k in range(size):
+            weight[i, k] = 0.0
+            for m in range(slots):
+                fit[at, m, k] = math.exp(fit[at, m, k] - top)
+                weight[i, k] += fit[at, m, k]
+    filtered = np.empty((chains, steps, size))
+    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally)
     for r in range(chains):
         after = -1
         for t in range(steps - 1, -1, -1):
@@ -273,12 +718,28 @@ def switch(
             cells.tally[SWITCH] += after != states[r, t]
             cells.tally[SWITCH + 1] += 1.0
             states[r, t] = after
-            if cells.observed[i]:
+            at = place[i]
+            if at >= 0:
                 total = 0.0
                 for m in range(slots):
-                    total += fit[i, m, after]
+                    total += fit[at, m, after]
                     below[m] = total
-                cells.counts[i] = tables[i, first_above(below, slots, rng.random() * total), after]
+                cells.counts[i] = tables[at, first_above(below, slots, rng.random() * total), after]
+    found = states.reshape(chains * steps)
+    for block in range(ends.size):
+        summed, first = 0, ends[block - 1] + 1 if block > 0 else 0
+        for at in range(start[block], start[block + 1]):
+            if place[order[at]] < 0:
+                order[start[block] + summed] = order[at]
+                summed += 1
+        begin, end = start[block], start[block] + summed
+        while begin < end:
+            stop = part_of(order, begin, end, steps, own)
+            if own:
+                r = order[begin] // steps
+                powers_of(emissions[r * size : (r + 1) * size], room.power)
+            tables_of_few(rng, cells, order[begin:stop], first, ends[block], found, room, alone)
+            begin = stop
 
 
 def first_above(below: Reals, size: int, threshold: float) -> int:
@@ -293,9 +754,13 @@ def shift(
     rng: np.random.Generator, cells: Cells, key: Integers, emissions: Reals, prior: float, speed: float
 ) -> None:  # fmt: skip
     """Moves probability between two levels of every state's emissions, with the entries of its cells."""
-    order = np.argsort(key, kind="mergesort")
-    start = np.searchsorted(key[order], np.arange(emissions.shape[0] + 1))
-    flipped = np.empty(key.size, np.int64)
+    start, order = np.zeros(emissions.shape[0] + 1, np.int64), np.empty(key.size, np.int64)
+    by_state(key, start, order)
+    columns = np.empty((cells.counts.shape[1], key.size), np.int32)
+    for at in range(key.size):
+        for w in range(columns.shape[0]):
+            columns[w, at] = cells.counts[order[at], w]
+    where, flipped = np.empty(key.size, np.int64), np.empty(key.size, np.int64)
     for f in range(cells.edges.size - 1):
         first, levels = cells.edges[f], cells.edges[f + 1] - cells.edges[f]
         for k in range(emissions.shape[0]):
@@ -305,25 +770,76 @@ def shift(
                 giving += first
                 have, gets = emissions[k, giving], emissions[k, taking]
                 amount = math.sqrt(rng.random()) * cells.reach[k, f]
-                accepted = False
+                accepted, many = False, 0
                 if amount < have:
                     gain = (prior - 1.0) * math.log((have - amount) / have * ((gets + amount) / gets))
-                    for at in range(start[k], start[k + 1]):
-                        i = order[at]
-                        flipped[at] = binomial(rng, int(cells.counts[i, giving]), amount / have)
-                        if flipped[at] > 0:
-                            gain += flip_gain(cells, i, giving, taking, flipped[at])
+                    many = taken_from(rng, columns[giving], start[k], start[k + 1], amount / have, where, flipped)
+                    for j in range(many):
+                        gain += flip_gain(cells, int(order[where[j]]), giving, taking, flipped[j])
                     accepted = accepts(rng, gain)
                 if accepted:
                     emissions[k, giving], emissions[k, taking] = have - amount, gets + amount
-                    for at in range(start[k], start[k + 1]):
-                        cells.counts[order[at], giving] -= flipped[at]
-                        cells.counts[order[at], taking] += flipped[at]
+                    for j in range(many):
+                        i, at = order[where[j]], where[j]
+                        cells.counts[i, giving] -= flipped[j]
+                        cells.counts[i, taking] += flipped[j]
+                        columns[giving, at] -= flipped[j]
+                        columns[taking, at] += flipped[j]
                 cells.tally[SHIFT] += accepted
                 cells.tally[SHIFT + 1] += 1.0
                 if speed > 0.0:
                     reach = cells.reach[k, f] * math.exp(speed * (accepted - AIM))
                     cells.reach[k, f] = min(max(reach, 1e-5), 0.9)
+
+
+def by_state(key: Integers, start: Integers, order: Integers) -> None:
+    """The cells sorted by state: ``order[start[k]:start[k + 1]]`` are those of state k, as they come."""
+    for i in range(key.size):
+        start[key[i] + 1] += 1
+    for k in range(1, start.size):
+        start[k] += start[k - 1]
+    free = start.copy()
+    for i in range(key.size):
+        order[free[key[i]]] = i
+        free[key[i]] += 1
+
+
+def taken_from(
+    rng: np.random.Generator, column: npt.NDArray[np.int32], begin: int, end: int, chance: float, where: Integers,
+    taken: Integers,
+) -> int:  # fmt: skip
+    """Takes each entry of some cells with a chance, all independent: where it took any, how many there, in how many.
+
+    Where the chance is small the number of entries between one that is taken and the next is drawn, which is geometric.
+    """
+    many = 0
+    if chance > RARE:
+        for at in range(begin, end):
+            here = binomial(rng, int(column[at]), chance)
+            if here > 0:
+                where[many], taken[many] = at, here
+                many += 1
+        return many
+    if chance <= 0.0:
+        return 0
+    each = 1.0 / math.log1p(-chance)
+    left = gap(rng, each)
+    for at in range(begin, end):
+        entries = int(column[at])
+        if left < entries:
+            here = 0
+            while left < entries:
+                here += 1
+                left += 1 + gap(rng, each)
+            where[many], taken[many] = at, here
+            many += 1
+        left -= entries
+    return many
+
+
+def gap(rng: np.random.Generator, each: float) -> int:
+    """How many trials fail before the next that succeeds, where ``each`` is 1 / ln P(failure)."""
+    return int(min(math.log1p(-rng.random()) * each, 1e15))
 
 
 def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> float:
@@ -337,11 +853,17 @@ def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> floa
     return total
 
 
-def redraw(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float) -> None:
-    """Draws some entries of every field anew: of all its levels, or of about half of them, as a coin decides."""
+def redraw(
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers, more_than: int
+) -> None:  # fmt: skip
+    """Draws some entries of every field anew: of all its levels, or of about half of them, as a coin decides.
+
+    Of some cells, those with more than so many entries; the move does not change which these are.
+    """
     new, law = np.empty(cells.counts.shape[1], np.int64), np.empty(cells.counts.shape[1])
-    for i in range(key.size):
-        if not cells.observed[i]:
+    for at in range(members.size):
+        i = members[at]
+        if not cells.observed[i] or entries_of(cells, i) <= more_than:
             continue
         for f in range(cells.edges.size - 1):
             a, b = cells.edges[f], cells.edges[f + 1]
@@ -369,19 +891,39 @@ def redraw(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, s
                 cells.share[part, i, f] = min(max(moved, 1e-4), 1.0)
 
 
-def resize(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float) -> None:
-    """Lets entries join or leave every cell, all fields at once."""
-    width = cells.counts.shape[1]
+def log_of_more(entries: int, many: int, rates: tuple[float, float]) -> float:
+    """ln P(N = entries + many) - ln P(N = entries) of a cell whose rate is integrated out."""
+    low, high = min(entries, entries + many), max(entries, entries + many)
+    total = 0.0
+    if high - low <= FEW:
+        for n in range(low, high):
+            total += math.log((rates[1] + n) / (rates[0] + rates[1] + n + 1.0))
+    else:
+        total = math.lgamma(rates[1] + high) - math.lgamma(rates[1] + low)
+        total -= math.lgamma(rates[0] + rates[1] + high + 1.0) - math.lgamma(rates[0] + rates[1] + low + 1.0)
+    return total if many > 0 else -total
+
+
+def resize(
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers,
+    more_than: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float],
+) -> None:  # fmt: skip
+    """Lets entries join or leave some cells, all fields at once.
+
+    Of these cells those with ``more_than`` entries or fewer are left alone, and no other comes to have so few.
+    """
+    width, steps = cells.counts.shape[1], key.size // alone.size
     new = np.empty(width, np.int64)
-    for i in range(key.size):
+    for at in range(members.size):
+        i = members[at]
         if not cells.observed[i]:
             continue
-        entries = 0
-        for w in range(cells.edges[1]):
-            entries += cells.counts[i, w]
+        entries = entries_of(cells, i)
+        if entries <= more_than:
+            continue
         many, joining = 1 + int(rng.random() * cells.most[i]), rng.random() < 0.5
         gain, accepted = -np.inf, False
-        if joining or many <= entries:
+        if joining or entries - many > more_than:
             new[:] = cells.counts[i]
             for f in range(cells.edges.size - 1):
                 a, b = cells.edges[f], cells.edges[f + 1]
@@ -390,7 +932,10 @@ def resize(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, s
                 else:
                     leave(rng, many, entries, new[a:b])
             gain = log_law(cells, i, new, 0, width) - log_law(cells, i, cells.counts[i], 0, width)
-            gain += (many if joining else -many) * cells.stay[i]
+            if alone[i // steps]:
+                gain += log_of_more(entries, many if joining else -many, rates)
+            else:
+                gain += (many if joining else -many) * float(cells.stay[i])
             accepted = accepts(rng, gain)
             if accepted:
                 cells.counts[i] = new
@@ -412,17 +957,34 @@ def leave(rng: np.random.Generator, many: int, entries: int, counts: Integers) -
         entries -= 1
 
 
+def joiners(rng: np.random.Generator, entries: int, lost: float) -> int:
+    """As many as thinning lost where so many are left: negative binomial, a geometric number for each and one more."""
+    if lost <= 0.0:
+        return 0
+    if entries >= FEW:
+        return rng.poisson(rng.standard_gamma(entries + 1.0) * lost / (1.0 - lost))
+    many = 0
+    for _ in range(entries + 1):
+        uniform = rng.random()
+        if uniform < lost:
+            many += int(math.log(max(uniform, 1e-300)) / math.log(lost))
+    return many
+
+
 def rescale(
-    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, steps: int, prior: tuple[float, float]
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, prior: tuple[float, float],
+    still: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Moves each chain's mean number of entries, and the entries of its cells with it.
+    """Moves each chain's mean number of entries, and the entries of its cells with it, but of those that are ``still``.
 
     A geometric number thinned is geometric; the other way entries join, as many as thinning would have lost (negative
     binomial), so only the noise and the prior of the rate decide.
     """
-    width = cells.counts.shape[1]
-    new = np.empty((steps, width), np.int64)
-    for r in range(key.size // steps):
+    width, steps = cells.counts.shape[1], key.size // still.size
+    new, moved = np.empty((steps, width), np.int64), np.empty(steps, np.bool_)
+    for r in range(still.size):
+        if still[r]:
+            continue
         stay = cells.stay[r * steps]
         odds = -math.expm1(stay) / math.exp(stay)
         step = 2.0 * (2.0 * rng.random() - 1.0) ** 3
@@ -432,16 +994,14 @@ def rescale(
         kept = math.exp(-abs(step))
         lost = (1.0 - min(rate, -math.expm1(stay))) * (1.0 - kept)
         for t in range(steps):
-            i, entries = r * steps + t, 0
+            i, moved[t] = r * steps + t, False
             if not cells.observed[i]:
                 continue
-            for w in range(cells.edges[1]):
-                entries += cells.counts[i, w]
-            new[t] = cells.counts[i]
-            if step < 0.0:
-                many = entries - binomial(rng, entries, kept)
-            else:
-                many = rng.poisson(rng.standard_gamma(entries + 1.0) * lost / (1.0 - lost))
+            entries = entries_of(cells, i)
+            many = entries - binomial(rng, entries, kept) if step < 0.0 else joiners(rng, entries, lost)
+            if many == 0:
+                continue
+            moved[t], new[t] = True, cells.counts[i]
             for f in range(cells.edges.size - 1):
                 a, b = cells.edges[f], cells.edges[f + 1]
                 if step < 0.0:
@@ -455,8 +1015,67 @@ def rescale(
             for t in range(steps):
                 i = r * steps + t
                 cells.stay[i] = math.log1p(-rate)
-                if cells.observed[i]:
+                if moved[t]:
                     cells.counts[i] = new[t]
+
+
+def few_released(cells: Cells, few: npt.NDArray[np.bool_]) -> None:
+    """Which chains were released with at most ``FEW_ENTRIES`` entries a cell on average."""
+    steps = cells.observed.size // few.size
+    for r in range(few.size):
+        room = 0
+        for i in range(r * steps, (r + 1) * steps):
+            if cells.observed[i]:
+                room += FEW_ENTRIES
+                for w in range(cells.edges[1]):
+                    room -= cells.released[i, w]
+        few[r] = room >= 0
+
+
+def with_more_than(cells: Cells, entries: int, members: Integers) -> int:
+    """Lists the observed cells with more entries than so many; how many cells these are."""
+    many = 0
+    for i in range(members.size):
+        if cells.observed[i] and entries_of(cells, i) > entries:
+            members[many] = i
+            many += 1
+    return many
+
+
+def move_cells(
+    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, rates: tuple[float, float], speed: float,
+    alone: npt.NDArray[np.bool_], few: npt.NDArray[np.bool_], summed: bool, again: bool,
+) -> None:  # fmt: skip
+    """A redraw and a resize of every cell, a rescaling of every chain.
+
+    Where ``switch`` has summed over the tables of cells with few entries, a redraw gains nothing there, a resize is
+    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep.
+
+    Args:
+        rng: Randomness for post-processing.
+        cells: Changed in place.
+        laws: The rows that ``key`` names, shape (laws, columns).
+        key: The law of each cell.
+        rates: The Beta law of rates of entries.
+        speed: How fast the sizes of moves adapt.
+        alone: As ``alone_in_chain`` has it.
+        few: As ``few_released`` has it.
+        summed: Whether ``switch`` has been.
+        again: Whether the cells have been moved since.
+    """
+    members = np.arange(key.size)
+    if not summed:
+        redraw(rng, cells, laws, key, speed, members, -1)
+        resize(rng, cells, laws, key, speed, members, -1, alone, rates)
+        rescale(rng, cells, laws, key, rates, alone)
+        return
+    if not again:
+        turn = members[int(rng.random() * TURNS) :: TURNS].copy()
+        resize(rng, cells, laws, key, speed, turn, -1, alone, rates)
+    large = members[: with_more_than(cells, RARELY_RESIZED, members)]
+    redraw(rng, cells, laws, key, speed, large, FEW_ENTRIES)
+    resize(rng, cells, laws, key, speed, large, RARELY_RESIZED, alone, rates)
+    rescale(rng, cells, laws, key, rates, alone | few if again else alone)
 
 
 def sweep(
@@ -475,19 +1094,23 @@ def sweep(
         passes: How often.
         speed: How fast the sizes of moves adapt; 0 after burn-in.
     """
-    if transition.shape[0] > 1:
-        switch(rng, cells, states, transition, emissions, priors[0])
+    alone, few = np.empty(states.shape[0], np.bool_), np.empty(states.shape[0], np.bool_)
+    alone_in_chain(cells.observed, alone)
+    few_released(cells, few)
+    summed = transition.shape[0] > 1
+    if summed:
+        switch(rng, cells, states, transition, emissions, priors[0], alone, priors[2:])
     key = states.ravel().copy()
-    for _ in range(passes):
+    for p in range(passes):
         shift(rng, cells, key, emissions, priors[1], speed)
-        redraw(rng, cells, emissions, key, speed)
-        resize(rng, cells, emissions, key, speed)
-        rescale(rng, cells, emissions, key, states.shape[1], priors[2:])
+        move_cells(rng, cells, emissions, key, priors[2:], speed, alone, few, summed, p > 0)
 
 
 #: What ``sweep`` calls, callees first.
 PARTS = (
-    binomial, scattered, log_law, accepts, couple, fresh, pool, matched, forward, retune, first_above, switch,
-    flip_gain, shift, redraw, leave, resize,
-    rescale,
+    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, joined,
+    log_likelihood, forward, retune, first_above, alone_in_chain, powers_of, decays_of, noise_of_few, sum_over_tables,
+    few_over_rates, drawn_table, block_of, by_block, terms_of, terms_of_state, laws_of_number, weights_of_few,
+    tables_of_few, part_of, switch, flip_gain, by_state, gap, taken_from, shift, redraw, leave, log_of_more, resize,
+    joiners, rescale, few_released, with_more_than, move_cells,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.latent import LatentCells, cells_of_chain, latent_cells, resample_rates
+from dpgraph.inference.markov.loops import FEW_ENTRIES
 from dpgraph.inference.markov.starts import (
     clipped_at_zero,
     entries_estimate,
@@ -188,6 +190,12 @@ class _Run:
         """Where each field's columns start, and the end."""
         return np.array([0, *(columns.stop for columns in self.given.fields)], np.int64)
 
+    @cached_property
+    def few(self) -> bool:
+        """Whether cells were released with few entries on average: ``switch`` then draws states well by itself."""
+        released = self.given.values[:, self.given.observed][..., self.given.fields[0]]
+        return self.known is None and self.size > 1 and bool(released.sum(axis=-1).mean() <= FEW_ENTRIES)
+
     def start(self, copies: int, rng: np.random.Generator) -> _State:
         """Every chain begins at the best of mixtures of its own."""
         given, observed = self.given, self.given.observed
@@ -230,13 +238,16 @@ class _Run:
 
     def sweep(self, state: _State, own: list[np.random.Generator], rng: np.random.Generator, speed: float) -> None:
         """States, transitions, emissions, then what is unknown of the cells; each sampler chain has its generator."""
-        likelihood = self._likelihood(state)
+        likelihood = None if self._tables_speak(state) else self._likelihood(state)
         tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
+        drawn_with_tables = state.latent is not None and not single and self.few
 
         def move_states(c: int) -> None:
             laws = state.states[c], state.transition[c], state.emissions[c]
-            if self.own:
+            if likelihood is None:
+                self.kernels.given_tables(own[c], tables[c], self.edges, *laws, priors, single, drawn_with_tables)
+            elif self.own:
                 self.kernels.states_alone(own[c], likelihood[c], *laws[:2], priors[0], single)
             else:
                 self.kernels.gibbs(own[c], likelihood[c], tables[c], self.edges, *laws, priors, single)
@@ -246,6 +257,10 @@ class _Run:
             self._move_effects(state, own, speed)
         if state.latent is not None:
             self._move_tables(state, state.latent, own, rng, speed)
+
+    def _tables_speak(self, state: _State) -> bool:
+        """Whether states follow from tables and emissions alone."""
+        return self.known is None and not self.own and state.counts.dtype == np.int64
 
     def _every_chain(self, move: Callable[[int], None], state: _State) -> None:
         """Moves every sampler chain: side by side where that is worth threads."""
@@ -305,13 +320,16 @@ class _Run:
 
     def log_joint(self, state: _State) -> Reals:
         """ln P(released, tables, states | parameters) up to a constant, one for each sampler chain."""
+        if state.latent is not None:
+            rates = float(self.prior.entries[0]), float(self.prior.entries[1])
+            every = [cells_of_chain(state.latent, c) for c in range(len(state.states))]
+            laws = [own.laws for own in state.effects] if self.own else state.emissions
+            rows = zip(every, state.states, state.transition, laws, strict=True)
+            return np.array([self.kernels.log_joint(*row, rates) for row in rows])
         emission = self._log_emission(state)
         total = np.take_along_axis(emission, state.states[..., None], 3).sum(axis=(1, 2, 3))
         followed = transition_counts(state.states, self.size)
-        total = total + (followed * np.log(state.transition)).sum(axis=(1, 2))
-        if state.latent is not None:
-            total = total + state.latent.log_law().reshape(len(total), -1).sum(axis=1)
-        return total
+        return total + (followed * np.log(state.transition)).sum(axis=(1, 2))
 
 
 def relative_likelihood(log_emission: Reals) -> Reals:

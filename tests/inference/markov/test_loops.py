@@ -48,7 +48,7 @@ def test_redrawn_tables_have_the_law_given_the_noise():
 
     def move(rng, state):
         state = cell([1, 2], noise=0.7, released=[5, -2]) if state is None else state
-        loops.redraw(rng, state, law, np.zeros(1, np.int64), 0.0)
+        loops.redraw(rng, state, law, np.zeros(1, np.int64), 0.0, np.arange(1), -1)
         return state
 
     check(move, lambda state: float(state.counts[0, 0]), expected)
@@ -60,7 +60,8 @@ def test_the_number_of_entries_is_geometric_where_nothing_is_known_of_it():
 
     def move(rng, state):
         state = cell([1, 1]) if state is None else state
-        loops.resize(rng, state, np.array([[0.4, 0.6]]), np.zeros(1, np.int64), 0.0)
+        key, several = np.zeros(1, np.int64), np.zeros(1, bool)
+        loops.resize(rng, state, np.array([[0.4, 0.6]]), key, 0.0, np.arange(1), -1, several, (1.0, 1.0))
         return state
 
     check(move, lambda state: float(state.counts.sum()), expected)

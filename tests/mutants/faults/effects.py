@@ -6,6 +6,7 @@ EFFECTS, CHOICE = "tests/inference/markov/test_effects.py", "tests/models/test_c
 PRIORS = f"{EFFECTS}::test_without_an_entry_effects_spreads_and_laws_keep_their_priors"
 SINGLE = "tests/inference/markov/test_single_moves.py::test_a_move_by_itself_leaves_the_joint_law"
 GIVEN = f"{EFFECTS}::test_effects_given_tables_are_those_of_the_quadrature"
+FEW = "tests/inference/markov/test_few_entries.py"
 
 MUTANTS = (
     Mutant(
@@ -77,5 +78,40 @@ MUTANTS = (
         "draw_markov(given.without(mine), size",
         "draw_markov(given, size",
         (f"{CHOICE}::test_a_cell_is_predicted_without_its_own_release",),
+    ),
+    Mutant(
+        "a table summed over without its ways",
+        "inference/markov/loops.py",
+        "scale = ways",
+        "scale = 1.0",
+        (f"{FEW}::test_the_weight_of_a_state_is_the_sum_over_every_number_and_table",),
+    ),
+    Mutant(
+        "entries of the last block alone",
+        "inference/markov/loops.py",
+        "while entries < last and left >= number[entries, c]:",
+        "while entries < last:",
+        (f"{FEW}::test_a_number_and_a_table_are_drawn_by_their_law",),
+    ),
+    Mutant(
+        "a resize that comes to few entries",
+        "inference/markov/loops.py",
+        "if joining or entries - many > more_than:",
+        "if joining or entries >= many:",
+        (f"{FEW}::test_cells_left_alone_by_their_number_stay_apart_from_the_others",),
+    ),
+    Mutant(
+        "a gap that forgets who was taken",
+        "inference/markov/loops.py",
+        "left += 1 + gap(rng, each)",
+        "left += gap(rng, each) + (here > 1)",
+        (f"{FEW}::test_entries_are_taken_one_by_one_with_their_chance",),
+    ),
+    Mutant(
+        "a rate integrated out without its prior",
+        "inference/markov/loops.py",
+        "law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)",
+        "law[n - 1] * (rates[1] + n - 1.0) / (rates[1] + n)",
+        (f"{FEW}::test_the_weight_of_a_state_is_the_sum_over_every_number_and_table",),
     ),
 )

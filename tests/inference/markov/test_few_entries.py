@@ -1,0 +1,223 @@
+"""Cells with few entries are summed over and drawn exactly: against enumeration of every number and table."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+
+from dpgraph.inference.markov import loops
+from tests.conclusions import law_test
+
+FEW = loops.FEW_ENTRIES + 1
+EDGES = np.array([0, 2, 5])
+LAWS = np.array([[0.3, 0.7, 0.2, 0.5, 0.3], [0.8, 0.2, 0.1, 0.1, 0.8]])
+RATES = (1.5, 0.7)
+
+
+def cells(released, absolute=0.6, squares=0.0, stay=-0.4):
+    """Cells of two fields, each the only one of its chain where the chain has one step."""
+    released = np.array(released, np.int64)
+    many, width = released.shape
+    sizes = [np.full(many, stay), np.full((2, many, 2), 0.5), np.full(many, 2.0), np.full((2, 2), 0.4)]
+    law = [np.full(width, absolute), np.full(width, squares)]
+    counts = np.zeros_like(released)
+    return loops.Cells(counts, released, np.ones(many, bool), EDGES, *law, *sizes, np.zeros(12))
+
+
+def tables(first, last):
+    """Every table of two fields with the same number of entries, from ``first`` to ``last``."""
+    for entries in range(first, last + 1):
+        one = [table for table in itertools.product(range(entries + 1), repeat=2) if sum(table) == entries]
+        two = [table for table in itertools.product(range(entries + 1), repeat=3) if sum(table) == entries]
+        yield from (np.array(a + b) for a, b in itertools.product(one, two))
+
+
+def log_weight(given, i, k, table, alone):
+    """ln P(released, number, table | state), over every rate where the cell is alone in its chain."""
+    entries = table[:2].sum()
+    number = betaln(RATES[0] + 1, RATES[1] + entries) if alone else given.stay[i] * entries
+    law = 2 * gammaln(entries + 1) - gammaln(table + 1).sum() + (table * np.log(LAWS[k])).sum()
+    noise = np.abs(given.released[i] - table)
+    return number + law - (given.absolute * noise + given.squares * noise**2).sum()
+
+
+def room():
+    """As ``switch`` makes it."""
+    several = (5, FEW, loops.LANES)
+    made = loops.Room(
+        np.empty((2, 5, FEW)), np.empty((5, FEW)), np.empty(several), np.empty(several), np.empty(several),
+        np.empty((FEW, loops.LANES)), np.empty(loops.LANES), np.empty(FEW),
+    )  # fmt: skip
+    loops.powers_of(LAWS, made.power)
+    loops.few_over_rates(RATES, made.over_rates)
+    return made
+
+
+RELEASED = [[2, 1, 0, 3, 1], [-4, 6, 2, 2, 9], [0, 0, -1, 5, -7], [40, -3, 2, 30, 1]]
+
+
+@pytest.mark.parametrize("block", [(0, 3), (0, 1), (2, 5), (4, 7)])
+@pytest.mark.parametrize(("absolute", "squares"), [(0.6, 0.0), (0.0, 0.15), (0.3, 0.05)])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_weight_of_a_state_is_the_sum_over_every_number_and_table(block, absolute, squares, alone):
+    """Laplace noise, Gaussian and both; values far below and above what a cell can hold."""
+    given, made, weight = cells(RELEASED, absolute, squares), room(), np.zeros((4, 2))
+    loops.decays_of(given, made.decay)
+    loops.weights_of_few(given, np.arange(4), *block, weight, made, np.full(4, alone))
+    for i in range(4):
+        log = [np.logaddexp.reduce([log_weight(given, i, k, table, alone) for table in tables(*block)]) for k in (0, 1)]
+        np.testing.assert_allclose(weight[i], np.exp(np.array(log) - max(log)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("alone", "state"), [(False, 0), (True, 1)])
+def test_a_number_and_a_table_are_drawn_by_their_law(alone, state):
+    """Up to three entries, 53 tables; tables drawn whatever was released, and by the other state's law, are told."""
+    given, made = cells([[1, 2, 0, 3, -1]] * loops.LANES), room()
+    loops.decays_of(given, made.decay)
+    every = [tuple(table) for table in tables(0, 3)]
+    log = {
+        k: np.array([log_weight(given, 0, k, np.array(table), alone) for table in every]) for k in (state, 1 - state)
+    }
+    noise = [(np.abs(given.released[0] - np.array(table)) * given.absolute).sum() for table in every]
+    test = law_test(log[state], [log[state] + noise, log[1 - state]])
+    rng, states, drawn = np.random.default_rng(3), np.full(loops.LANES, state), []
+    while len(drawn) < test.draws:
+        loops.tables_of_few(rng, given, np.arange(loops.LANES), 0, 3, states, made, np.full(loops.LANES, alone))
+        drawn += [every.index(tuple(table)) for table in given.counts.tolist()]
+    test.check(drawn[: test.draws])
+
+
+def test_fields_that_cannot_agree_on_a_number_leave_the_cell_to_a_pool():
+    given, made, weight = cells([[0, 0, 6, 6, 6]], absolute=500.0), room(), np.full((1, 2), np.nan)
+    loops.decays_of(given, made.decay)
+    loops.weights_of_few(given, np.arange(1), 0, 3, weight, made, np.zeros(1, bool))
+    assert weight.tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_blocks_are_cut_without_a_gap(which):
+    ends = loops.BLOCKS[which]
+    found = [loops.block_of(entries, ends) for entries in range(FEW + 1)]
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert found[-1] == len(ends)
+    assert all(loops.block_of(end, ends) + 1 == loops.block_of(end + 1, ends) for end in ends)
+
+
+def test_every_number_is_reached_through_the_blocks():
+    """No end of one way of cutting but the last is an end of the other."""
+    assert set(loops.BLOCKS[0].tolist()) & set(loops.BLOCKS[1].tolist()) == {loops.FEW_ENTRIES}
+    assert loops.RARELY_RESIZED < loops.FEW_ENTRIES
+
+
+@pytest.mark.parametrize(("entries", "many"), [(0, 1), (3, 4), (2, 40), (12, -5), (70, -60)])
+def test_more_entries_where_the_rate_is_integrated_out(entries, many):
+    a, b = RATES
+    expected = betaln(a + 1, b + entries + many) - betaln(a + 1, b + entries)
+    assert loops.log_of_more(entries, many, RATES) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_chain_with_one_observed_cell_has_the_law_of_all_rates():
+    """The number of entries of a cell of which nothing is known, by resizes: P(N = n) = B(3, n + 4) / B(2, 4)."""
+    rates, numbers = (2.0, 4.0), np.arange(40)
+    log = betaln(rates[0] + 1, rates[1] + numbers)
+    given_rate = numbers * math.log(rates[1] / sum(rates))
+    test = law_test(log, [given_rate, betaln(rates[0], rates[1] + numbers)], most=6_000)
+    rng, found = np.random.default_rng(5), []
+    given = cells([[0, 0, 0, 0, 0]] * test.draws, absolute=0.0)
+    made = rng.geometric(rng.beta(*rates, test.draws)) - 1
+    for i, entries in enumerate(made):
+        given.counts[i] = [entries, 0, entries, 0, 0]
+    alone, every = np.ones(test.draws, bool), np.arange(test.draws)
+    for _ in range(2):
+        loops.resize(rng, given, LAWS, np.zeros(test.draws, np.int64), 0.0, every, -1, alone, rates)
+    assert given.tally[loops.RESIZE] > test.draws / 4
+    found = given.counts[:, :2].sum(axis=1)
+    test.check(found)
+
+
+def test_cells_left_alone_by_their_number_stay_apart_from_the_others():
+    rng, given = np.random.default_rng(6), cells([[0, 0, 0, 0, 0]] * 200, absolute=0.0, stay=-1.0)
+    given.counts[:100, [0, 2]], given.counts[100:, [0, 2]] = 5, 8
+    key, several = np.zeros(200, np.int64), np.zeros(200, bool)
+    for _ in range(20):
+        loops.resize(rng, given, LAWS, key, 0.0, np.arange(200), 7, several, RATES)
+    entries = given.counts[:, :2].sum(axis=1)
+    assert (entries[:100] == 5).all()
+    assert (entries[100:] > 7).all()
+    assert (entries[100:] > 8).any()
+    listed = np.arange(200)
+    assert listed[: loops.with_more_than(given, 7, listed)].tolist() == list(range(100, 200))
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_entries_are_taken_one_by_one_with_their_chance(chance):
+    """By the gaps between them where they are rare; each of 0 to 8 of eight, in the order of two cells' counts."""
+    column, where, taken = np.array([3, 0, 5], np.int32), np.empty(3, np.int64), np.empty(3, np.int64)
+
+    def law(p):
+        parts = [[math.log(math.comb(n, x) * p**x * (1 - p) ** (n - x)) for x in range(n + 1)] for n in (3, 5)]
+        return np.add.outer(*map(np.array, parts)).ravel()
+
+    test = law_test(law(chance), [law(chance * 1.3), law(chance * 0.75)])
+    rng, drawn = np.random.default_rng(8), []
+    for _ in range(test.draws):
+        many = loops.taken_from(rng, column, 0, 3, chance, where, taken)
+        found = dict(zip(where[:many].tolist(), taken[:many].tolist(), strict=True))
+        assert 1 not in found
+        drawn.append(found.get(0, 0) * 6 + found.get(2, 0))
+    test.check(drawn)
+    assert loops.taken_from(rng, column, 0, 3, 0.0, where, taken) == 0
+
+
+@pytest.mark.parametrize("entries", [0, 3, 30])
+def test_as_many_join_as_thinning_lost(entries):
+    """Negative binomial, where few remain by geometric numbers, where many by a Poisson number of a Gamma rate."""
+    numbers = np.arange(200)
+
+    def law(lost, left):
+        return gammaln(numbers + left) - gammaln(numbers + 1) - gammaln(left) + numbers * math.log(lost)
+
+    test = law_test(law(0.3, entries + 1), [law(0.4, entries + 1), law(0.3, entries + 2)])
+    rng = np.random.default_rng(9)
+    test.check([loops.joiners(rng, entries, 0.3) for _ in range(test.draws)])
+    assert loops.joiners(rng, entries, 0.0) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 300, 3), (2, 70, 2), (40, 7, 3), (5, 90, 6), (33, 1, 2)])
+def test_chains_in_pieces_are_as_likely_as_whole_ones(shape):
+    """One chain in pieces, many side by side, too many states for pieces: against sums of products in a row."""
+    rng = np.random.default_rng(10)
+    weight, size = rng.random(shape) ** 3, shape[2]
+    transition = rng.dirichlet(np.full(size, 0.5), size)
+    expected = 0.0
+    for chain in weight:
+        state = np.ones(size)
+        for t, here in enumerate(chain):
+            state = here * (state @ transition if t else state)
+            expected += math.log(state.sum())
+            state = state / state.sum()
+    pieces = loops.pieces_of(weight)
+    assert (pieces.weight.shape[1] < shape[1]) == (shape[0] < 5)
+    found = loops.log_likelihood(pieces, transition, np.empty((2, size, loops.LANES)))
+    assert found == pytest.approx(expected, rel=1e-9)
+    filtered = np.empty(shape)
+    loops.forward(weight, transition, filtered)
+    state = np.ones(size)
+    for t, here in enumerate(weight[-1]):
+        state = here * (state @ transition if t else state)
+        state = state / state.sum()
+        np.testing.assert_allclose(filtered[-1, t] / filtered[-1, t].sum(), state, rtol=1e-9)
+
+
+def test_states_are_matched_evenly():
+    """Three states: each pair, and so each that stays alone, a third of the time."""
+    rng, pair, seen = np.random.default_rng(12), np.empty(3, np.int64), []
+    test = law_test(np.log([1, 1, 1]), [np.log([1, 1, 1.5]), np.log([1, 1.5, 1])])
+    for _ in range(test.draws):
+        loops.matched(rng, pair)
+        assert (pair[pair] == np.arange(3)).all()
+        seen.append(int(np.flatnonzero(pair == np.arange(3))[0]))
+    test.check(seen)
