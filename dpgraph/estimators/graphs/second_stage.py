@@ -17,7 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.purse import LESS, adding, as_one, charged, check_fits, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import (
+    LESS,
+    adding,
+    as_one,
+    charged,
+    check_fits,
+    late_bytes,
+    one_charge,
+    purse_of,
+    root_below,
+)
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
@@ -25,6 +35,7 @@ from dpgraph.inference.graphs.refining import PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.table_scores import choice_bytes
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.filters import rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -39,6 +50,8 @@ from dpgraph.structure.tables import NoisyCounts
 PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(3, 5), Fraction(1, 10), 16
 #: How many variables a table of the second stage has.
 VARIABLES = 3
+#: Bytes of the expected counts of a candidate, as the model has them and as the choice keeps them.
+BYTES_PER_EXPECTED = 800
 
 
 def with_stages(one: Learner) -> Learner:
@@ -69,7 +82,7 @@ def in_two_stages(first: Learner) -> Learner:
     def learn(task: Task, rows: Any) -> LearnedNetwork:
         statistics = any_tables(rows, task.domain)
         planned, purse = parts(task), purse_of(task)
-        scope = charged(task, statistics, planned)
+        scope = charged(task, statistics, planned, _needed(task))
         start = first.learn(_first(task, purse), statistics.sensitive_codes)
         model, measured = _rounds(task, purse, statistics, start)
         noisy = as_one((start.release, *measured), scope, purse)
@@ -77,6 +90,13 @@ def in_two_stages(first: Learner) -> Learner:
         return replace(start, probabilities=tables, release=noisy, reason=task.reason)
 
     return Learner(plan, learn)
+
+
+def _needed(task: Task) -> int:
+    """The most bytes that the candidates of a round, or the table that is measured, may take."""
+    sizes = sorted(task.domain.sizes.values())
+    candidates = choice_bytes(sizes, [VARIABLES]) + math.comb(len(sizes), VARIABLES) * BYTES_PER_EXPECTED
+    return max(candidates, late_bytes(task, [min(task.constraints.max_cells, math.prod(sizes[-VARIABLES:]))]))
 
 
 def _first(task: Task, purse: Budget) -> Task:
