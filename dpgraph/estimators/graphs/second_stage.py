@@ -29,6 +29,7 @@ from dpgraph.estimators.graphs.purse import (
     root_below,
 )
 from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.inference.graphs.choosing import check_choosing
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
 from dpgraph.inference.graphs.refining import PublicModel
@@ -81,6 +82,7 @@ def in_two_stages(first: Learner) -> Learner:
 
     def learn(task: Task, rows: Any) -> LearnedNetwork:
         statistics = any_tables(rows, task.domain)
+        check_choosing(task.constraints)
         planned, purse = parts(task), purse_of(task)
         scope = charged(task, statistics, planned, _needed(task))
         start = first.learn(_first(task, purse), statistics.sensitive_codes)
