@@ -124,7 +124,7 @@ def test_hopeless_proposals_are_left_to_convolution(monkeypatch):
 
 @pytest.mark.parametrize(("cells", "block"), [(2, 7), (3, 5), (4, 3)])
 def test_places_add_up_evenly(cells, block):
-    """20 000 draws for every sum; at most 19 equally likely ways each, a chi-square of level 1e-6 for at most 13 sums."""
+    """20 000 draws for each of at most 13 sums, of at most 19 ways each, all as likely: chi-squares of 1e-7 each."""
     for total in range(cells * (block - 1) + 1):
         drawn = _places_that_add_up(np.full(20_000, total), cells, block, np.random.default_rng(total))
         listed = [way for way in itertools.product(range(block), repeat=cells) if sum(way) == total]
