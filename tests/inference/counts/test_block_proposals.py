@@ -106,7 +106,7 @@ def test_compiled_and_plain_loops_draw_the_same():
 
 
 @pytest.mark.parametrize(("cells", "block"), [(1, 5), (2, 4), (3, 7), (5, 4)])
-def testways_are_counted(cells, block):
+def test_ways_are_counted(cells, block):
     sums = [sum(places) for places in itertools.product(range(block), repeat=cells)]
     counted = np.bincount(sums).astype(float)
     assert np.allclose(ways(cells, block), counted / counted.max(), rtol=1e-14, atol=0)
