@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "a question's blocks whatever memory there is",
         "inference/queries/contraction.py",
-        "int(min(MEMORY, memory.limit(InferenceError) / 2))",
-        "MEMORY",
+        "int(memory.room(wanted, InferenceError))",
+        "wanted",
         (f"{MEMORY}::test_a_question_in_small_blocks_has_the_same_answer",),
     ),
     Mutant(
