@@ -75,7 +75,7 @@ MUTANTS = (
         "estimators/naive_bayes.py",
         "        self._check_room(network)\n",
         "",
-        (f"{MEMORY}::test_what_is_refused_for_memory_is_not_charged",),
+        (f"{MEMORY}::test_a_refused_fit_leaves_the_earlier_one",),
     ),
     Mutant(
         "a graph chosen before there is known to be room for the choice",
