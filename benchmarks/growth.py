@@ -7,10 +7,12 @@ Seconds are of processor time, so that other work on the machine matters less.
     python benchmarks/growth.py --kinds chain star --sizes 100 1000 --steps order count
     python benchmarks/growth.py --kinds family --sizes 10000 100000 1000000
     python benchmarks/growth.py --kinds log steps entries --sizes 10000 100000
+    python benchmarks/growth.py --kinds noise --sizes 100000 1000000
 
 A ``family`` has so many cells: a variable of ten levels and its parents. A ``log`` has so many entries in sequences of
 twenty steps, ``steps`` is one sequence of so many steps, ``entries`` so many sequences of one step and one entry,
 ``tens`` has so many entries in sequences of ten steps, one entry a cell; an HMM of three states is learned.
+``noise`` of so many cells is drawn in turns with OpenDP's own call on as many.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ import numpy as np
 
 KINDS = ("chain", "star", "random", "grid")
 #: One family of so many cells; logs of so many entries, of so many steps, of so many sequences of one entry.
-FAMILY, LOGS = "family", ("log", "steps", "entries", "tens")
+FAMILY, LOGS, NOISE = "family", ("log", "steps", "entries", "tens"), "noise"
+#: The scale of noise, and how often each law is drawn.
+SCALE, TURNS = 2.0, 3
 #: Draws and sweeps before them of the chains of a log.
 SWEEPS = {"iterations": 200, "burn_in": 100}
 SIZES = (100, 1000, 10_000)
@@ -66,6 +70,10 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
     from dpgraph.statistics.rows.codes import Codes
     from dpgraph.structure.frozen import FrozenMap
 
+    if kind in LOGS:
+        return way_of_log(kind, size)
+    if kind == NOISE:
+        return way_of_noise(size)
     parents = None if kind in BUNDLED else parents_of(kind, size)
     unit = dg.PrivacyUnit("replace")
     mechanism = dg.LaplaceMechanism(epsilon=1)
@@ -79,9 +87,6 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
         domain, rng = done["network"].domain, np.random.default_rng(1)
         columns = ((name, rng.integers(k, size=rows, dtype=np.uint8)) for name, k in domain.sizes.items())
         return Codes(domain, FrozenMap(columns))
-
-    if kind in LOGS:
-        return way_of_log(kind, size)
 
     def draws(number: int) -> Callable[[dict[str, Any]], Any]:
         return lambda done: dg.noise_aware_posterior(done["release"], method="tables", draws=number, seed=0)
@@ -156,6 +161,28 @@ def way_of_log(kind: str, size: int) -> list[tuple[str, Callable[[dict[str, Any]
     ]
 
 
+def way_of_noise(size: int) -> list[tuple[str, Callable[[dict[str, Any]], Any]]]:
+    """Noise of so many cells of each law, ours and by one call of OpenDP's measurement, in turns."""
+    from dpgraph.privacy import noise, records
+
+    source, zeros = noise.SecureNoise(), np.zeros(size, np.int64)
+    laws = {
+        "discrete Laplace": records.DiscreteLaplace(SCALE),
+        "discrete Gaussian": records.DiscreteGaussian(SCALE),
+        "sum-zero": records.SumZeroLaplace(SCALE),
+    }
+    calls = {"OpenDP Laplace": noise._laplace(SCALE), "OpenDP Gaussian": noise._gaussian(SCALE)}
+
+    def drawn(law: Any) -> Callable[[dict[str, Any]], Any]:
+        return lambda _: source.add(zeros, law).nbytes
+
+    def called(call: Any) -> Callable[[dict[str, Any]], Any]:
+        return lambda _: np.array(call(zeros), dtype=np.int64).nbytes
+
+    steps = [*((name, drawn(law)) for name, law in laws.items()), *((name, called(c)) for name, c in calls.items())]
+    return [(f"{name} {turn}", step) for turn in range(1, TURNS + 1) for name, step in steps]
+
+
 def worker(kind: str, size: int, rows: int, only: list[str], memory: int) -> None:
     """Runs the steps of one graph, and prints seconds and peak memory of each as it ends."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -210,7 +237,7 @@ def shown(found: dict[int, dict[str, dict[str, Any]]], kind: str) -> None:
 def main() -> None:
     """Runs all that is asked for and prints a table of each kind of graph."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, FAMILY, *LOGS, *BUNDLED), default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, FAMILY, *LOGS, NOISE, *BUNDLED), default=list(KINDS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one graph")

@@ -52,6 +52,15 @@ def fits(needed: float, error: type[Exception]) -> bool:
     return needed <= limit(error)
 
 
+def room(wanted: float, error: type[Exception]) -> float:
+    """So many bytes, or half of what one step may take where that is less; a small wish is granted unasked.
+
+    Raises:
+        Exception: Of the class given, if the variable is no size.
+    """
+    return wanted if fits(2 * wanted, error) else limit(error) / 2
+
+
 def check(needed: float, what: str, way_out: str, error: type[Exception]) -> None:
     """Refuses a step that takes more memory than it may, before it takes any.
 

@@ -13,13 +13,16 @@ import pytest
 
 import dpgraph as dg
 from dpgraph import memory
+from dpgraph.inference.graphs import choosing
+from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.network import by_normal, held_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction
-from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
+from dpgraph.privacy.errors import DPGraphError, FileError, InferenceError, ReleaseError
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
 from dpgraph.structure.tables import NoisyCounts
+from dpgraph.testing import SeededNoise
 
 #: How far an estimate may be from what was taken.
 FACTOR = 2.5
@@ -253,3 +256,99 @@ def test_nothing_of_a_refusal_is_of_the_rows(monkeypatch):
         "this would take about 1.0 GB of memory, more than half of the memory that is free: do that, or set "
         "DPGRAPH_MEMORY"
     }
+
+
+NAMES = [f"v{i}" for i in range(6)]
+LEARNED = dg.Domain.of({name: [0, 1, 2] for name in NAMES})
+
+
+def rows_of(names=NAMES, rows=200):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({name: rng.integers(3, size=rows) for name in names})
+
+
+def naive_bayes(budget, **settings):
+    rows = rows_of()
+    model = dg.PrivateNaiveBayes(LEARNED, budget=budget, noise=SeededNoise(1), target="v0", **settings)
+    return model.fit(rows.drop(columns="v0"), rows["v0"])
+
+
+def learned(budget, **settings):
+    return dg.learn_network(rows_of(), LEARNED, epsilon=1, budget=budget, noise=SeededNoise(1), **settings)
+
+
+def sampled(budget):
+    network = dg.Network.of(LEARNED, {name: NAMES[max(0, i - 2) : i] for i, name in enumerate(NAMES)})
+    mechanism = dg.PosteriorSample(1, draws=50, grid=11)
+    return dg.release(dg.count(rows_of(), network), mechanism, budget=budget, noise=SeededNoise(1))
+
+
+SPENDERS = {
+    "naive Bayes": (partial(naive_bayes, random_state=0), "replace"),
+    "naive Bayes, plug-in": (partial(naive_bayes, inference="plug-in"), "replace"),
+    "pairs": (partial(learned, method="pairs"), "replace"),
+    "pairs, n private": (partial(learned, method="pairs"), "add-remove"),
+    "tree": (partial(learned, method="tree"), "replace"),
+    "greedy": (partial(learned, method="greedy"), "replace"),
+    "two stages": (partial(learned, method="pairs", stages=2), "replace"),
+    "posterior sample": (sampled, "replace"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize("name", SPENDERS)
+def test_what_is_refused_for_memory_is_not_charged(name, monkeypatch):
+    """Limits that double from next to nothing on: nothing is charged until one is enough, and then all of it is."""
+    run, neighbours = SPENDERS[name]
+    outcomes = []
+    for power in range(8, 27):
+        monkeypatch.setenv(memory.VARIABLE, str(1 << power))
+        budget = dg.Budget(1, unit=dg.PrivacyUnit(neighbours))
+        try:
+            run(budget)
+        except DPGraphError as refused:
+            outcomes.append((memory.VARIABLE in str(refused), budget.spent))
+        else:
+            outcomes.append((True, budget.spent))
+            break
+    assert len(outcomes) > 1
+    assert outcomes == [*[(True, 0)] * (len(outcomes) - 1), (True, 1)]
+
+
+def test_a_refused_fit_leaves_the_earlier_one(monkeypatch):
+    rows = rows_of()
+    model = dg.PrivateNaiveBayes(LEARNED, target="v0", inference="plug-in", budget=dg.Budget(2))
+    model.fit(rows.drop(columns="v0"), rows["v0"])
+    before = model.model_
+    monkeypatch.setenv(memory.VARIABLE, "1KB")
+    with pytest.raises(InferenceError, match="this posterior would take about"):
+        model.fit(rows.drop(columns="v0"), rows["v0"])
+    assert model.model_ is before
+    assert model.budget.spent == 1
+
+
+@pytest.mark.parametrize(("levels", "parents", "draws"), [(2, 2, 100), (3, 1, 20)])
+def test_the_estimate_of_posterior_samples(levels, parents, draws):
+    names = [f"v{i}" for i in range(20)]
+    network = dg.Network.of(
+        {name: range(levels) for name in names}, {name: names[max(0, i - parents) : i] for i, name in enumerate(names)}
+    )
+    counts = dg.count(pd.DataFrame({name: [0, 1] for name in names}), network)
+    mechanism, unit = dg.PosteriorSample(1000, draws=draws, grid=11), dg.PrivacyUnit("replace")
+    mechanism.randomise(counts, unit, SeededNoise(0))  # what is kept from call to call
+    taken = peak(lambda: mechanism.randomise(counts, unit, SeededNoise(0)))
+    assert near(mechanism.working_bytes(network), taken)
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize(("variables", "levels"), [(30, 2), (12, 8)])
+def test_the_estimate_of_choosing_a_graph(variables, levels):
+    """Of pairs that were measured; families are counted at the most cells that they may have."""
+    domain = dg.Domain.of({f"v{i}": range(levels) for i in range(variables)})
+    pairs, rows = dg.all_pairs(domain), 5000
+    tables = {table: np.full(pairs.shape(table), rows // pairs.cells(table)) for table in pairs.tables}
+    noisy = NoisyCounts(pairs, tables, {table: DiscreteLaplace(2.0) for table in tables}, n=None)
+    constraints = read_constraints(domain, max_parents=1)
+    choosing.choose_within(noisy, constraints)
+    taken = peak(lambda: choosing.choose_within(noisy, constraints))
+    assert near(choosing.choosing_bytes(constraints), taken)

@@ -10,6 +10,9 @@ import numpy as np
 from dpgraph.analysis.bounds import log_gamma_divergence
 from dpgraph.privacy.arrays import Reals
 
+#: Values whose quadrature is held at once.
+HELD = 1 << 14
+
 
 def expected_variation(counts: Reals, rmse: float) -> float:
     """Half the expected absolute error of hypothetical counts under normal noise, negative results set to 0.
@@ -33,20 +36,34 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     clipped moments.
     ``bounds.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
     """
-    nodes, weights = normal_quadrature()
-    different, place = np.unique(counts, return_inverse=True)
-    noisy = np.maximum(different[:, None] + rmse * nodes, 0.0)
-    each = log_gamma_divergence(prior + noisy, (prior + different)[:, None]) @ weights
-    cells = float(each @ np.bincount(place.ravel(), minlength=different.size))
-    mean, square = noisy @ weights, noisy**2 @ weights
+    different, place = np.unique(counts, return_inverse=True)  # of a bare graph most are alike
     place = place.reshape(counts.shape)
-    spread = np.sqrt(np.maximum((square - mean**2)[place].sum(axis=0), 0.0))
-    of_rows = np.stack([np.ravel(part) for part in (counts.sum(axis=0), mean[place].sum(axis=0), spread)])
+    means, squares, apart = (np.empty(different.size) for _ in range(3))
+    for held in _blocks(different.size):
+        noisy, apart[held] = _clipped(different[held], different[held], rmse, prior)
+        means[held], squares[held] = noisy
+    spread = np.sqrt(np.maximum((squares - means**2)[place].sum(axis=0), 0.0))
+    of_rows = np.stack([np.ravel(part) for part in (counts.sum(axis=0), means[place].sum(axis=0), spread)])
     (exact, total, spread), times = np.unique(of_rows, axis=1, return_counts=True)
     whole = len(counts) * prior
-    sums = np.maximum(total[:, None] + spread[:, None] * nodes, 0.0)
-    rows = float((log_gamma_divergence(whole + sums, (whole + exact)[:, None]) @ weights) @ times)
+    cells = float(apart @ np.bincount(place.ravel(), minlength=different.size))
+    rows = sum(
+        float(_clipped(exact[held], total[held], spread[held], whole)[1] @ times[held]) for held in _blocks(times.size)
+    )
     return cells - rows
+
+
+def _blocks(size: int) -> list[slice]:
+    """Slices of so many values that are held at once."""
+    return [slice(start, start + HELD) for start in range(0, size, HELD)]
+
+
+def _clipped(exact: Reals, mean: Reals, spread: Reals | float, prior: float) -> tuple[tuple[Reals, Reals], Reals]:
+    """Values with normal noise, set to 0 where they are negative: their first two moments, and expected divergence."""
+    nodes, weights = normal_quadrature()
+    noisy = np.maximum(mean[:, None] + np.multiply.outer(spread, nodes), 0.0)
+    divergence = log_gamma_divergence(prior + noisy, (prior + exact)[:, None]) @ weights
+    return (noisy @ weights, noisy**2 @ weights), divergence
 
 
 @cache

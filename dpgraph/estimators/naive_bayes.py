@@ -31,8 +31,8 @@ from dpgraph.estimators.fitting import (
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
-from dpgraph.inference.classifier.posterior import classifier_posterior
-from dpgraph.inference.network.plug_in import check_prior, posterior
+from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
+from dpgraph.inference.network.plug_in import check_posterior, check_prior, posterior
 from dpgraph.inference.queries.rows import RowAnswers, answers_of_codes
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
@@ -141,6 +141,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
                 another name than the target; nothing is charged.
             ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+            InferenceError: If there is no room for what is learned from it (``DPGRAPH_MEMORY``); nothing is charged.
 
         Warns:
             DomainWarning: If a variable has more than 1000 levels.
@@ -166,6 +167,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             rows, whose = with_persons(with_target(frame, target, labels.values), persons)
         warn_of_many_levels(domain, stacklevel=6)
         network = naive_bayes_network(domain, target)
+        self._check_room(network)
         mechanism = self._mechanism(network)
         counts = self._counts(rows, network, whose)
         budget = fit_budget(mechanism, self.budget, self.unit)
@@ -187,6 +189,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             return count(rows, network, progress=self.progress)
         cap = cap_for(person, self.budget, self.unit, self.noise)
         return count_capped(rows, network, cap, progress=self.progress)
+
+    def _check_room(self, network: Network) -> None:
+        """Refuses what is learned from the release if there is no room for it, before any row is counted."""
+        if self.inference == "plug-in":
+            check_posterior(network)
+        else:
+            check_classifier(network, self.prior)
 
     def _posterior(self, target: str) -> Any:
         """What is learned from the release."""

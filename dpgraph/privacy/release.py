@@ -69,7 +69,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
     source = checked_source(statistics, budget, noise)
     statistics = _prepared(statistics, mechanism, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
-    check_memory(event)
+    check_memory(event, working_bytes(mechanism, description_of(statistics)))
     made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
@@ -93,14 +93,18 @@ def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Nois
     return source
 
 
-def check_memory(event: Event) -> None:
+def check_memory(event: Event, working: int = 0) -> None:
     """Refuses an event whose release would take more memory than it may; asked before anything is charged.
+
+    Args:
+        event: What would be released.
+        working: What its mechanism takes besides its measurements.
 
     Raises:
         ReleaseError: If it would.
     """
     memory.check(
-        release_bytes(event),
+        release_bytes(event) + working,
         "this release",
         "measure fewer or smaller tables, of fewer parents or levels",
         ReleaseError,
@@ -112,6 +116,15 @@ def release_bytes(event: Event) -> int:
     measured = event.measurements
     numbers = sum(one.cells * BYTES_PER_NUMBER[one.law.sums_to_zero] for one in measured)
     return numbers + len(measured) * BYTES_PER_TABLE
+
+
+def working_bytes(mechanism: Any, description: Any) -> int:
+    """What a mechanism takes besides its measurements: an optional method, ``working_bytes(description)``.
+
+    Of mechanisms that release no noisy numbers but draws or choices; from public values alone.
+    """
+    told = getattr(mechanism, "working_bytes", None)
+    return 0 if told is None else told(description)
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:

@@ -31,6 +31,7 @@ class TableCounts:
 
     sensitive_codes: Codes
     _kept: dict[Family, Integers] = field(default_factory=dict, init=False, repr=False)
+    _cells: list[int] = field(default_factory=lambda: [0], init=False, repr=False)  # of all that are kept
 
     @property
     def description(self) -> AnyTables:
@@ -63,8 +64,10 @@ class TableCounts:
             sizes = [domain.sizes[one] for one in ordered]
             total = np.zeros(cells, np.int64)
             add_tables(columns, sizes, [tuple(range(len(ordered)))], [total])
-            if sum(table.size for table in self._kept.values()) + cells > KEPT_CELLS:
+            if self._cells[0] + cells > KEPT_CELLS:
                 self._kept.clear()
+                self._cells[0] = 0
+            self._cells[0] += cells
             self._kept[ordered] = total.reshape(sizes)
         return self._kept[ordered].transpose([ordered.index(one) for one in name])
 

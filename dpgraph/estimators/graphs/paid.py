@@ -13,7 +13,16 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
 
-from dpgraph.estimators.graphs.purse import adding, as_one, charged, check_fits, one_charge, purse_of, root_below
+from dpgraph.estimators.graphs.purse import (
+    adding,
+    as_one,
+    charged,
+    check_fits,
+    late_bytes,
+    one_charge,
+    purse_of,
+    root_below,
+)
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
@@ -127,6 +136,15 @@ def _parts(kind: Kind, task: Task) -> list[Event]:
     return parts
 
 
+def _needed(kind: Kind, task: Task) -> int:
+    """The most bytes that the choices and what is measured after them may take."""
+    choice = _choice(kind, task, _Shares.of(task.epsilon, task.delta), _even(task))
+    limits = task.constraints
+    parents = choice.max_parents if isinstance(choice, ParentsChoice) else 1
+    most = replace(limits, max_parents=max([parents, *map(len, limits.required_parents.values())])).most_cells.values()
+    return max(choice.working_bytes(AnyTables(task.domain)), late_bytes(task, most))
+
+
 def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
     """The one charge of them."""
     _parts(kind, task)
@@ -137,7 +155,7 @@ def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
     """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
     parts, purse = _parts(kind, task), purse_of(task)
-    scope = charged(task, statistics, parts)
+    scope = charged(task, statistics, parts, _needed(kind, task))
     alone, measured, network = _released(kind, task, statistics, purse)
     noisy = as_one((alone, measured), scope, purse)
     tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)

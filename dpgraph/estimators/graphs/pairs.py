@@ -14,12 +14,12 @@ from typing import Any
 from dpgraph.estimators.fitting import stays_in_place
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.graphs.task import Learner, Task
-from dpgraph.inference.graphs.choosing import choose_within
+from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.privacy.records import Event, Release, ReleaseError, joint_release
-from dpgraph.privacy.release import release
+from dpgraph.privacy.release import check_memory, release
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.margins import Margins, all_pairs
@@ -57,6 +57,9 @@ def _plan(task: Task) -> tuple[Event, ...]:
 
 def _learn(task: Task, rows: Any) -> LearnedNetwork:
     rows = rows if stays_in_place(rows) or isinstance(rows, Codes) else encode(rows, task.domain)
+    check_choosing(task.constraints)
+    for planned in _plan(task):
+        check_memory(planned)
     releases, mechanism = [], _mechanism(task)
     if _asks_first(task):
         releases.append(_release(task, rows, _narrowest(task), LaplaceMechanism(task.epsilon * FIRST)))

@@ -7,12 +7,14 @@ a filter, so that their sum is within the charge whatever earlier parts decided 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dpgraph import memory
+from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.reproduction import UNSPENT
@@ -23,7 +25,7 @@ from dpgraph.privacy.filters import LESS as LESS
 from dpgraph.privacy.filters import Accounting, filter_of, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, combined_event, joint_release, rounded
-from dpgraph.privacy.release import check_memory, checked_source
+from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source
 from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.table_counts import TableCounts
 
@@ -57,13 +59,14 @@ def check_fits(task: Task, parts: Sequence[Event], what: str) -> None:
         raise ReleaseError(f"the parts of {what} do not fit {whole}")
 
 
-def charged(task: Task, statistics: TableCounts, parts: Sequence[Event]) -> RowsRecord:
+def charged(task: Task, statistics: TableCounts, parts: Sequence[Event], needed: int = 0) -> RowsRecord:
     """Charges the whole, once all that the one door would ask of its parts is found to fit.
 
     Args:
         task: What is to be learned.
         statistics: The tables that parts are chosen from.
         parts: The parts as far as they are planned, before any data.
+        needed: The most bytes that the rest may take, whatever is chosen.
 
     Returns:
         Which rows its parts are of, and the receipt, for their records.
@@ -74,10 +77,23 @@ def charged(task: Task, statistics: TableCounts, parts: Sequence[Event]) -> Rows
     checked_source(statistics, task.budget, task.noise)
     for part in parts:
         check_memory(part)
+    memory.check(needed, f"{PAID_IN_PARTS} by this method", "declare fewer or coarser variables", ReleaseError)
     cap = statistics.cap
     choice = None if cap is None else cap.draw
     receipt = task.budget.charge(one_charge(task), Made(statistics.description, choice=choice))
     return RowsRecord(task.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+
+
+def late_bytes(task: Task, cells: Iterable[int]) -> int:
+    """The most bytes that releases of tables take that are chosen after the charge, and what is read from them.
+
+    Args:
+        task: What is to be learned.
+        cells: The most cells that each table may have.
+    """
+    every, numbers = list(cells), BYTES_PER_NUMBER[task.budget.unit.n_is_public]
+    per_table = BYTES_PER_TABLE + BYTES_PER_FAMILY
+    return sum(every) * (numbers + BYTES_PER_CELL) + len(every) * per_table
 
 
 def purse_of(task: Task) -> Budget:

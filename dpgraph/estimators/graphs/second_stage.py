@@ -28,12 +28,13 @@ from dpgraph.estimators.graphs.purse import (
     charged,
     check_fits,
     claimed,
+    late_bytes,
     one_charge,
     purse_of,
     root_below,
 )
 from dpgraph.estimators.graphs.task import Learner, Task
-from dpgraph.inference.graphs.choosing import choose_within
+from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.joint import Joint, is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
@@ -41,6 +42,7 @@ from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.table_scores import choice_bytes
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.filters import rho_within
@@ -59,6 +61,8 @@ PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(1, 2), Fraction(1, 10), 16
 VARIABLES = 3
 #: All such tables are measured where the noise of one would be, on average, at most this far in total variation.
 BEARABLE = 0.025
+#: Bytes of the expected counts of a candidate, as the model has them and as the choice keeps them.
+BYTES_PER_EXPECTED = 800
 
 
 def with_stages(one: Learner) -> Learner:
@@ -88,8 +92,9 @@ def in_two_stages(first: Learner) -> Learner:
 
     def learn(task: Task, rows: Any) -> LearnedNetwork:
         statistics = any_tables(rows, task.domain)
+        check_choosing(task.constraints)
         planned, purse = parts(task), purse_of(task)
-        scope = charged(task, statistics, planned)
+        scope = charged(task, statistics, planned, _needed(task))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorWarning)  # the second stage may find what pairs do not tell
             start = first.learn(_first(task, purse), statistics.sensitive_codes)
@@ -101,6 +106,13 @@ def in_two_stages(first: Learner) -> Learner:
         return replace(start, probabilities=tables, release=noisy, reason=task.reason)
 
     return Learner(plan, learn)
+
+
+def _needed(task: Task) -> int:
+    """The most bytes that the candidates of a round, or the table that is measured, may take."""
+    sizes = sorted(task.domain.sizes.values())
+    candidates = choice_bytes(sizes, [VARIABLES]) + math.comb(len(sizes), VARIABLES) * BYTES_PER_EXPECTED
+    return max(candidates, late_bytes(task, [min(task.constraints.max_cells, math.prod(sizes[-VARIABLES:]))]))
 
 
 def _first(task: Task, purse: Budget) -> Task:

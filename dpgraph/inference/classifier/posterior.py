@@ -11,11 +11,13 @@ import numpy as np
 from dpgraph.inference.classifier.layout import is_star
 from dpgraph.inference.classifier.sampler import draw_by_counts
 from dpgraph.inference.methods import Normal
+from dpgraph.inference.network.by_normal import check_normal_draws
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.privacy.records import Release, released_value
+from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 #: The most rows and cells for which chains over the counts are quick.
@@ -55,6 +57,16 @@ def classifier_posterior(
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
     made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
     return replace(made, provenance=provenance)
+
+
+def check_classifier(network: Network, prior: float) -> None:
+    """Refuses what ``classifier_posterior`` would refuse of any release; whoever spends before it asks this first.
+
+    Raises:
+        InferenceError: If the prior is none, or there is no room for the draws.
+    """
+    check_prior(prior)
+    check_normal_draws(network, DRAWS)
 
 
 def _clearness(given: Evidence, rows: float) -> float:

@@ -2,8 +2,8 @@
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
 independent but for their sum, so the laws of the partial sums are convolutions, and the cells are drawn from the last
-to the first given the sum that is left (``integer_sums``). Where n is public, the prior flat and noise wide, rejection
-from blocks of numbers is quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
+to the first given the sum that is left (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
+quicker (``block_proposals``, ``free_blocks``). Draws are independent; there is no chain. What is cut is beyond
 windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from dpgraph.inference.counts.block_proposals import draw_by_blocks
 from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.counts.free_blocks import draw_by_free_blocks
 from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.privacy.records import InferenceError, NoiseLaw
@@ -24,7 +25,7 @@ from dpgraph.structure.tables import Integers, Reals
 
 LogPrior = Callable[[Integers], Reals]
 
-#: The numbers of all windows together from which on a flat prior's counts are drawn by blocks.
+#: The numbers of all windows together from which on counts are drawn by blocks.
 WIDE = 2048
 #: Noisy versions from which on windows are cut by what all say; points they are searched at; log likelihoods below the
 #: best that are kept.
@@ -124,11 +125,14 @@ def counts_sampler(
         _check(y, alpha, n)
     lows, highs = _windows(measured, n)
     by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n, compiled))
-    if n is None or not (alpha == 1).all() or int((highs - lows).sum()) < WIDE:
+    if int((highs - lows).sum()) < WIDE:
         return by_sums()
 
     def sampled(rng: np.random.Generator, size: int) -> Integers:
-        drawn = draw_by_blocks(measured, lows, highs, n, rng, size)
+        if n is None:
+            drawn = draw_by_free_blocks(measured, alpha, lows, highs, log_prior_n, rng, size)
+        else:
+            drawn = draw_by_blocks(measured, alpha, lows, highs, n, rng, size)
         return by_sums()(rng, size) if drawn is None else drawn
 
     return sampled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph import memory
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
@@ -18,9 +20,12 @@ from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
 from dpgraph.privacy.errors import PriorWarning
-from dpgraph.privacy.records import joint_release, released_value
+from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
+
+#: Bytes that a choice takes, as measured: for each cell of a pair or of a joint, each pair, each cell of a family.
+BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 
 
 def choose_network(
@@ -90,11 +95,32 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     if seed is not None:
         check_whole_number("seed", seed, 0)
     value, provenance = released_value(noisy)
+    check_choosing(constraints)
     small = is_small(declared_domain(value))
     pairs = read_pairs(value, LARGEST if small else 2)
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
+
+
+def check_choosing(constraints: Constraints) -> None:
+    """Refuses a choice of a graph that there is no room for; whoever spends before ``choose_within`` asks this first.
+
+    Raises:
+        InferenceError: With the figure.
+    """
+    needed = choosing_bytes(constraints)
+    memory.check(needed, "choosing a graph", "declare fewer or coarser variables, or a lower max_cells", InferenceError)
+
+
+def choosing_bytes(constraints: Constraints) -> int:
+    """About how much memory the choice of a graph takes at most, from the domain and the constraints."""
+    sizes = list(constraints.domain.sizes.values())
+    cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+    pairs = cells * BYTES_PER_CELL + math.comb(len(sizes), 2) * BYTES_PER_PAIR
+    if is_small(constraints.domain):
+        return pairs + math.prod(sizes) * BYTES_PER_CELL
+    return pairs + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
 def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int = STEPS) -> Probabilities:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from dpgraph.privacy.checks import is_whole
@@ -121,6 +121,21 @@ class Constraints:
             return False
         mine = self._tier.get(name)
         return mine is None or all(other in here for other, tier in self._tier.items() if tier < mine)
+
+    @cached_property
+    def most_cells(self) -> dict[str, int]:
+        """The most cells that the family of each variable may have, whatever is chosen."""
+        sizes, most = self.domain.sizes, self.max_parents
+        widest = sorted(sizes.items(), key=lambda item: -item[1])
+        found: dict[str, int] = {}
+        for name, cells in sizes.items():
+            others = (size for other, size in widest[: None if most is None else most + 1] if other != name)
+            for size in others if most is None else islice(others, most):
+                cells *= size
+                if cells >= self.max_cells:
+                    break
+            found[name] = min(cells, self.max_cells)
+        return found
 
     def fits(self, name: str, parents: Sequence[str]) -> bool:
         """Whether a family is within the limits of parents and cells."""

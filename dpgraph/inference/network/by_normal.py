@@ -39,7 +39,7 @@ from dpgraph.inference.network.by_tables import dirichlet_draws
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, block_weights, evidence, rows_estimate
-from dpgraph.inference.network.held_draws import HeldDraws
+from dpgraph.inference.network.held_draws import HeldDraws, check_draws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
@@ -84,7 +84,7 @@ def draw_by_normal(
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
     pooled = isinstance(noisy, PooledCounts)
-    step = max(1, HELD // max(1, network.cell_count))
+    step = _step(network)
     held = HeldDraws(network, draws, _at_once(network, draws, step))
     alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
@@ -104,6 +104,20 @@ def draw_by_normal(
             sums[name] += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
     means = FrozenMap((name, total / draws) for name, total in sums.items())
     return PosteriorDraws(network, held.finished(), "normal", means=means)
+
+
+def check_normal_draws(network: Network, draws: int) -> None:
+    """Refuses draws that there is no room for; whoever spends before drawing asks this first.
+
+    Raises:
+        InferenceError: With the figure.
+    """
+    check_draws(network, draws, _at_once(network, draws, _step(network)))
+
+
+def _step(network: Network) -> int:
+    """How many draws are made at once."""
+    return max(1, HELD // max(1, network.cell_count))
 
 
 def _at_once(network: Network, draws: int, step: int) -> int:

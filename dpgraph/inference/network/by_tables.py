@@ -119,7 +119,9 @@ class _Totals:
         return lambda n: self._of_all(n) - sum(noise.log(total - n) for total, noise in own)
 
     def _of_all(self, n: Integers) -> Reals:
-        """log p(n) from all tables."""
+        """log p(n) from all tables; that of numbers far apart is not kept."""
+        if n.size < int(n.max()) - int(n.min()):
+            return self._computed(n)
         low, high = int(n.min()), int(n.max()) + 1
         if not self._known.size:
             self._low = low

@@ -44,11 +44,7 @@ class HeldDraws:
     """
 
     def __init__(self, network: Network, draws: int, at_once: int) -> None:
-        kept, working = draws_bytes(network, draws, at_once)
-        memory.check(working, "each step of these draws", "ask for fewer draws", InferenceError)
-        self.on_disk = not memory.fits(kept + working, InferenceError)
-        if self.on_disk:
-            _check_room(network.cell_count * draws * IN_FILE, kept)
+        self.on_disk = check_draws(network, draws, at_once)
         names = network.domain.names
         shapes = [(1, draws, *network.shape(network.family(name))) for name in names]
         if not self.on_disk:
@@ -71,6 +67,28 @@ class HeldDraws:
         for table in self._tables.values():
             table.setflags(write=False)
         return FrozenMap(self._tables)
+
+
+def check_draws(network: Network, draws: int, at_once: int) -> bool:
+    """Refuses draws that neither memory nor the temporary folder has room for; whoever spends before drawing asks this.
+
+    Args:
+        network: The DAG over its domain.
+        draws: How many, of all chains.
+        at_once: How many numbers are made at once.
+
+    Returns:
+        Whether they go to a file.
+
+    Raises:
+        InferenceError: With the figure.
+    """
+    kept, working = draws_bytes(network, draws, at_once)
+    memory.check(working, "each step of these draws", "ask for fewer draws", InferenceError)
+    on_disk = not memory.fits(kept + working, InferenceError)
+    if on_disk:
+        _check_room(network.cell_count * draws * IN_FILE, kept)
+    return on_disk
 
 
 def _check_room(needed: int, kept: int) -> None:

@@ -167,8 +167,7 @@ def posterior(
     if counts not in get_args(PlugIn):
         raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
     if (graph := getattr(value, "network", None)) is not None:
-        way_out = "learn a network of fewer or smaller families"
-        memory.check(posterior_bytes(graph), "this posterior", way_out, InferenceError)
+        check_posterior(graph)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
         plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
@@ -179,6 +178,16 @@ def posterior(
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
     assert graph is not None  # each of these values has one
     return DirichletPosterior(graph, concentration, provenance)
+
+
+def check_posterior(network: Network) -> None:
+    """Refuses a plug-in posterior that there is no room for; whoever spends before calling ``posterior`` asks this.
+
+    Raises:
+        InferenceError: With the figure.
+    """
+    way_out = "learn a network of fewer or smaller families"
+    memory.check(posterior_bytes(network), "this posterior", way_out, InferenceError)
 
 
 def posterior_bytes(network: Network) -> int:

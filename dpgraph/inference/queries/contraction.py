@@ -307,7 +307,8 @@ def _step(places: tuple[int, ...], taken: list[tuple[Index, ...]], result: tuple
 def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> Iterator[tuple[slice, slice]]:
     """Rows and draws that are worked on together, so that tables stay within bounds of memory."""
     cells = max([width, *(contraction.cells for contraction in plan)])
-    most = max(1, int(min(MEMORY, memory.limit(InferenceError) / 2)) // (BYTES_PER_CELL * cells))
+    wanted = min(MEMORY, BYTES_PER_CELL * cells * rows * draws)
+    most = max(1, int(memory.room(wanted, InferenceError)) // (BYTES_PER_CELL * cells))
     quick = max(1, QUICK_CELLS // cells)
     some_draws = min(draws, most, max(LEAST_BLOCK, quick))
     some_rows = min(rows, max(1, min(most, max(LEAST_BLOCK, quick)) // some_draws))

@@ -16,6 +16,7 @@ import numpy as np
 from dpgraph.mechanisms.selection.cell_scores import entry_range, state_scores
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
+    MAX_STEPS,
     UNIT,
     check_grid,
     check_prior_and_floor,
@@ -53,6 +54,9 @@ Temperature = Literal["adaptive", "fixed"]
 
 #: Every transition probability is at least this; it costs nothing, transitions read no row.
 TRANSITION_FLOOR = 1e-6
+
+#: Bytes of each number of a sweep: as drawn, among those of all sweeps, and as it is kept.
+BYTES_PER_KEPT = 24
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,14 @@ class GibbsSample:
     def largest_temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T of the emissions, and with ``temperature="fixed"`` of the states too: an entry counts as 1 / T of one."""
         return _plan(self, network, unit).scale / UNIT
+
+    def working_bytes(self, network: Network) -> int:
+        """About how much memory the sweeps take while they are made."""
+        cells = int(np.prod(network.shape((self.sequence, self.time))))
+        levels = sum(size for name, size in network.domain.sizes.items() if name not in (self.sequence, self.time))
+        laws = self.states * (self.states + levels)
+        grids = 4 * 8 * (MAX_STEPS + 1) ** 2  # the convolutions of one row's draw
+        return grids + BYTES_PER_KEPT * self.sweeps * (cells + laws) + cells * 8 * (3 * self.states + levels)
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> MarkovSweeps:
         """Runs the sweeps; ``release`` calls this after the charge."""

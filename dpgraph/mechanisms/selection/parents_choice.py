@@ -9,6 +9,7 @@ from itertools import combinations
 from dpgraph.mechanisms.selection.table_scores import (
     as_scores,
     check_noise,
+    choice_bytes,
     choice_scale,
     choices_event,
     half_fixed_range,
@@ -96,6 +97,10 @@ class ParentsChoice:
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
         choice_scale(half_fixed_range(self.margins, unit), share_of(epsilon, draws))
         return choices_event("ParentsChoice", epsilon, draws)
+
+    def working_bytes(self, description: AnyTables) -> int:
+        """About how much memory the choices take: the scores of all candidates and their exact tables."""
+        return choice_bytes(description.domain.sizes.values(), range(2, self.max_parents + 2))
 
     def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Network:
         """Chooses the network; ``release`` calls this after the charge."""

@@ -37,6 +37,9 @@ from dpgraph.structure.tables import Probabilities
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
 
+#: Bytes that draws take for each probability and for each table, as measured.
+BYTES_PER_NUMBER, BYTES_PER_TABLE = 16, 180
+
 
 @dataclass(frozen=True)
 class PosteriorSample:
@@ -107,6 +110,11 @@ class PosteriorSample:
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T: a row counts as 1 / T of a row, so the draws spread as if there were T times fewer rows."""
         return _scale(self, network, unit)
+
+    def working_bytes(self, network: Network) -> int:
+        """About how much memory the draws take while they are made."""
+        numbers = self.draws * network.cell_count
+        return numbers * BYTES_PER_NUMBER + self.draws * len(network.domain.names) * BYTES_PER_TABLE
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> tuple[Probabilities, ...]:
         """Draws the tables, row by row; ``release`` calls this after the charge."""

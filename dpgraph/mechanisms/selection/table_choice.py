@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.mechanisms.selection.table_scores import (
+    BYTES_PER_CANDIDATE,
+    BYTES_PER_TABLE,
     GRID,
     as_scores,
     check_noise,
@@ -22,7 +24,7 @@ from dpgraph.mechanisms.takes import check_any_tables
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.table_counts import TableCounts
+from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
 from dpgraph.structure.any_tables import AnyTables
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family
@@ -96,6 +98,11 @@ class TableChoice:
         epsilon = exact(self.epsilon)
         choice_scale(fixed_range(unit), epsilon)
         return choices_event("TableChoice", epsilon, 1)
+
+    def working_bytes(self, description: AnyTables) -> int:
+        """About how much memory the choice takes: the scores of its candidates and their exact tables."""
+        cells = min(KEPT_CELLS, sum(counts.size for counts in self.expected.values()))
+        return len(self.expected) * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * cells
 
     def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Family | None:
         """Chooses a table; None to measure none. ``release`` calls this after the charge."""

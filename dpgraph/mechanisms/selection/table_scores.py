@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,14 @@ from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.noise import selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact, rounded
+from dpgraph.statistics.table_counts import KEPT_CELLS
 from dpgraph.structure.any_tables import PARTS, OneWays
 
 #: Public counts are rounded to whole multiples of one part in this many of a row.
 GRID = 1 << 16
+
+#: Bytes that a choice takes for each candidate and for each exact table that is kept beside it, as measured.
+BYTES_PER_CANDIDATE, BYTES_PER_TABLE = 250, 250
 
 
 def fixed_score(table: Integers, expected: Reals) -> int:
@@ -52,6 +57,25 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
     """
     flat = table.reshape(len(table), -1)
     return int(np.abs(flat * PARTS - weights[:, None] * flat.sum(axis=0)).sum())
+
+
+def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
+    """About how much memory a choice among all tables of so many variables takes.
+
+    Args:
+        sizes: How many levels each variable has.
+        widths: The numbers of variables that candidates have.
+
+    >>> choice_bytes([2, 2, 3], [2]) == 3 * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * (4 + 6 + 6)
+    True
+    """
+    wanted, every = set(widths), list(sizes)
+    cells = [1, *[0] * max(wanted, default=0)]  # of all tables of each width together
+    for size in every:
+        cells = [1, *(here + size * below for below, here in pairwise(cells))]
+    candidates = sum(math.comb(len(every), width) for width in wanted)
+    kept = min(KEPT_CELLS, sum(cells[width] for width in wanted))
+    return candidates * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * kept
 
 
 def fixed_range(unit: PrivacyUnit) -> int:

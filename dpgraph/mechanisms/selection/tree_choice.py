@@ -9,6 +9,7 @@ from dpgraph.mechanisms.selection.table_scores import (
     GRID,
     as_scores,
     check_noise,
+    choice_bytes,
     choice_scale,
     choices_event,
     fixed_range,
@@ -73,6 +74,10 @@ class TreeChoice:
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
         choice_scale(fixed_range(unit), share_of(epsilon, draws))
         return choices_event("TreeChoice", epsilon, draws)
+
+    def working_bytes(self, description: AnyTables) -> int:
+        """About how much memory the choices take: the scores of all pairs and their exact tables."""
+        return choice_bytes(description.domain.sizes.values(), [2])
 
     def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Network:
         """Chooses the pairs; ``release`` calls this after the charge. Arcs lead away from a tree's first variable."""

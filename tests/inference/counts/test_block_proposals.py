@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpgraph.inference.counts import block_proposals, dirichlet_multinomial
-from dpgraph.inference.counts.block_proposals import _ways, block_size, draw_by_blocks
+from dpgraph.inference.counts.block_proposals import block_size, draw_by_blocks, ways
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
@@ -70,7 +70,7 @@ def test_draws_follow_the_enumerated_posterior(measured, n, monkeypatch):
     given = [(np.array(y), noise) for y, noise in measured]
     cells = len(measured[0][0])
     assert block_size(given, cells, n) >= 4
-    draws = draw_by_blocks(given, *every(n)(cells), n, np.random.default_rng(1), 200_000)
+    draws = draw_by_blocks(given, np.ones(cells), *every(n)(cells), n, np.random.default_rng(1), 200_000)
     assert p_value(draws, *posterior(measured, n)) > 1e-6
 
 
@@ -99,7 +99,7 @@ def test_blocks_draw_what_convolution_draws(law, monkeypatch):
 def test_compiled_and_plain_loops_draw_the_same():
     given = [(np.array([150, 90, -70, 20]), CellNoise(DiscreteLaplace(60.0)))]
     made = [
-        draw_by_blocks(given, *every(300)(4), 300, np.random.default_rng(3), 40, compiled=compiled)
+        draw_by_blocks(given, np.ones(4), *every(300)(4), 300, np.random.default_rng(3), 40, compiled=compiled)
         for compiled in (True, False)
     ]
     assert (made[0] == made[1]).all()
@@ -109,16 +109,16 @@ def test_compiled_and_plain_loops_draw_the_same():
 def test_ways_are_counted(cells, block):
     sums = [sum(places) for places in itertools.product(range(block), repeat=cells)]
     counted = np.bincount(sums).astype(float)
-    assert np.allclose(_ways(cells, block), counted / counted.max(), rtol=1e-14, atol=0)
+    assert np.allclose(ways(cells, block), counted / counted.max(), rtol=1e-14, atol=0)
 
 
 def test_small_blocks_and_hopeless_proposals_are_left_to_convolution(monkeypatch):
     narrow = [(np.array([150, 90, 60]), CellNoise(DiscreteLaplace(2.0)))]
-    assert draw_by_blocks(narrow, *every(300)(3), 300, np.random.default_rng(0), 5) is None
+    assert draw_by_blocks(narrow, np.ones(3), *every(300)(3), 300, np.random.default_rng(0), 5) is None
     wide = [(np.array([150, 90, 60]), CellNoise(DiscreteLaplace(90.0)))]
-    assert draw_by_blocks(wide, *every(300)(3), 300, np.random.default_rng(0), 5) is not None
+    assert draw_by_blocks(wide, np.ones(3), *every(300)(3), 300, np.random.default_rng(0), 5) is not None
     monkeypatch.setattr(block_proposals, "LEAST_ACCEPTED", 1.1)
-    assert draw_by_blocks(wide, *every(300)(3), 300, np.random.default_rng(0), 5) is None
+    assert draw_by_blocks(wide, np.ones(3), *every(300)(3), 300, np.random.default_rng(0), 5) is None
 
 
 def test_time_does_not_grow_with_rows_but_with_rows_over_noise():

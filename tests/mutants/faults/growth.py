@@ -4,12 +4,13 @@ from tests.mutants.planting import Mutant
 
 BLOCKS = "tests/inference/counts/test_block_proposals.py"
 COUNTS, MEMORY = "tests/inference/counts/test_dirichlet_multinomial.py", "tests/test_memory.py"
+FREE = "tests/inference/counts/test_free_blocks.py"
 
 MUTANTS = (
     Mutant(
         "blocks proposed without the ways to fill them",
         "inference/counts/block_proposals.py",
-        "sums[-1] * ways[np.minimum(left, ways.size - 1)]",
+        "sums[-1] * counted[np.minimum(left, counted.size - 1)]",
         "sums[-1]",
         (f"{BLOCKS}::test_draws_follow_the_enumerated_posterior",),
     ),
@@ -51,8 +52,36 @@ MUTANTS = (
     Mutant(
         "a question's blocks whatever memory there is",
         "inference/queries/contraction.py",
-        "int(min(MEMORY, memory.limit(InferenceError) / 2))",
-        "MEMORY",
+        "int(memory.room(wanted, InferenceError))",
+        "wanted",
         (f"{MEMORY}::test_a_question_in_small_blocks_has_the_same_answer",),
+    ),
+    Mutant(
+        "rows that are unknown without the ways to make them",
+        "inference/counts/free_blocks.py",
+        "[np.exp(log - top) @ self._ways for log in logs]",
+        "[np.exp(log - top).sum() for log in logs]",
+        (f"{FREE}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "a prior that falls bounded at the far end of a block",
+        "inference/counts/block_proposals.py",
+        "for end in (0, block - 1)]",
+        "for end in (block - 1, block - 1)]",
+        (f"{FREE}::test_draws_follow_the_enumerated_posterior", f"{FREE}::test_other_priors_where_the_sum_is_known"),
+    ),
+    Mutant(
+        "a classifier fitted before there is known to be room for it",
+        "estimators/naive_bayes.py",
+        "        self._check_room(network)\n",
+        "",
+        (f"{MEMORY}::test_a_refused_fit_leaves_the_earlier_one",),
+    ),
+    Mutant(
+        "a graph chosen before there is known to be room for the choice",
+        "estimators/graphs/second_stage.py",
+        "        check_choosing(task.constraints)\n",
+        "",
+        (f"{MEMORY}::test_what_is_refused_for_memory_is_not_charged",),
     ),
 )
