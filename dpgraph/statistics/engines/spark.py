@@ -78,7 +78,7 @@ def _answers_without_rows(session: Any) -> list[dict[str, str]]:
 def _setting() -> str:
     """Which setting says what Python workers run."""
     return (
-        f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {this_python()} with dpgraph on every worker, before "
+        f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {this_python()} with dpgraph on every worker before "
         "the session, or the server of Spark Connect, starts"
     )
 
@@ -91,9 +91,8 @@ def _no_answer(said: str) -> str:
     missing = re.search(r'Cannot run program "([^"]+)"', said)
     if missing:
         return f"the workers cannot run {missing[1]}: {_setting()}. No row was read"
-    return f"Spark's workers could not run Python: {_setting()}. No row was read; of a job without rows Spark says: " + (
-        in_short(said)
-    )
+    failed = f"Spark's workers could not run Python: {_setting()}. No row was read"
+    return f"{failed}; of a job without rows Spark says: {in_short(said)}"
 
 
 def count_frame(frame: Any, tally: Tally) -> Integers:

@@ -100,13 +100,15 @@ def other_python(theirs: str, setting: str, which: str = "") -> str:
     'the workers run Python 3.9'
     """
     where = f" ({which})" if which else ""
-    return f"the workers run Python {theirs}{where}, and this process Python {this_python()}: {setting}. No row was read"
+    return (
+        f"the workers run Python {theirs}{where}, and this process Python {this_python()}: {setting}. No row was read"
+    )
 
 
 def in_short(said: str) -> str:
-    """An engine's words without the stack of its virtual machine.
+    r"""An engine's words without the stack of its virtual machine.
 
-    >>> in_short("Job aborted: no Python\\n\\tat java.base/x(Y.java:1)\\nCaused by: z")
+    >>> in_short("Job aborted: no Python\n\tat java.base/x(Y.java:1)\nCaused by: z")
     'Job aborted: no Python Caused by: z'
     """
     lines = [line.strip() for line in said.splitlines()]

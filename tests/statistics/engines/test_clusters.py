@@ -75,7 +75,7 @@ class Cluster:
 
 
 CLUSTERS = {
-    "another Python": (Cluster("3.9.1"), "the workers run Python 3.9, and this process Python 3."),
+    "another Python": (Cluster("3.9.1"), "the workers run Python 3.9, this process 3."),
     "an old dpgraph": (Cluster(dpgraph="0.0.1"), "a worker has dpgraph 0.0.1; install dpgraph"),
     "no dpgraph": (Cluster(dpgraph="", problem="no such module"), "a worker cannot import dpgraph (no such module)"),
 }

@@ -221,7 +221,7 @@ sys.meta_path.insert(0, Without())
 WORKERS = {
     "without dpgraph": (WITHOUT, "a worker cannot import dpgraph (ModuleNotFoundError: No module named 'dpgraph')"),
     "an old dpgraph": (OLD, "a worker has dpgraph 0.0.1"),
-    "another Python": (OTHER, "the workers run Python 3.9, and this process Python 3."),
+    "another Python": (OTHER, "the workers run Python 3.9, this process 3."),
     "a dpgraph that lacks something": (BROKEN, "a worker cannot use its dpgraph"),
 }
 
