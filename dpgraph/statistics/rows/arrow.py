@@ -5,7 +5,6 @@ Only the declared columns are read. No message repeats what a row holds, and non
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from dpgraph.statistics.rows import csv_files, parquet
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
 from dpgraph.statistics.rows.cursors import is_cursor, tables_of
 from dpgraph.statistics.rows.pandas import pandas_column
-from dpgraph.statistics.rows.places import Place, is_address, place_of
+from dpgraph.statistics.rows.places import Place, is_there, place_of
 from dpgraph.structure.conversion import converted, converted_each
 from dpgraph.structure.domain import DomainError
 
@@ -93,7 +92,7 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
     """The declared columns of one table after another, each with its own types."""
     for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
-        if isinstance(table, str | Path) and not is_address(table) and not os.path.exists(table):
+        if isinstance(table, str | Path) and not is_there(table):
             raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
         yield from batches(table, domain)
 

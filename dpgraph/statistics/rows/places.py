@@ -113,6 +113,15 @@ def place_of(path: str | Path) -> Place:
     return place
 
 
+def is_there(path: str | Path) -> bool:
+    """Whether there is such a file or folder; for text that may be a row's, which nothing repeats."""
+    try:
+        place_of(path)
+    except (DomainError, ImportError):
+        return False
+    return True
+
+
 def is_address(path: object) -> bool:
     """Whether text is an address, not a path."""
     return isinstance(path, str) and "://" in path

@@ -145,3 +145,10 @@ def test_a_damaged_file_is_refused_as_on_this_machine(tmp_path):
         with pytest.raises(dg.errors.DomainError, match=f"s3://bucket/{name} cannot be read") as caught:
             dg.count(put(tmp_path / name), NETWORK)
         assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_text_of_an_iterator_is_not_repeated_as_an_address():
+    for text in (f"s3://bucket/{SECRET}", f"neverknown://{SECRET}", f"denied://{SECRET}"):
+        with pytest.raises(dg.errors.DomainError, match="the iterator yields text that is no path of a file") as caught:
+            dg.count(iter([text]), NETWORK)
+        assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(repr(text), "")
