@@ -100,9 +100,7 @@ def other_python(theirs: str, setting: str, which: str = "") -> str:
     'the workers run Python 3.9'
     """
     where = f" ({which})" if which else ""
-    return (
-        f"the workers run Python {theirs}{where}, and this process Python {this_python()}: {setting}. No row was read"
-    )
+    return f"the workers run Python {theirs}{where}, this process {this_python()}: {setting}. No row was read"
 
 
 def in_short(said: str) -> str:

@@ -1,6 +1,8 @@
 """Spark Connect and dask.distributed, each once on a cluster of this machine's processes: the integers of memory."""
 
 import dask.dataframe as dd
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -52,6 +54,29 @@ def test_dask_distributed_counts_what_memory_counts(distributed, tmp_path):
     logged = [line for lines in distributed.get_worker_logs().values() for line in lines]
     assert SECRET not in repr(logged)
     assert dask_engine.cluster() is None
+
+
+LOG = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
+
+
+def released(rows):
+    """What a hidden Markov model and a classifier release of a log, two rows of a person, by seeded noise."""
+    settings = {"iterations": 5, "burn_in": 5, "chains": 1, "noise": dg.testing.SeededNoise(3)}
+    hmm = dg.PrivateHMM(2, LOG, 1, person="who", rows_per_person=2, **settings)
+    unit = dg.PrivacyUnit("add-remove", 2)
+    yield hmm.fit(rows).release_.value.tables
+    if not isinstance(rows, pd.DataFrame):
+        classifier = dg.PrivateNaiveBayes(LOG, 1, unit=unit, inference="plug-in", noise=dg.testing.SeededNoise(3))
+        yield classifier.fit(rows, "kind", person="who").release_.value.tables
+
+
+def test_estimators_release_the_same_wherever_the_log_lies(spark):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({name: rng.choice(np.array(LOG.levels(name), object), 120) for name in LOG.names})
+    log["month"], log["who"] = log["month"].astype(int), rng.integers(0, 30, 120)
+    hmm, naive_bayes = released(spark.createDataFrame(pa.Table.from_pandas(log, preserve_index=False)))
+    assert [hmm, naive_bayes] == list(released(dd.from_pandas(log, npartitions=3)))
+    assert [hmm] == list(released(log))
 
 
 class Cluster:
