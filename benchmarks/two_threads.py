@@ -58,7 +58,7 @@ def hmm() -> Callable[[], Any]:
     network = dg.hmm_network(dg.Domain.of(declared), "who", "time")
     log = pd.DataFrame({name: rng.integers(0, len(levels), 100_000) for name, levels in declared.items()})
     noisy = dg.release(dg.count(log, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=NOISE(1))
-    return lambda: dg.fit_hmm(noisy, 3, iterations=15, burn_in=15, chains=2, seed=1)
+    return lambda: dg.fit_hmm(noisy, 3, sequence="who", time="time", iterations=15, burn_in=15, chains=2, seed=1)
 
 
 def records() -> Callable[[], Any]:

@@ -132,6 +132,15 @@ TABLES = {
     "count_groups, person": lambda rows, fitted: dg.statistics.count_groups(
         rows, NETWORK, ["sex", "month"], domain=DOMAIN, person="who", rows_per_person=2, progress=True
     ),
+    "sufficient_statistics, a column": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Exponential(), bounds=(0, 3), column="pay", where={"sex": "F"}, domain=DOMAIN
+    ),
+    "sufficient_statistics, a column, strict": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Exponential(), bounds=(0, 3), column="age", strict=True, person="who", rows_per_person=2
+    ),
+    "sufficient_statistics, a column of levels": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Multinomial(["F", "M"]), column="sex", progress=True
+    ),
     "regression_groups": lambda rows, fitted: dg.statistics.regression_groups(rows, DESIGN, "sex"),
     "regression_groups, person": lambda rows, fitted: dg.statistics.regression_groups(
         rows, DESIGN, "month", domain=DOMAIN, person="who", rows_per_person=2

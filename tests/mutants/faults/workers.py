@@ -35,6 +35,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
     ),
     Mutant(
+        "a column's sums over other groups as well",
+        "statistics/column_sums.py",
+        "summed &= codes == variable.code(condition.level)",
+        "summed &= codes >= 0",
+        ("tests/statistics/test_column_sums.py::test_a_column_is_summed_as_the_array_is",),
+    ),
+    Mutant(
         "rows counted before any worker was asked",
         "statistics/engines/dask.py",
         "    ask_workers()\n    refusal, vector",
