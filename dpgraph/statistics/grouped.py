@@ -123,7 +123,7 @@ def regression_groups(
     declared = {name: found for name, found in design.features.items() if name in names}
     declared |= {} if domain is None else {name: domain[name] for name in names if name in domain}
     groups = _levels(declared, by, lambda where: group_of_design(where, design, domain))
-    beside = tuple((name, declared[name]) for name in names if name not in (*design.features, design.target))
+    beside: Any = tuple((name, declared[name]) for name in names if name not in (*design.features, design.target))
     tallies = tuple(Products(design, group, beside) for group in groups.values())
     cap = cap_of(person, rows_per_person)
     parts = _parts(rows, Grouped(Products(design, None, beside), tallies), cap, engine, progress)
