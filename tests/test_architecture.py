@@ -71,6 +71,7 @@ def test_every_contract_holds(copy):
         ("structure/tables.py", "import pyarrow", "pyarrow lives in statistics and files"),
         ("statistics/engines/total.py", "import pyspark.sql", "pyspark lives in statistics.engines.spark"),
         ("files/networks.py", "import dask.dataframe", "dask lives in statistics.engines.dask"),
+        ("statistics/rows/parquet.py", "import fsspec", "fsspec lives in statistics.rows.places"),
         ("models/naive_bayes.py", "import sklearn.base", "scikit-learn lives in estimators"),
         ("analysis/cost.py", "import click", "click lives in cli"),
         ("inference/network/queries.py", "import opt_einsum", "opt_einsum lives in inference.queries"),

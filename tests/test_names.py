@@ -227,4 +227,4 @@ def test_what_is_returned_has_a_public_name():
 def test_a_class_without_a_public_name_is_noticed():
     values = public()
     del values["PrivacyReport"], values["Counts"]
-    assert unnamed(values) == {"privacy_cost -> PrivacyReport", "count -> Counts"}
+    assert unnamed(values) == {"privacy_cost -> PrivacyReport", "count -> Counts", "count_groups -> Counts"}

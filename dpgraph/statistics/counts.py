@@ -34,6 +34,12 @@ from dpgraph.structure.tables import margin
 
 Integers = npt.NDArray[np.int64]
 
+#: What to do instead of a cap within a group.
+GROUPS_OF_CAPPED = (
+    "Count all groups of one choice, dg.statistics.count_groups(rows, network, by, person=...), or cap all rows once, "
+    "codes = dg.statistics.cap_rows(...), and count(codes, where=...)"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Counts:
@@ -191,7 +197,7 @@ def count(
     if not isinstance(network, Network):
         raise NetworkError(f"count takes rows, then the Network to count; got {type(network).__name__} for the network")
     persons = cap_of(person, rows_per_person)
-    refuse_group(where, persons, "Cap all rows once, codes = dg.statistics.cap_rows(...), and count(codes, where=...)")
+    refuse_group(where, persons, GROUPS_OF_CAPPED)
     if persons is not None:
         return count_capped(rows, network, persons, engine=engine, progress=progress)
     domain = rows.domain if isinstance(rows, Codes) else network.domain

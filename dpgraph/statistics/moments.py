@@ -8,6 +8,7 @@ exact and the order of records does not matter.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -20,7 +21,7 @@ from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.rows.cells import cells_of, real_number
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
@@ -76,18 +77,37 @@ class Moments:
 
 
 def sufficient_statistics(
-    x: Any, family: ExponentialFamily, *, bounds: tuple[float, float] | None = None, strict: bool = False
+    x: Any,
+    family: ExponentialFamily,
+    *,
+    bounds: tuple[float, float] | None = None,
+    strict: bool = False,
+    column: str | None = None,
+    where: Mapping[str, Level] | None = None,
+    domain: Domain | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    engine: Any = None,
+    progress: bool = False,
 ) -> Moments:
     """Sums the sufficient statistics of records, in whole steps of a public grid.
 
     Args:
-        x: The records, one axis: numbers, or the declared levels of a ``Multinomial``.
+        x: The records, one axis: numbers, or the declared levels of a ``Multinomial``. With ``column`` rows as
+            ``count`` takes them, but for ``Codes``: tables, paths, and tables on a cluster, whose workers sum.
         family: One of ``dg.expfam``.
         bounds: Public (low, high) of an unbounded family; a record outside contributes 0 to every statistic
             (Bernstein and Sheldon 2018, section 3.3). Bounds chosen by looking at the records leak: choose them before,
             or by ``PrivateQuantile``.
         strict: Whether no record may refuse the others: one that is missing, no number or outside the support then
             contributes 0 as well. For families with bounds; for others ``count`` a strict domain.
+        column: The column of the rows that holds the records.
+        where: Sums only the rows in which each of these variables of ``domain`` has the level given; with ``column``.
+        domain: Declares the variables of ``where``.
+        person: The column that says whose row it is, as for ``count``; with ``column``, and not with ``where``.
+        rows_per_person: As for ``count``.
+        engine: As for ``count``.
+        progress: As for ``count``.
 
     Returns:
         Sensitive moments; they add.
@@ -106,14 +126,27 @@ def sufficient_statistics(
             f"{type(family).__name__} has no bounds outside which a record contributes 0, so strict=True cannot be "
             "kept; count a strict domain instead"
         )
+    settings = {"where": where, "domain": domain, "person": person, "engine": engine}
+    if column is not None:
+        from dpgraph.statistics.column_sums import column_moments
+
+        chosen: Any = {**settings, "rows_per_person": rows_per_person, "progress": progress}
+        return column_moments(x, description, column, strict=strict, **chosen)
+    if given := [name for name, value in settings.items() if value is not None]:
+        raise DomainError(f"{given[0]} is for rows, one column of which is summed; name it by column=")
     if isinstance(family, Multinomial):
         sums = np.bincount(_codes(x, family), minlength=len(family.levels))
         return Moments(description, sums, int(sums.sum()))
     records = _any_numbers(x) if strict else _numbers(x, family)
+    return Moments(description, sums_of_records(records, description), records.size)
+
+
+def sums_of_records(records: npt.NDArray[np.float64], description: MomentDescription) -> Integers:
+    """The exact sums of what numbers contribute; those outside the bounds, and NaN, contribute 0. Sensitive."""
     low, high = description.limits
     index = _nearest(description, records[(records >= low) & (records <= high)])
     times = np.bincount(index, minlength=description.points.size)
-    return Moments(description, times @ description.contributions, records.size)
+    return times @ description.contributions
 
 
 def _any_numbers(x: Any) -> npt.NDArray[np.float64]:
@@ -136,16 +169,24 @@ def _check_axes(records: npt.NDArray[Any]) -> None:
 
 def _numbers(x: Any, family: ExponentialFamily) -> npt.NDArray[np.float64]:
     """The records as numbers within the support."""
-    name = type(family).__name__
-    problem = f"the records of a {name} family must be numbers, none missing"
+    problem = f"the records of a {type(family).__name__} family must be numbers, none missing"
     records = converted(lambda: np.asarray(x).astype(float), problem)
     _check_axes(records)
-    low, high = family.support
+    check_support(records, family)
+    return records
+
+
+def check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:
+    """Refuses numbers that are none of a family's, NaN among them.
+
+    Raises:
+        DomainError: Naming the support.
+    """
+    name, (low, high) = type(family).__name__, family.support
     if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
         raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
     if family.discrete and (records != np.round(records)).any():
         raise DomainError(f"every record of a {name} family must be a whole number")
-    return records
 
 
 def _codes(x: Any, family: Multinomial) -> Integers:

@@ -26,7 +26,7 @@ from dpgraph.statistics.rows.groups import group_of
 from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
-from dpgraph.structure.domain import Domain, DomainError, Level, undeclared_actions
+from dpgraph.structure.domain import Domain, DomainError, Level, Variable, undeclared_actions
 
 Integers = npt.NDArray[np.int64]
 
@@ -84,10 +84,10 @@ def regression_moments(
         found = type(design).__name__
         raise DomainError(f"regression_moments takes rows, then a LinearDesign; got {found} for the design")
     persons = cap_of(person, rows_per_person)
-    refuse_group(where, persons, "Sum all rows, or let nobody have more than one")
+    refuse_group(where, persons, "Sum all groups of one choice, dg.statistics.regression_groups")
     if persons is not None:
         return capped_moments(rows, design, persons, engine=engine, progress=progress)
-    group = None if where is None else _group(where, design, domain)
+    group = None if where is None else group_of_design(where, design, domain)
     tally = Products(design, group)
 
     def summed() -> Integers:
@@ -97,7 +97,7 @@ def regression_moments(
         found = ((batch, False) for batch in array_batches(rows[0], rows[1], tally.domain, BATCH))
         return total_of_batches(found, tally, progress)
 
-    return _moments(converted(summed, UNREADABLE, passing=OURS, quiet=False), design, group)
+    return moments_of_vector(converted(summed, UNREADABLE, passing=OURS, quiet=False), design, group)
 
 
 def capped_moments(
@@ -112,10 +112,10 @@ def capped_moments(
         raise DomainError("a pair of arrays has no column of persons; give a table that has one")
     capped = Capped(Products(design), cap)
     made = converted(lambda: capped_total(rows, capped, engine, progress), UNREADABLE, passing=OURS, quiet=False)
-    return _moments(made, design, None, cap.record(design.strict))
+    return moments_of_vector(made, design, None, cap.record(design.strict))
 
 
-def _moments(
+def moments_of_vector(
     vector: Integers, design: LinearDesign, group: RowGroup | None = None, cap: RowCap | None = None
 ) -> Moments:
     """The moments of a vector that ``Products`` made."""
@@ -131,11 +131,12 @@ class Products:
     """What an engine does with any part of the rows: their sums of products, and how many rows were kept.
 
     Vectors add: the products in the order of ``design.pairs``, then the rows. It is public, and is what travels to
-    other machines.
+    other machines. ``beside`` declares variables that are read and not summed, by which groups are told.
     """
 
     design: LinearDesign
     group: RowGroup | None = None
+    beside: tuple[tuple[str, Variable], ...] = ()
 
     @property
     def rows_at_once(self) -> int:
@@ -144,8 +145,8 @@ class Products:
 
     @property
     def domain(self) -> Columns:
-        """The columns to read: features, the target, and what the group is told by."""
-        declared: dict[str, Any] = {**self.design.features, self.design.target: self.design.bounds}
+        """The columns to read: features, the target, and what groups are told by."""
+        declared: dict[str, Any] = {**self.design.features, self.design.target: self.design.bounds, **dict(self.beside)}
         for condition in self.group.conditions if self.group else ():
             declared.setdefault(condition.by, condition.declaration)
         return Columns(declared, self.design.strict)
@@ -170,26 +171,34 @@ class Products:
         return [_bits(read[name]) for name in self.domain.names], kept
 
     def add_read(self, held: Sequence[Any], vector: Integers) -> None:
-        """Adds the sums of rows that were read to a vector, in place. Sensitive."""
+        """Adds the sums of those rows that were read, and are in the group, to a vector, in place. Sensitive."""
         read = {name: self._values(name, column) for name, column in zip(self.domain.names, held, strict=True)}
-        gram, many = products(read, np.ones(len(held[0]), bool), self.design)
+        kept = np.ones(len(held[0]), bool)
+        self._strike_others(read, kept)
+        gram, many = products(read, kept, self.design)
         first, second = np.array(self.design.pairs).T
         vector[:-1] += gram[first, second]
         vector[-1] += many
 
+    def _strike_others(self, read: Mapping[str, npt.NDArray[Any]], kept: Flags) -> None:
+        """Strikes rows of other groups off ``kept``."""
+        for condition in self.group.conditions if self.group else ():
+            codes, variable = read[condition.by], self.domain.variables[condition.by]
+            kept &= codes == variable.code(condition.level)
+
     def _values(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """A column as it was before ``read`` made whole numbers of it."""
-        return column.view(np.float64) if isinstance(self.design.declared(name), Bounded) else column
+        return column.view(np.float64) if isinstance(self.domain.variables[name], Bounded) else column
 
     def _read(self, batch: Batch, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
         """The design's variables, and which rows are summed: those that are whole and in the group."""
         design, kept = self.design, np.ones(batch_length(batch), bool)
         names = (*design.features, design.target)
         read = {name: column_values(batch[name], design, name, is_text, kept) for name in names}
-        for condition in self.group.conditions if self.group else ():
-            name, variable = condition.by, self.domain.variables[condition.by]
-            codes = read[name] if name in read else encode_column(batch[name], variable, name, is_text, design.strict)
-            kept &= codes == variable.code(condition.level)
+        for name, variable in self.domain.variables.items():
+            if name not in read:
+                read[name] = encode_column(batch[name], variable, name, is_text, design.strict)
+        self._strike_others(read, kept)
         return read, kept
 
 
@@ -214,7 +223,7 @@ def products(read: Mapping[str, npt.NDArray[Any]], kept: Flags, design: LinearDe
     return gram, many
 
 
-def _group(where: Mapping[str, Level], design: LinearDesign, domain: Domain | None) -> RowGroup:
+def group_of_design(where: Mapping[str, Level], design: LinearDesign, domain: Domain | None) -> RowGroup:
     """The declared group of rows that ``where`` names, by features with levels or by variables of a domain.
 
     Raises:

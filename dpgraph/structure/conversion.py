@@ -24,7 +24,19 @@ T = TypeVar("T")
 OURS = (DPGraphError, ImportError)
 
 #: Where exceptions have public names; a class that rows bring along is not named.
-_LIBRARIES = ("builtins", "numpy", "pandas", "pyarrow", "polars", "sklearn", "dask", "pyspark", "py4j", "duckdb")
+_LIBRARIES = (
+    "builtins",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "polars",
+    "sklearn",
+    "dask",
+    "pyspark",
+    "py4j",
+    "duckdb",
+    "fsspec",
+)
 
 #: Filters of warnings belong to the process: one thread at a time sets them.
 _FILTERS = RLock()

@@ -128,6 +128,23 @@ TABLES = {
     "learn_network, two stages": lambda rows, fitted: learned(rows, method="pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
+    "count_groups": lambda rows, fitted: dg.statistics.count_groups(rows, NETWORK, "sex"),
+    "count_groups, person": lambda rows, fitted: dg.statistics.count_groups(
+        rows, NETWORK, ["sex", "month"], domain=DOMAIN, person="who", rows_per_person=2, progress=True
+    ),
+    "sufficient_statistics, a column": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Exponential(), bounds=(0, 3), column="pay", where={"sex": "F"}, domain=DOMAIN
+    ),
+    "sufficient_statistics, a column, strict": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Exponential(), bounds=(0, 3), column="age", strict=True, person="who", rows_per_person=2
+    ),
+    "sufficient_statistics, a column of levels": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Multinomial(["F", "M"]), column="sex", progress=True
+    ),
+    "regression_groups": lambda rows, fitted: dg.statistics.regression_groups(rows, DESIGN, "sex"),
+    "regression_groups, person": lambda rows, fitted: dg.statistics.regression_groups(
+        rows, DESIGN, "month", domain=DOMAIN, person="who", rows_per_person=2
+    ),
     "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),
     "regression_moments, where": lambda rows, fitted: dg.regression_moments(
         rows, DESIGN, where={"sex": "F"}, domain=DOMAIN, progress=True

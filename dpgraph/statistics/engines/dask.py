@@ -13,6 +13,7 @@ from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.engines.parts import Tally, count_pieces, count_table
 from dpgraph.statistics.engines.persons import Capped, buckets, read_pieces, read_table
 from dpgraph.statistics.engines.remote import Answer, merge_answers, worker_task
+from dpgraph.statistics.engines.workers import asked, check_workers, in_short, other_python, question, this_python
 from dpgraph.statistics.rows.batches import check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
@@ -25,12 +26,50 @@ FAN_IN = 16
 BUCKETS = 64
 
 
+def ask_workers() -> None:
+    """Asks every worker of the active cluster, without rows, for its Python and its dpgraph.
+
+    Dask's threads and processes on this machine run this Python, and are not asked.
+
+    Raises:
+        DomainError: If they cannot count; saying why, and what mends it.
+    """
+    client = cluster()
+    if client is None:
+        return
+    said = asked(client.get_versions, _no_answer)  # by name and number alone: other Pythons cannot read a function
+    for worker in said["workers"].values():
+        theirs = ".".join(worker["host"]["python"].split(".")[:2])
+        if theirs != this_python():
+            raise DomainError(other_python(theirs, _setting()))
+    check_workers(asked(lambda: client.run(question()), _no_answer).values(), _setting())
+
+
+def cluster() -> Any:
+    """The client of the cluster that Dask would use; None where it would use threads or processes here."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "get_versions") else None
+
+
+def _setting() -> str:
+    """What says which Python workers run."""
+    return f"start the scheduler and its workers (dask worker) by a Python {this_python()} with dpgraph and pyarrow"
+
+
+def _no_answer(said: str) -> str:
+    """What is said where workers did not answer."""
+    return f"Dask's workers did not answer: {_setting()}. No row was read; Dask says: {in_short(said)}"
+
+
 def count_frame(frame: Any, tally: Tally) -> Integers:
     """Counts a dask DataFrame, partition by partition. Sensitive.
 
     Raises:
-        DomainError: If a partition does not fit the domain, or Dask cannot make it; its own words, which may repeat
-            what a row holds, are not passed on.
+        DomainError: If the workers cannot count, as ``ask_workers`` finds before any row is read; if a partition does
+            not fit the domain, or Dask cannot make it: its own words, which may repeat what a row holds, are not passed
+            on then.
     """
     check_columns(list(frame.columns), tally.domain, "the table")
     return _total(lambda: frame[list(tally.domain.names)].to_delayed(), partial(count_table, tally=tally), tally)
@@ -116,6 +155,7 @@ def _total(parts: Callable[[], list[Any]], task: Callable[[Any], Integers], tall
             answers = [add(answers[i : i + FAN_IN]) for i in range(0, len(answers), FAN_IN)]
         return compute(answers[0])[0] if answers else (None, tally.zero())
 
+    ask_workers()
     refusal, vector = converted(added, "Dask could not make or count the rows", quiet=False)
     if refusal is not None:
         raise DomainError(refusal)

@@ -1,4 +1,4 @@
-"""Counting rows on Spark: its workers count, and no row leaves them.
+"""Counting rows on Spark, in this process or through Spark Connect: its workers count, and no row leaves them.
 
 A DataFrame goes to Python workers as Arrow batches. A Parquet path is not read by Spark: each task is given row groups
 and reads them itself, so that rows need not pass through the Java virtual machine.
@@ -6,9 +6,11 @@ and reads them itself, so that rows need not pass through the Java virtual machi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.engines.parts import Tally, count_columns, count_shares
 from dpgraph.statistics.engines.persons import PERSON, Capped, read_columns, read_shares
 from dpgraph.statistics.engines.remote import worker_task
+from dpgraph.statistics.engines.workers import asked, check_workers, in_short, other_python, question, this_python
 from dpgraph.statistics.rows.batches import Declared, check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
@@ -32,15 +35,77 @@ CLUSTER_CELLS = 1 << 14
 #: Tasks per core, for an even end.
 TASKS_PER_CORE = 4
 
+#: How many numbers the job without rows is of: at least as many as there are cores.
+NUMBERS = 1 << 14
+
+#: Sessions whose workers were asked already, with the Python that these ran, and how many tasks run side by side.
+_ASKED: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
+
+
+def ask_workers(session: Any) -> int:
+    """Asks the workers of a session, by a job without rows, for their Python and their dpgraph; once a session.
+
+    Returns:
+        How many tasks run side by side.
+
+    Raises:
+        DomainError: If they cannot count; saying why, and which setting mends it.
+    """
+    python = getattr(getattr(session, "sparkContext", None), "pythonExec", "")  # Spark Connect has no such context
+    known = _ASKED.get(session)
+    if known is None or known[0] != python:
+        answers = asked(lambda: _answers_without_rows(session), _no_answer)
+        check_workers(answers, _setting())
+        known = _ASKED[session] = python, max(1, len(answers))
+    return known[1]
+
+
+def _answers_without_rows(session: Any) -> list[dict[str, str]]:
+    """What each task of a job without rows says of its worker."""
+    answer = question()
+
+    def partition(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        for _ in batches:
+            pass
+        yield pyarrow.RecordBatch.from_pylist([answer()])
+
+    schema = ", ".join(f"{name} string" for name in ("python", "executable", "dpgraph", "problem"))
+    return session.range(0, NUMBERS).mapInArrow(partition, schema).toArrow().to_pylist()
+
+
+def _setting() -> str:
+    """Which setting says what Python workers run."""
+    return (
+        f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {this_python()} with dpgraph on every worker before "
+        "the session, or the server of Spark Connect, starts"
+    )
+
+
+def _no_answer(said: str) -> str:
+    """What is said where the job without rows failed."""
+    other = re.search(r"different version: (\d+\.\d+)", said)
+    if other:
+        return other_python(other[1], _setting())
+    missing = re.search(r'Cannot run program "([^"]+)"', said)
+    if missing:
+        return f"the workers cannot run {missing[1]}: {_setting()}. No row was read"
+    failed = f"Spark's workers could not run Python: {_setting()}. No row was read"
+    return f"{failed}; of a job without rows Spark says: {in_short(said)}"
+
 
 def count_frame(frame: Any, tally: Tally) -> Integers:
     """Counts a Spark DataFrame. Sensitive.
 
     Raises:
-        DomainError: If a row does not fit the domain, or Spark cannot make the rows; its own words, which may repeat
-            what a row holds, are not passed on.
+        DomainError: If the workers cannot count, as ``ask_workers`` finds before any row is read; if a row does not fit
+            the domain, or Spark cannot make the rows: its own words, which may repeat what a row holds, are not passed
+            on then.
     """
-    return _total(_wanted(frame, tally.domain), partial(count_columns, tally=tally), tally)
+    wanted = _wanted(frame, tally.domain)
+    ask_workers(frame.sparkSession)
+    return _total(wanted, partial(count_columns, tally=tally), tally)
 
 
 def count_capped_frame(frame: Any, capped: Capped) -> Integers:
@@ -49,7 +114,9 @@ def count_capped_frame(frame: Any, capped: Capped) -> Integers:
     Raises:
         DomainError: As ``count_frame``.
     """
-    return _capped_total(_wanted(frame, capped.domain), partial(_held, read=read_columns, capped=capped), capped)
+    wanted = _wanted(frame, capped.domain)
+    ask_workers(frame.sparkSession)
+    return _capped_total(wanted, partial(_held, read=read_columns, capped=capped), capped)
 
 
 def _wanted(frame: Any, domain: Declared) -> Any:
@@ -86,7 +153,7 @@ def count_path(pieces: list[Piece], tally: Tally, session: Any) -> Integers:
 
 def _shares(session: Any, pieces: list[Piece]) -> tuple[Any, list[list[Piece]]]:
     """A frame of the numbers of shares, one a task, and the shares."""
-    tasks = min(len(pieces), TASKS_PER_CORE * session.sparkContext.defaultParallelism)
+    tasks = min(len(pieces), TASKS_PER_CORE * ask_workers(session))
     return session.range(0, tasks, 1, tasks), [pieces[i::tasks] for i in range(tasks)]
 
 

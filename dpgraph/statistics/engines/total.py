@@ -23,8 +23,9 @@ from dpgraph.privacy.printed import at_terminal
 from dpgraph.statistics.engines.parts import Tally
 from dpgraph.statistics.engines.persons import Capped, read_table
 from dpgraph.statistics.rows import parquet
-from dpgraph.statistics.rows.arrow import batches, existing_path, foreign_engine
+from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
+from dpgraph.statistics.rows.places import Place, place_of
 from dpgraph.structure.domain import DomainError
 
 Part = TypeVar("Part")
@@ -57,8 +58,8 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         from dpgraph.statistics.engines.dask import count_frame
 
         return count_frame(rows, tally)
-    if isinstance(rows, str | Path) and _is_parquet(existing_path(rows)):
-        pieces = parquet.pieces(Path(rows), tally.domain)
+    if isinstance(rows, str | Path) and _is_parquet(place := place_of(rows)):
+        pieces = parquet.pieces(place, tally.domain)
         with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
             return _pieces(pieces, tally, advance)
     return total_of_batches(batches(rows, tally.domain), tally, progress)
@@ -101,12 +102,12 @@ def total_of_batches(found: Iterable[tuple[Batch, bool]], tally: Tally, progress
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Piece], Any]:
     """The pieces of a Parquet path that the workers of an engine read, and the module of that engine."""
-    if not isinstance(rows, str | Path) or not _is_parquet(existing_path(rows)):
+    if not isinstance(rows, str | Path) or not _is_parquet(place := place_of(rows)):
         raise DomainError(
             f"engine is for the path of a Parquet file or folder; got {type(rows).__name__}. Other rows are counted "
             "where they are: leave engine out"
         )
-    pieces = parquet.pieces(Path(rows).absolute(), domain)
+    pieces = parquet.pieces(place.absolute(), domain)
     if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
         from dpgraph.statistics.engines import spark
 
@@ -118,8 +119,8 @@ def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Pie
     raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.is_dir() or parquet.is_parquet(path)
+def _is_parquet(path: Place) -> bool:
+    return path.is_folder() or parquet.is_parquet(path)
 
 
 def _stream(found: Iterable[tuple[Batch, bool]], tally: Tally, advance: Callable[[float], None]) -> Integers:

@@ -5,7 +5,6 @@ Only the declared columns are read. No message repeats what a row holds, and non
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from dpgraph.statistics.rows import csv_files, parquet
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
 from dpgraph.statistics.rows.cursors import is_cursor, tables_of
 from dpgraph.statistics.rows.pandas import pandas_column
+from dpgraph.statistics.rows.places import Place, is_there, place_of
 from dpgraph.structure.conversion import converted, converted_each
 from dpgraph.structure.domain import DomainError
 
@@ -25,7 +25,8 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
 
     Args:
         rows: A pandas DataFrame, anything with ``__arrow_c_stream__`` (pyarrow, polars, DuckDB), the path of a CSV
-            file, a Parquet file or a folder of Parquet files, an iterator of any of these, or the cursor of a query.
+            file, a Parquet file or a folder of Parquet files, or their address, an iterator of any of these, or the
+            cursor of a query.
         domain: Which columns to read.
 
     Raises:
@@ -33,7 +34,7 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     """
     engine = foreign_engine(rows)
     if isinstance(rows, str | Path):
-        yield from _from_path(existing_path(rows), domain)
+        yield from _from_path(place_of(rows), domain)
     elif engine == "pandas":
         yield _from_pandas(rows, domain), False
     elif engine in ("pyspark", "dask"):
@@ -66,17 +67,6 @@ def foreign_engine(rows: Any) -> str | None:
     return library if library in ("pandas", "pyspark", "dask") and hasattr(rows, "columns") else None
 
 
-def existing_path(path: str | Path) -> Path:
-    """A path, after a check that the file exists.
-
-    Raises:
-        DomainError: If it does not.
-    """
-    if not os.path.exists(path):
-        raise DomainError(f"there is no file {path}")
-    return Path(path)
-
-
 def _from_pandas(frame: Any, domain: Declared) -> Batch:
     """The declared columns of a DataFrame; NaN becomes null."""
     check_columns(converted(lambda: list(frame.columns), "the table's columns cannot be listed"), domain, "the table")
@@ -102,14 +92,14 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
     """The declared columns of one table after another, each with its own types."""
     for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
-        if isinstance(table, str | Path) and not os.path.exists(table):
+        if isinstance(table, str | Path) and not is_there(table):
             raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
         yield from batches(table, domain)
 
 
-def _from_path(path: Path, domain: Declared) -> Iterator[tuple[Batch, bool]]:
+def _from_path(path: Place, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     """The declared columns of a file or of a folder of Parquet files."""
-    if path.is_dir() or parquet.is_parquet(path):
+    if path.is_folder() or parquet.is_parquet(path):
         for piece in parquet.pieces(path, domain):
             yield from ((batch, False) for batch in parquet.read(piece, domain, threads=True))
     elif path.name.lower().endswith(csv_files.SUFFIXES):

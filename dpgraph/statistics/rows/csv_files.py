@@ -7,18 +7,18 @@ text: no line refuses the file. A file that does not end where its quotes and li
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.places import Place
 from dpgraph.structure.conversion import converted, converted_each
 
 SUFFIXES = (".csv", ".csv.gz")
 
 
-def read(path: Path, domain: Declared) -> Iterator[Batch]:
+def read(path: Place, domain: Declared) -> Iterator[Batch]:
     """The declared columns of one file.
 
     Raises:
@@ -34,15 +34,18 @@ def read(path: Path, domain: Declared) -> Iterator[Batch]:
         return "skip"
 
     options: Any = {"newlines_in_values": True, "invalid_row_handler": skip if domain.strict else None}
-    names = converted(lambda: csv.open_csv(path, parse_options=csv.ParseOptions(**options)).schema.names, problem)
+    with path.open() as source:
+        header = csv.ParseOptions(**options)
+        names = converted(lambda: csv.open_csv(source, parse_options=header).schema.names, problem)
     check_columns(names, domain, path.name)
     ragged.clear()
     # In a file of one column an empty line is a row with a null; skipping it would let a value change n.
     parsing = csv.ParseOptions(ignore_empty_lines=len(names) > 1, **options)
     columns = _column_options(domain)
-    reader = converted(lambda: csv.open_csv(path, convert_options=columns, parse_options=parsing), problem)
-    for batch in converted_each(iter(reader), problem):
-        yield select_columns(batch, domain)
+    with path.open() as source:
+        reader = converted(lambda: csv.open_csv(source, convert_options=columns, parse_options=parsing), problem)
+        for batch in converted_each(iter(reader), problem):
+            yield select_columns(batch, domain)
     for start in range(0, len(ragged), batch_rows(domain)):
         rows = min(batch_rows(domain), len(ragged) - start)
         yield {name: pa.nulls(rows, pa.binary()) for name in domain.names}

@@ -58,7 +58,7 @@ def column_values(array: pa.Array, design: LinearDesign, name: str, is_text: boo
     """One variable: numbers, none of them NaN, or the codes of levels; dropped rows are struck off ``kept``."""
     declared, drop = design.declared(name), design.on_missing == "drop"
     if isinstance(declared, Bounded):
-        values = _numbers(array, name, is_text, design.strict)
+        values = real_values(array, name, is_text, design.strict)
         with np.errstate(invalid="ignore", over="ignore"):
             suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
         if suspect and declared.missing is not None:
@@ -86,7 +86,7 @@ def feature_values(array: pa.Array, declared: Feature, name: str, is_text: bool,
     """One variable of rows to predict, none of them dropped."""
     if not isinstance(declared, Bounded):
         return encode_column(array, declared, name, is_text, strict)
-    values = _numbers(array, name, is_text, strict)
+    values = real_values(array, name, is_text, strict)
     return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)
 
 
@@ -100,7 +100,7 @@ def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
     kept &= ~gone
 
 
-def _numbers(array: pa.Array, name: str, is_text: bool, strict: bool = False) -> Reals:
+def real_values(array: pa.Array, name: str, is_text: bool, strict: bool = False) -> Reals:
     """A column of numbers as doubles, null as NaN; where no row may be refused, text that says no number, too."""
     if strict and pa.types.is_dictionary(array.type):
         array = array.dictionary.take(mended(array.indices, len(array.dictionary)))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate, groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.places import Place
 from dpgraph.structure.conversion import OURS, converted, converted_each
 from dpgraph.structure.domain import DomainError
 
@@ -26,19 +26,23 @@ BUFFER = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Some row groups of one file; how many rows they hold is as sensitive as the number of rows."""
+    """Some row groups of one file; how many rows they hold is as sensitive as the number of rows.
+
+    A file that is not on this machine has the address of its file system.
+    """
 
     file: str
     row_groups: tuple[int, ...]
     sensitive_rows: int
+    address: str = ""
 
 
-def is_parquet(path: Path) -> bool:
+def is_parquet(path: Place) -> bool:
     """Whether a path is named as a Parquet file."""
     return path.name.lower().endswith(SUFFIXES)
 
 
-def pieces(path: Path, domain: Declared) -> list[Piece]:
+def pieces(path: Place, domain: Declared) -> list[Piece]:
     """The pieces of a Parquet file or of a folder of them, in the order of their names.
 
     Only the footers are read, so a file without a declared column is refused before any row is counted.
@@ -56,57 +60,52 @@ def read(piece: Piece, domain: Declared, *, threads: bool = False) -> Iterator[B
     Raises:
         DomainError: If the file cannot be read to its end, or is not what its footer said.
     """
-    path = Path(piece.file)
+    path = Place(piece.file, piece.address)
     if not path.exists():
         raise DomainError(f"there is no file {path}; every worker must be able to read it")
     yield from converted_each(_read(path, piece.row_groups, domain, threads), _unreadable(path), passing=OURS)
 
 
-def _read(path: Path, row_groups: tuple[int, ...], domain: Declared, threads: bool) -> Iterator[Batch]:
+def _read(path: Place, row_groups: tuple[int, ...], domain: Declared, threads: bool) -> Iterator[Batch]:
     """As ``read``, with whatever Arrow raises."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with path.open() as source, pq.ParquetFile(source) as file:
         check_columns(file.schema_arrow.names, domain, path.name)
         text = [name for name in domain.names if _is_text(file.schema_arrow.field(name).type)]
         footer = file.metadata
     settings: Any = {"read_dictionary": text, "buffer_size": BUFFER, "pre_buffer": False}
-    with pq.ParquetFile(path, metadata=footer, **settings) as file:
+    with path.open() as source, pq.ParquetFile(source, metadata=footer, **settings) as file:
         for row_group in row_groups:
             wanted: Any = {"row_groups": [row_group], "columns": list(domain.names), "use_threads": threads}
             for batch in file.iter_batches(batch_rows(domain), **wanted):
                 yield select_columns(batch, domain, path.name)
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Place) -> list[Place]:
     """One file, or the Parquet files of a folder and the folders in it."""
-    if not path.is_dir():
+    if not path.is_folder():
         return [path]
-    found = sorted(file for file in path.rglob("*") if is_parquet(file) and file.is_file() and _is_visible(file, path))
+    found = [file for file in path.files() if is_parquet(file)]
     if not found:
         raise DomainError(f"the folder {path} holds no Parquet file")
     return found
 
 
-def _is_visible(file: Path, folder: Path) -> bool:
-    """Spark and Hive keep bookkeeping in files whose names start with a dot or an underscore."""
-    return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-
-
-def _file_pieces(path: Path, domain: Declared) -> list[Piece]:
+def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
     """The pieces of one file, small row groups put together."""
     rows = converted(lambda: _row_groups(path, domain), _unreadable(path), passing=OURS)
     before = [0, *accumulate(rows)]
     together = groupby(range(len(rows)), key=lambda i: before[i] // PIECE_ROWS)
     groups = [tuple(group) for _, group in together]
-    return [Piece(str(path), group, sum(rows[i] for i in group)) for group in groups]
+    return [Piece(path.path, group, sum(rows[i] for i in group), path.address) for group in groups]
 
 
-def _row_groups(path: Path, domain: Declared) -> list[int]:
+def _row_groups(path: Place, domain: Declared) -> list[int]:
     """The rows of each row group."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with path.open() as source, pq.ParquetFile(source) as file:
         check_columns(file.schema_arrow.names, domain, path.name)
         return [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
@@ -115,5 +114,5 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _unreadable(path: Path) -> str:
+def _unreadable(path: Place) -> str:
     return f"{path} cannot be read as Parquet; is it truncated or of another format?"

@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "text of an iterator quoted as a path",
         "statistics/rows/arrow.py",
-        "if isinstance(table, str | Path) and not os.path.exists(table):",
+        "if isinstance(table, str | Path) and not is_there(table):",
         "if False:",
         (f"{CANARY}::test_streams_and_other_engines[encode]",),
     ),

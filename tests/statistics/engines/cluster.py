@@ -1,5 +1,9 @@
-"""A real Spark on two cores, on the Java runtime of the test extra whatever else the machine has."""
+"""A real Spark on two cores, on the Java runtime of the test extra whatever else the machine has.
 
+The same program serves Spark Connect, on a free port of this machine.
+"""
+
+import socket
 import sys
 from pathlib import Path
 
@@ -35,6 +39,13 @@ def java_home(folder: Path) -> Path:
     return java.parent.parent
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
 def start(folder: Path, environment) -> tuple[SparkSession, Path]:
     """A session of two cores and the file of its log."""
     log, logging = folder / "spark.log", folder / "log4j2.properties"
@@ -50,8 +61,19 @@ def start(folder: Path, environment) -> tuple[SparkSession, Path]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(free_port()),
     }
     builder = SparkSession.builder.master("local[2]").appName("dpgraph tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate(), log
+
+
+def connect(session: SparkSession):
+    """A session of Spark Connect, which reaches the same Spark by a port alone."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    port = session.conf.get("spark.connect.grpc.binding.port")
+    return Remote.builder.remote(f"sc://127.0.0.1:{port}").create()

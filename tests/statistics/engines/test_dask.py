@@ -10,6 +10,7 @@ import dpgraph as dg
 from dpgraph.statistics.engines import dask as engine
 from dpgraph.statistics.engines import remote
 from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.rows.places import place_of
 from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.engines.test_total import parquet as write
@@ -113,7 +114,7 @@ def test_answers_add_beyond_32_bits_and_the_first_refusal_wins():
 def test_many_answers_are_merged_in_a_tree(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "FAN_IN", 2)
     path = write(frame(50), tmp_path / "rows.parquet")
-    pieces = parquet.pieces(path, DOMAIN) * 7
+    pieces = parquet.pieces(place_of(path), DOMAIN) * 7
     once = dg.count(frame(50), NETWORK).sensitive_tables
     vector = engine.count_path(pieces, tally())
     assert vector.tolist() == np.concatenate([7 * table.ravel() for table in once.values()]).tolist()

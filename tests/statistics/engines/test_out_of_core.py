@@ -19,6 +19,7 @@ import dpgraph as dg
 from dpgraph.statistics.counts import Counts, Tally
 from dpgraph.statistics.engines import total as engines
 from dpgraph.statistics.rows import batches, parquet
+from dpgraph.statistics.rows.places import place_of
 from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict
@@ -52,7 +53,7 @@ def test_any_cut_of_a_file_gives_the_same_integers(n, row_group, piece, batch, d
         patch.setattr(parquet, "PIECE_ROWS", piece)
         patch.setattr(batches, "BATCH_ROWS", batch)
         patch.setattr(engines, "THREADS", threads)
-        held = parquet.pieces(path, DOMAIN)
+        held = parquet.pieces(place_of(path), DOMAIN)
         assert sum(found.sensitive_rows for found in held) == n
         assert sorted(i for found in held for i in found.row_groups) == list(range(-(-n // row_group) or len(held)))
         assert tables(path) == tables(rows)

@@ -201,14 +201,75 @@ old.__version__, old.__spec__ = "0.0.1", importlib.util.spec_from_loader("dpgrap
 """
 
 
+OTHER = """
+import collections, sys
+V = collections.namedtuple("V", "major minor micro releaselevel serial")
+sys.version_info = V(3, 9, 1, "final", 0)
+"""
+
+BROKEN = """
+import sys
+from importlib.abc import MetaPathFinder
+class Without(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "dpgraph.statistics.counts":
+            raise ModuleNotFoundError("No module named 'numba'", name="numba")
+sys.meta_path.insert(0, Without())
+"""
+
+#: What a worker has in place of this Python and this dpgraph, and what is said of it.
+WORKERS = {
+    "without dpgraph": (WITHOUT, "a worker cannot import dpgraph (ModuleNotFoundError: No module named 'dpgraph')"),
+    "an old dpgraph": (OLD, "a worker has dpgraph 0.0.1"),
+    "another Python": (OTHER, "the workers run Python 3.9, this process 3."),
+    "a dpgraph that lacks something": (BROKEN, "a worker cannot use its dpgraph"),
+}
+
+
+@pytest.mark.parametrize("case", WORKERS)
+def test_workers_that_cannot_count_are_told_of_before_a_row_is_touched(case, spark, tmp_path, monkeypatch):
+    """In full, with the setting that mends it: the question holds no rows."""
+    prologue, says = WORKERS[case]
+    held = spark.createDataFrame(arrow(frame(20)))
+    path = write(frame(20), tmp_path / "rows.parquet")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", other_python(tmp_path, prologue))
+    monkeypatch.setattr(engine, "_total", None)  # whoever asks for rows fails
+    capped = {"person": "unused", "rows_per_person": 2}
+    for rows, settings in ((held, capped), (path, {"engine": spark})):
+        said = refusal(rows, NETWORK, **settings)
+        assert said.startswith(says)
+        assert "PYSPARK_PYTHON" in said
+        assert said.endswith("No row was read")
+
+
+def test_a_python_that_is_not_there_is_named(spark, tmp_path, monkeypatch):
+    path = write(frame(20), tmp_path / "rows.parquet")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "no python"))
+    said = refusal(path, NETWORK, engine=spark)
+    assert said.startswith(f"the workers cannot run {tmp_path / 'no python'}: set PYSPARK_PYTHON")
+
+
+def test_workers_are_asked_once_a_session_and_again_where_their_python_is_another(spark, monkeypatch, tmp_path):
+    asked = []
+    answers = engine._answers_without_rows
+    monkeypatch.setattr(engine, "_ASKED", engine.WeakKeyDictionary())
+    monkeypatch.setattr(engine, "_answers_without_rows", lambda session: asked.append(1) or answers(session))
+    assert engine.ask_workers(spark) == engine.ask_workers(spark) == spark.sparkContext.defaultParallelism
+    assert len(asked) == 1
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", other_python(tmp_path, ""))
+    engine.ask_workers(spark)
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize(
     ("prologue", "says"),
     [(WITHOUT, "a worker cannot import dpgraph"), (OLD, "a worker has dpgraph 0.0.1")],
     ids=["without", "old"],
 )
-def test_a_worker_without_dpgraph_is_told_so(spark, prologue, says, tmp_path, monkeypatch):
+def test_a_worker_that_joins_later_is_told_of_as_well(spark, prologue, says, tmp_path, monkeypatch):
     held = spark.createDataFrame(arrow(frame(20)))
     path = write(frame(20), tmp_path / "rows.parquet")
+    monkeypatch.setattr(engine, "ask_workers", lambda session: 2)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", other_python(tmp_path, prologue))
     for rows, settings in ((held, {}), (path, {"engine": spark})):
         said = refusal(rows, NETWORK, **settings)

@@ -1,0 +1,58 @@
+"""Faults in counting past one machine: groups in one pass, what workers are asked, addresses of files."""
+
+from tests.mutants.planting import Mutant
+
+GROUPED, CLUSTERS = "tests/statistics/engines/test_grouped.py", "tests/statistics/engines/test_clusters.py"
+PLACES, PAIRS = "tests/statistics/rows/test_places.py", f"{GROUPED}::test_several_variables_make_their_combinations"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "groups given each other's rows",
+        "statistics/engines/grouped.py",
+        "zip(self.groups, self.parts(vector), strict=True)",
+        "zip(self.groups[::-1], self.parts(vector), strict=True)",
+        (PAIRS,),
+    ),
+    Mutant(
+        "sums of a group over all rows that a person keeps",
+        "statistics/regression.py",
+        "self._strike_others(read, kept)\n        gram",
+        "gram",
+        (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
+    ),
+    Mutant(
+        "groups of capped rows counted of all rows",
+        "statistics/grouped.py",
+        "if cap is None:\n            return total",
+        "if True:\n            return total",
+        (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
+    ),
+    Mutant(
+        "groups that forget the choice of rows they are of",
+        "statistics/grouped.py",
+        "return None if cap is None else cap.record(strict)",
+        "return None",
+        (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
+    ),
+    Mutant(
+        "a column's sums over other groups as well",
+        "statistics/column_sums.py",
+        "summed &= codes == variable.code(condition.level)",
+        "summed &= codes >= 0",
+        ("tests/statistics/test_column_sums.py::test_a_column_is_summed_as_the_array_is",),
+    ),
+    Mutant(
+        "rows counted before any worker was asked",
+        "statistics/engines/dask.py",
+        "    ask_workers()\n    refusal, vector",
+        "    refusal, vector",
+        (f"{CLUSTERS}::test_workers_of_dask_are_asked_before_a_row_is_touched",),
+    ),
+    Mutant(
+        "a password in an address that is shown",
+        "statistics/rows/places.py",
+        're.sub(r"(?<=://)[^/@]*@", "", self.address)',
+        'self.address.replace("?@", "")',
+        (f"{PLACES}::test_an_address_that_leads_nowhere_is_told_of_without_its_password",),
+    ),
+)
