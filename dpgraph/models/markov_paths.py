@@ -4,7 +4,7 @@ Given transitions and emissions the states of a sequence are a Markov chain a po
 pairs of neighbouring steps. Those of the posterior draws stand for them, and the Viterbi recursion (Rabiner 1989,
 section III.B) finds the path of highest probability. With parameters that are uncertain the posterior is a mixture of
 such chains, and this is the best path of the chain with the mixture's pairs: an approximation that the draws' spread
-of parameters makes, and that their number limits (proofs.md P125).
+of parameters makes, and that their number limits (proofs.md P116).
 """
 
 from __future__ import annotations

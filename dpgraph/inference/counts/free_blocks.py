@@ -4,7 +4,7 @@ P(s | y) is proportional to prod_k w_k(s_k) f_k(s_k) h(sum(s)): w_k the Dirichle
 what was measured less s_k, h what is left of the prior and what is known of the number of rows. With bounds of w_k f_k
 on blocks of g numbers in place of them, the sum T of all blocks and the sum R of all places within them are drawn with
 h(g T + R), then blocks that add up to T and places that add up to R; that is kept with probability prod_k w_k f_k over
-its bounds (proofs.md P118). The time grows with the rows over the scale of the noise, and linearly, by a few operations
+its bounds (proofs.md P123). The time grows with the rows over the scale of the noise, and linearly, by a few operations
 for each, with the numbers of rows that the release allows.
 """
 

@@ -23,7 +23,7 @@ def evidence_of(
     """ln of the probability of a variable's column given those of its parents, its table and concentration integrated.
 
     Rows of the table are Dirichlet(a m) with the centre m and a uniform on the grid; without parents the one row is
-    uniform (proofs.md P121).
+    uniform (proofs.md P118).
 
     Args:
         records: Codes, shape (room, variables).

@@ -186,7 +186,7 @@ def draw_averaged(
     compiled: bool = True,
     hierarchy: HierarchicalPrior | None = None,
 ) -> PosteriorDraws:
-    """Draws tables and graphs from their posterior given a release (proofs.md P121).
+    """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
     Args:
         given: The released tables.

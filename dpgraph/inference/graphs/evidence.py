@@ -7,7 +7,7 @@ and its covariance S:
 
     y ~ N( n E f + J (mu - theta'),  n Cov f + diag(s^2) + J S J^T ),   J = n d(E f) / d(theta),
 
-with E and Cov under theta'. Its logarithm is what is returned (proofs.md P124). No count is read: free.
+with E and Cov under theta'. Its logarithm is what is returned (proofs.md P120). No count is read: free.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class LearnedNetwork:
         Each has a weight: its evidence over that of all that are listed, exp(e_G) / sum over H of exp(e_H). The
         evidence e_G = ln p(y | G) is that of all that was measured, y, under the graph, with rows and probabilities
         integrated out, where counts, noise and the prior of probabilities are taken as normal and what is expected of
-        the tables as linear: ln N(y; n E f + J (mu - theta), n Cov f + diag(s^2) + J S J') (proofs.md P124;
+        the tables as linear: ln N(y; n E f + J (mu - theta), n Cov f + diag(s^2) + J S J') (proofs.md P120;
         ``inference/graphs/evidence.py`` names the symbols). It is an estimate: against the sum over all tables of 40
         rows of two binary variables it was off by at most a quarter of the log odds, or of a nat. Weights answer a
         question over graphs too: the sum of weight times answer, each of ``dg.choose_network(release, required=...,

@@ -91,7 +91,7 @@ def cells_of_chain(latent: LatentCells, copy: int) -> loops.Cells:
 def resample_rates(latent: LatentCells, prior: tuple[float, float], rng: np.random.Generator) -> None:
     """Draws each chain's rate: P(N) = p (1 - p)^N with p from a Beta law, given its observed cells.
 
-    That of a chain with one of these is integrated out (proofs.md P117), and stays as it is.
+    That of a chain with one of these is integrated out (proofs.md P122), and stays as it is.
     """
     chains, steps = latent.given.shape
     observed = latent.given.observed

@@ -3,12 +3,12 @@
 * redraw: some of a field's entries, of some of its levels, are drawn anew;
 * resize: entries join (drawn from the emissions) or leave (picked evenly) all fields at once;
 * switch: states are drawn together with the tables of their cells: exactly, number of entries and all, where a cell has
-  few entries (proofs.md P116), from a pool of tables for each state where it has many;
+  few entries (proofs.md P121), from a pool of tables for each state where it has many;
 * shift: probability moves between two levels of an emission table and the entries of its cells with it
   (proofs.md P55): emissions move where emissions given the tables would be stuck;
 * retune: transitions move with all states summed out;
 * rescale: a chain's rate of entries moves and the entries of its cells with it. The rate of a chain with one observed
-  cell is integrated out (proofs.md P117).
+  cell is integrated out (proofs.md P122).
 
 The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
@@ -645,7 +645,7 @@ def switch(
     """Draws transitions, then all states with their tables.
 
     A cell with at most ``FEW_ENTRIES`` entries: all tables with as many as its block of numbers of entries allows are
-    summed over, and once its state is drawn a number and a table are, exactly (proofs.md P116). Others: among a pool of
+    summed over, and once its state is drawn a number and a table are, exactly (proofs.md P121). Others: among a pool of
     tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool
     states and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn
     exactly.

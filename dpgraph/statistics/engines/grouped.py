@@ -1,6 +1,6 @@
 """The sums of several disjoint groups of the same rows, made in one pass as one vector.
 
-Law: the part of a group is the vector that its own tally makes of the same rows (proofs.md P120). Where a cap keeps
+Law: the part of a group is the vector that its own tally makes of the same rows (proofs.md P124). Where a cap keeps
 some rows of each person, these are chosen once, of all rows, and the groups are counted from that one choice.
 """
 

@@ -1,4 +1,4 @@
-"""Groups of rows in one pass have the integers of each by itself, however rows are split (proofs.md P120)."""
+"""Groups of rows in one pass have the integers of each by itself, however rows are split (proofs.md P124)."""
 
 import itertools
 
