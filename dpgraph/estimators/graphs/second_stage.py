@@ -34,7 +34,7 @@ from dpgraph.estimators.graphs.purse import (
     root_below,
 )
 from dpgraph.estimators.graphs.task import Learner, Task
-from dpgraph.inference.graphs.choosing import check_choosing, choose_within
+from dpgraph.inference.graphs.choosing import choose_within, choosing_bytes
 from dpgraph.inference.graphs.joint import Joint, is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import read_pairs
@@ -92,7 +92,6 @@ def in_two_stages(first: Learner) -> Learner:
 
     def learn(task: Task, rows: Any) -> LearnedNetwork:
         statistics = any_tables(rows, task.domain)
-        check_choosing(task.constraints)
         planned, purse = parts(task), purse_of(task)
         scope = charged(task, statistics, planned, _needed(task))
         with warnings.catch_warnings():
@@ -109,10 +108,11 @@ def in_two_stages(first: Learner) -> Learner:
 
 
 def _needed(task: Task) -> int:
-    """The most bytes that the candidates of a round, or the table that is measured, may take."""
+    """The most bytes that the candidates of a round, the table that is measured, or the choice of a graph may take."""
     sizes = sorted(task.domain.sizes.values())
     candidates = choice_bytes(sizes, [VARIABLES]) + math.comb(len(sizes), VARIABLES) * BYTES_PER_EXPECTED
-    return max(candidates, late_bytes(task, [min(task.constraints.max_cells, math.prod(sizes[-VARIABLES:]))]))
+    late = max(candidates, choosing_bytes(task.constraints))
+    return max(late, late_bytes(task, [min(task.constraints.max_cells, math.prod(sizes[-VARIABLES:]))]))
 
 
 def _first(task: Task, purse: Budget) -> Task:

@@ -19,6 +19,7 @@ from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
+from dpgraph.inference.graphs.smoothing import smoothed
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.network import Network
@@ -126,8 +127,9 @@ def choosing_bytes(constraints: Constraints) -> int:
 def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int = STEPS) -> Probabilities:
     """The probabilities of the network that some pairs choose; ``small`` where their joint is written down."""
     if small:
-        return read_network(Joint(pairs.domain.names, fitted_joint(pairs, steps)), pairs, constraints)
-    return grow(pairs, constraints)
+        joint = Joint(pairs.domain.names, fitted_joint(pairs, steps))
+        return smoothed(pairs, *read_network(joint, pairs, constraints))
+    return smoothed(pairs, *grow(pairs, constraints))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from dpgraph.inference.graphs.pairs import Pairs, dependence
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Probabilities, margin
+from dpgraph.structure.tables import margin
 
 #: Sweeps of proportional fitting in a family, and the least dependence a further parent must add, in total variation.
 SWEEPS, LEAST = 12, 1e-3
@@ -31,8 +31,8 @@ class Grown:
     dependence: float
 
 
-def grow(pairs: Pairs, constraints: Constraints) -> Probabilities:
-    """The probabilities of the grown network."""
+def grow(pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str, Reals]]:
+    """The grown network, and the joint probabilities of each variable's family."""
     names, sizes = pairs.domain.names, pairs.domain.sizes
     placed: dict[str, Grown] = {}
     offers: dict[str, Grown] = {}
@@ -54,7 +54,7 @@ def grow(pairs: Pairs, constraints: Constraints) -> Probabilities:
                 offers[name] = mine
     parents = {name: placed[name].family[1:] for name in names}
     network = Network.of(pairs.domain, parents)
-    return Probabilities(network, FrozenMap((name, conditional(placed[name].table)) for name in names))
+    return network, FrozenMap((name, placed[name].table) for name in names)
 
 
 def _root(pairs: Pairs, names: list[str]) -> str:

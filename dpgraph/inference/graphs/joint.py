@@ -7,13 +7,11 @@ import math
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.pairs import Pairs
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Probabilities
 
 #: The most cells of a joint that is written down.
 MOST_CELLS = 1 << 17
@@ -55,8 +53,8 @@ class Joint:
         )
 
 
-def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probabilities:
-    """A network whose tables are margins of a joint: variables enter by what they depend on most, parents greedily.
+def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str, Reals]]:
+    """A network and a joint's margins for its families: variables enter by what they depend on most, parents greedily.
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
     carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence.
@@ -74,7 +72,7 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> Probab
         parents[name] = _chosen(joint, pairs, constraints, name, placed)
         placed.append(name)
     network = Network.of(pairs.domain, parents)
-    return Probabilities(network, FrozenMap((n, conditional(joint.margin(network.family(n)))) for n in names))
+    return network, FrozenMap((name, joint.margin(network.family(name))) for name in names)
 
 
 def _chosen(joint: Joint, pairs: Pairs, constraints: Constraints, name: str, placed: list[str]) -> Family:

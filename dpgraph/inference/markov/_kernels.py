@@ -266,15 +266,15 @@ def log_joint(
 class Kernels(NamedTuple):
     """The loops that a sampler runs, compiled or plain."""
 
-    blocked: Callable[..., None]
-    collapsed: Callable[..., None]
-    gibbs: Callable[..., None]
-    sweep: Callable[..., None]
-    states_alone: Callable[..., None]
-    given_cells: Callable[..., None]
-    sweep_of_effects: Callable[..., None]
-    given_tables: Callable[..., None]
-    log_joint: Callable[..., float]
+    blocked: Callable[..., Any]
+    collapsed: Callable[..., Any]
+    gibbs: Callable[..., Any]
+    sweep: Callable[..., Any]
+    states_alone: Callable[..., Any]
+    given_cells: Callable[..., Any]
+    sweep_of_effects: Callable[..., Any]
+    given_tables: Callable[..., Any]
+    log_joint: Callable[..., Any]
 
 
 #: The same source without the compiler, a hundred times slower: what tests compare with.

@@ -722,7 +722,7 @@ def switch(
             if at >= 0:
                 total = 0.0
                 for m in range(slots):
-                    total += fit[at, m, after]
+                    total += float(fit[at, m, after])
                     below[m] = total
                 cells.counts[i] = tables[at, first_above(below, slots, rng.random() * total), after]
     found = states.reshape(chains * steps)

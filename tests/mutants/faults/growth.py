@@ -80,8 +80,8 @@ MUTANTS = (
     Mutant(
         "a graph chosen before there is known to be room for the choice",
         "estimators/graphs/second_stage.py",
-        "        check_choosing(task.constraints)\n",
-        "",
+        "late = max(candidates, choosing_bytes(task.constraints))",
+        "late = candidates",
         (f"{MEMORY}::test_what_is_refused_for_memory_is_not_charged",),
     ),
 )

@@ -2,6 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
+SMOOTHING = "tests/inference/graphs/test_smoothing.py"
 ENTROPY, EVIDENCE = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_evidence.py"
 PAID = "tests/estimators/test_paid_choices.py"
 
@@ -62,5 +63,19 @@ MUTANTS = (
         "rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)",
         "rows = cap_rows(rows, task.domain, person, 10**6)",
         ("tests/cli/test_learn.py::test_a_person_has_no_more_rows_than_the_unit_protects",),
+    ),
+    Mutant(
+        "a network whose cells may be nearly impossible",
+        "inference/graphs/smoothing.py",
+        "found[name] = conditional(joints[name] + more) if",
+        "found[name] = conditional(joints[name]) if",
+        (f"{SMOOTHING}::test_a_configuration_is_given_rows_in_the_childs_own_proportions",),
+    ),
+    Mutant(
+        "pseudo-rows that the noise does not say",
+        "inference/graphs/smoothing.py",
+        "rows = PART * _noise(pairs, family) / pairs.n",
+        "rows = PART / pairs.n",
+        (f"{SMOOTHING}::test_without_noise_nothing_is_added",),
     ),
 )
