@@ -39,7 +39,7 @@ test-planted: $(VENV)/test.stamp  ## the planted faults: each must be noticed
 	$(BIN)/python -m pytest -m planted -n auto --dist load tests
 
 test-long: $(VENV)/test.stamp  ## the rest of the proof: planted faults and the long statistical runs
-	$(BIN)/python -m pytest -m 'slow or planted' -n auto --dist load tests
+	$(BIN)/python -m pytest -m 'slow or planted' -n auto --dist load --durations 20 tests
 
 test-bare: $(VENV)/test.stamp  ## the wheel alone, without any extra: the tests that need none
 	$(BIN)/python -m tests.installed bare

@@ -55,7 +55,7 @@ def test_a_plug_in_posterior_fails():
 
 def test_the_posterior_of_exact_counts_is_the_reference():
     exact, plug_in = study("exact-counts"), study("plug-in")
-    assert exact.calibrated
+    assert exact.worst < stats.kstwo.isf(1e-6 / 5, 300) < 0.2 < plug_in.worst
     assert abs(exact.coverage - 0.882) < 0.05
     assert exact.parameters["width"].max() < study().parameters["width"].min()
     assert abs(exact.mmd) < 0.005 < plug_in.mmd
@@ -293,15 +293,17 @@ def test_an_empty_data_set_gives_the_prior_back(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_asia_is_calibrated(neighbours):
-    """n = 500, epsilon 0.5, 300 trials (proofs.md P64): no sign of miscalibration, coverage within 2 points of the
-    posterior of the exact counts, and the plug-in far outside."""
+    """n = 500, epsilon 0.5, 300 trials (proofs.md P64): no distance beyond its 1e-6 / 18 critical value (0.169; the
+    verdict itself fails one right study in twenty), coverage within 4.5 points of that of the exact counts (five
+    deviations beside the point that studies of six seeds were apart), and the plug-in far outside: a mean distance
+    above 0.2."""
     asia, unit = dg.read_network("example:asia"), dg.PrivacyUnit(neighbours)
     settings = {"n": 500, "trials": 300, "unit": unit}
     exact = calibration(asia, dg.LaplaceMechanism(0.5), method="exact-counts", **settings)
     for method in ("tables", "normal"):
         found = calibration(asia, dg.LaplaceMechanism(0.5), method=method, **settings)
-        assert found.calibrated, found
-        assert abs(found.coverage - exact.coverage) <= 0.02, found
+        assert found.worst < stats.kstwo.isf(1e-6 / 18, 300), found
+        assert abs(found.coverage - exact.coverage) <= 0.045, found
     plug_in = calibration(asia, dg.LaplaceMechanism(0.5), method="plug-in", **settings)
     assert plug_in.mean_ks > 0.2
     assert plug_in.coverage < 0.6
