@@ -34,7 +34,8 @@ LEVELS = FourierMechanism("0.3", nonnegative=0.9)
 )
 def test_no_cell_is_negative_with_the_probability_asked_for(network, mechanism, unit):
     """2 000 seeded releases of no rows at all, the worst case: at 0.9 the first test fails with a chance of 1e-6; the
-    share also shows at level 1e-3 that the probability is above 0.875, and that the increment is not far too large."""
+    share also shows at level 1e-6 that the probability is above 0.82 (a right one fails to show it with a chance of
+    1e-8), and that the increment is not far too large."""
     counts = dg.count(pd.DataFrame(columns=list(network.domain.names)), network)
     good = 0
     for seed in range(2000):
@@ -42,7 +43,7 @@ def test_no_cell_is_negative_with_the_probability_asked_for(network, mechanism, 
         value = dg.release(counts, mechanism, budget=budget, noise=dg.testing.SeededNoise(seed)).value
         good += all(table.min() >= -1e-9 for table in value.tables().tables.values())
     assert stats.binomtest(good, 2000, 0.9, alternative="less").pvalue > 1e-6
-    assert stats.binomtest(good, 2000, 0.875, alternative="greater").pvalue < 1e-3
+    assert stats.binomtest(good, 2000, 0.82, alternative="greater").pvalue < 1e-6
     assert good / 2000 < 0.93
 
 
