@@ -25,6 +25,7 @@ from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
+from dpgraph.waiting import counted
 
 #: Cells of a family times draws that are worked on at once.
 HELD = 1 << 23
@@ -60,7 +61,7 @@ def draw_by_tables(
     most = max(map(network.cells, network.families))
     held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
     means: dict[str, Reals] = {}
-    for name in network.domain.names:
+    for name in counted(network.domain.names):
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
         sampled = counts_sampler(
