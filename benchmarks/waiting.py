@@ -22,11 +22,12 @@ import re
 import select
 import signal
 import struct
+import sys
 import tempfile
 import termios
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ from benchmarks.growth import parents_of
 
 #: Steps below this many processor seconds are no wait.
 LEAST = 2.0
-#: When SIGINT is sent, as shares of the time the whole step takes.
+#: Of one family.
+CELLS = 1_000_000
+#: When SIGINT is sent, as shares of the time the whole step takes, or of ``LONGEST`` seconds where it takes longer.
+LONGEST = 30.0
 SHARES = (0.2, 0.5, 0.8)
 TICK = os.sysconf("SC_CLK_TCK")
 GROUPS = ("chain", "star", "random", "grid", "family", "rows", "munin", "learned", "fits", "audits", "commands")
@@ -138,7 +142,7 @@ def measure(group: str, name: str, run: Callable[[], Any], folder: Path, seconds
     heard, heard_wall, left = [], [], set()
     for share in SHARES:
         before = state_of(folder)
-        code, screen, _, late, late_wall = watched(begin, share * seconds)
+        code, screen, _, late, late_wall = watched(begin, share * min(seconds, LONGEST))
         if code == 0:
             continue  # it was through before the signal came
         line.shows = line.shows or words_of(screen)
@@ -146,7 +150,7 @@ def measure(group: str, name: str, run: Callable[[], Any], folder: Path, seconds
         heard_wall.append(late_wall)
         now = state_of(folder)
         left |= {one for one in now.keys() | before.keys() if now.get(one) != before.get(one)}
-        if code not in (77, 130):
+        if code not in (77, 130, -signal.SIGINT):
             told = re.search(rb"FAILED (.*)", screen)
             left.add(told[1].decode().strip()[:200] if told else f"exit code {code}")
     line.heard, line.heard_wall = max(heard, default=None), max(heard_wall, default=None)
@@ -159,9 +163,9 @@ def graph_steps(kind: str, folder: Path, size: int, rows: int) -> list[Step]:
     import dpgraph as dg
 
     unit, mechanism = dg.PrivacyUnit("replace"), dg.LaplaceMechanism(epsilon=1)
-    parents = parents_of(kind, size)
-    levels = list(range(10 if kind == "family" else 2))
     family = kind == "family"
+    parents = parents_of(kind, CELLS if family else size)
+    levels = list(range(10 if kind == "family" else 2))
 
     def drawn(method: str) -> Callable[[dict[str, Any]], Any]:
         settings = {"draws": 10 if family else 100, "seed": 0, "progress": True}
@@ -426,8 +430,8 @@ def audits_steps(folder: Path) -> list[Step]:
 MADE = ("rows", "network", "file", "persons", "many mails", "rows of alarm", "rows of win95pts", "rows of andes")
 
 
-def run_group(group: str, only: list[str], size: int, rows: int, out: Path | None) -> None:
-    """All steps of a group; each line is printed as it ends."""
+def run_group(group: str, only: list[str], size: int, rows: int) -> Iterator[Found]:
+    """All steps of a group, one after the other."""
     with tempfile.TemporaryDirectory() as name:
         folder, done = Path(name), {}
         own = {
@@ -452,10 +456,52 @@ def run_group(group: str, only: list[str], size: int, rows: int, out: Path | Non
             if step in MADE or (only and step not in only):
                 continue
             line = measure(group, step, lambda run=run: run(done), folder, seconds, wall)
-            print(json.dumps(asdict(line)), flush=True)
-            if out:
-                with out.open("a") as file:
-                    file.write(json.dumps(asdict(line)) + "\n")
+            yield line
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Commands and their words; what they read is written first."""
+    import dpgraph as dg
+
+    unit, munin = dg.PrivacyUnit("replace"), dg.read_network("example:munin")
+    sampled_rows("munin", 1000).to_csv(folder / "munin.csv", index=False)
+    sampled_rows("alarm", 100_000).to_csv(folder / "alarm.csv", index=False)
+    made = dg.release(dg.count(folder / "munin.csv", munin), dg.LaplaceMechanism(1), budget=dg.Budget(1, unit=unit))
+    dg.save(made, folder / "made.json")
+    dg.save(dg.posterior(made), folder / "model.json")
+    paid = ["--epsilon", "1", "--out"]
+    aware = ["--noise-aware", "--method", "tables", "--draws", "20"]
+    asked = ["--n", "10000", "--target", "HISTORY", "--given", "CVP=LOW"]
+    return {
+        "dpgraph cost, munin": ["cost", "example:munin", "--epsilon", "1", "--delta", "1e-6"],
+        "dpgraph cost, a question of alarm": ["cost", "example:alarm", "--epsilon", "1", *asked],
+        "dpgraph release, munin": ["release", "munin.csv", "--network", "example:munin", *paid, "release.json"],
+        "dpgraph posterior, 20 draws": ["posterior", "made.json", *aware, "--out", "draws.npz"],
+        "dpgraph sample, 3e5 rows of munin": ["sample", "model.json", "-n", "300000", "--out", "rows.csv"],
+        "dpgraph report --html": ["report", "model.json", "--html", "page.html"],
+        "dpgraph learn, alarm": ["learn", "alarm.csv", "--domain", "example:alarm", *paid, "learned.toml"],
+        "dpgraph audit": ["audit", "example:asia", "--epsilon", "1", "--seconds", "10"],
+    }
+
+
+def run_commands(only: list[str]) -> Iterator[Found]:
+    """Whole processes, from their start to their end."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for command, words in commands(folder).items():
+            if only and command not in only:
+                continue
+
+            def run(words: list[str] = words) -> None:
+                os.chdir(folder)
+                os.execv(sys.executable, [sys.executable, "-P", "-m", "dpgraph.cli", *words])
+
+            started = time.perf_counter()
+            code, screen, used, _, _ = watched(lambda run=run: run() or 0, None)
+            if code != 0:
+                print(f"{command}: exit code {code}: {screen[-300:].decode()}", flush=True)
+                continue
+            yield measure("commands", command, run, folder, used, time.perf_counter() - started)
 
 
 def main() -> None:
@@ -468,7 +514,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     for group in arguments.groups:
-        run_group(group, arguments.only, arguments.size, arguments.rows, arguments.out)
+        whole = run_group(group, arguments.only, arguments.size, arguments.rows)
+        for line in run_commands(arguments.only) if group == "commands" else whole:
+            print(json.dumps(asdict(line)), flush=True)
+            if arguments.out:
+                with arguments.out.open("a") as file:
+                    file.write(json.dumps(asdict(line)) + "\n")
 
 
 if __name__ == "__main__":

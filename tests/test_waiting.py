@@ -1,8 +1,11 @@
 """Long steps show that they run, at a terminal and if asked to; interrupted they leave nothing half done."""
 
+import hashlib
 import inspect
 import io
+import json
 import os
+import signal
 import sys
 import threading
 from contextlib import contextmanager
@@ -13,9 +16,12 @@ import pytest
 
 import dpgraph as dg
 from dpgraph import waiting
-from dpgraph.files import packed
+from dpgraph.files import digest as digest_module
+from dpgraph.files import networks, packed
 from dpgraph.inference.network import by_tables
 from dpgraph.privacy import noise as noise_module
+from dpgraph.statistics.contingency import _kernels, bitslice
+from dpgraph.statistics.contingency import tables as contingency
 
 UNIT = dg.PrivacyUnit("replace")
 
@@ -287,3 +293,69 @@ def test_an_interrupted_cross_validation_is_charged_once_and_whole(monkeypatch):
         )
     assert budget.spent in (0, 1)
     assert not hasattr(estimator, "model_")
+
+
+DOCUMENT = {"a": [[1, 2.5], [3, -4e-9]], "b": {"c": [], "d": {}}, "e": [[[1], [2]], [[3], [4]], [[5], []]], "f": "x,[{"}
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5, 1 << 16])
+def test_a_digest_is_that_of_the_whole_however_it_is_cut(at_once, monkeypatch):
+    whole = json.dumps(DOCUMENT, separators=(",", ":"), allow_nan=False)
+    monkeypatch.setattr(digest_module, "AT_ONCE", at_once)
+    parts = list(digest_module._compact(DOCUMENT))
+    assert "".join(parts) == whole
+    assert digest_module.digest(DOCUMENT) == f"sha256:{hashlib.sha256(whole.encode()).hexdigest()}"
+
+
+def test_long_files_read_as_short_ones(monkeypatch):
+    text = json.dumps(DOCUMENT | {"whole": 10**30, "large": 1e300})
+    short = networks.parse_json(text)
+    monkeypatch.setattr(networks, "AT_ONCE", 0)
+    assert networks.parse_json(text) == short
+    for word in ("1e999", "NaN"):
+        with pytest.raises(dg.errors.FileError):
+            networks.parse_json(f"[{word}]")
+
+
+@pytest.mark.parametrize("reader", ["_whole", "_finite"])
+def test_an_interruption_is_heard_between_two_numbers_of_a_long_file(reader, released, tmp_path, monkeypatch):
+    """What json reads in C hears of none; a function of ours that it calls for a number does."""
+    draws = dg.noise_aware_posterior(released, method="tables", draws=5, seed=0)
+    dg.save({"_whole": released, "_finite": draws}[reader], tmp_path / "made.json")
+    monkeypatch.setattr(networks, "AT_ONCE", 0)
+    function = getattr(networks, reader)
+    calls = []
+
+    def heard(text):
+        calls.append(text)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return function(text)
+
+    monkeypatch.setattr(networks, reader, heard)
+    with pytest.raises(KeyboardInterrupt):
+        dg.load(tmp_path / "made.json")
+    assert len(calls) == 2
+
+
+def test_threads_that_count_stop_between_two_blocks(monkeypatch):
+    """A hundred blocks of rows in two threads; an interruption at the third is heard before many more are counted."""
+    main, calls, whole = threading.get_ident(), [], threading.Event()
+    slice_column, count_blocks = _kernels.slice_column, _kernels.count_blocks
+
+    def counted(*given):
+        calls.append(given)
+        if len(calls) == 3:
+            signal.pthread_kill(main, signal.SIGINT)
+        if len(calls) > 3:
+            whole.wait(0.05)
+        count_blocks(*given)
+
+    monkeypatch.setattr(_kernels, "compiled", lambda: (slice_column, counted))
+    monkeypatch.setattr(contingency, "processors", lambda: 2)
+    monkeypatch.setattr(contingency, "THREAD_VALUES", 1)
+    monkeypatch.setattr(bitslice, "MASKS", 1)
+    rows = 100 * bitslice.BLOCK
+    with pytest.raises(KeyboardInterrupt):
+        contingency.add_tables([np.zeros(rows, np.uint8)], [1], [(0,)], [np.zeros(1, np.int64)], fast=True)
+    assert len(calls) < 50

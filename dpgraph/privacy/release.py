@@ -77,12 +77,17 @@ def release(
     description_of(statistics)
     source = checked_source(statistics, budget, noise)
     with waiting("releasing", progress):
-        statistics = _prepared(statistics, mechanism, budget.unit)
-        event = mechanism.event(description_of(statistics), budget.unit)
-        check_memory(event, working_bytes(mechanism, description_of(statistics)))
-        made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
-        receipt = budget.charge(event, made)
-        value = mechanism.randomise(statistics, budget.unit, source)
+        return _released(statistics, mechanism, budget, source)
+
+
+def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, source: Noise) -> Release[T]:
+    """The charge, then the draw."""
+    statistics = _prepared(statistics, mechanism, budget.unit)
+    event = mechanism.event(description_of(statistics), budget.unit)
+    check_memory(event, working_bytes(mechanism, description_of(statistics)))
+    made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
+    receipt = budget.charge(event, made)
+    value = mechanism.randomise(statistics, budget.unit, source)
     return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from threading import Event
 
 import numpy as np
 
@@ -29,6 +30,7 @@ def sliced_counts(
     tables: Sequence[Table],
     kernels: tuple[Callable[..., None], Callable[..., None]],
     block: int = BLOCK,
+    stopped: Event | None = None,
 ) -> Integers:
     """Counts tables by ANDing bitmaps.
 
@@ -38,6 +40,7 @@ def sliced_counts(
         tables: The tables to count, at least one.
         kernels: ``slice_column`` and ``count_blocks``, compiled or plain.
         block: Rows at once, a multiple of 64.
+        stopped: Once it is set the rest is left out, as nobody waits for it.
 
     Returns:
         The cells of all tables, one after another, each in C order.
@@ -54,6 +57,8 @@ def sliced_counts(
     every, path = np.full(words, ~np.uint64(0)), np.empty((max(map(len, tables)), words), np.uint64)
     at = np.zeros((max(map(len, tables)), 3), np.int64)
     for start in range(0, n, blocks * block):
+        if stopped is not None and stopped.is_set():
+            break
         stop = min(start + blocks * block, n)
         taken = -(-(stop - start) // block)
         for v in used:
