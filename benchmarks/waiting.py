@@ -6,7 +6,8 @@ are the longest time from the signal until the step was left, in processor secon
 in its folder or its budget. Commands are processes under a terminal as well, timed until they end.
 
     python benchmarks/waiting.py --groups random family --out waiting.json
-    python benchmarks/waiting.py --groups commands --only "release"
+    python benchmarks/waiting.py --groups commands --only "dpgraph audit"
+    python benchmarks/waiting.py --table waiting.json
 """
 
 from __future__ import annotations
@@ -471,7 +472,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     dg.save(dg.posterior(made), folder / "model.json")
     paid = ["--epsilon", "1", "--out"]
     aware = ["--noise-aware", "--method", "tables", "--draws", "20"]
-    asked = ["--n", "10000", "--target", "HISTORY", "--given", "CVP=LOW"]
+    asked = ["--n", "10000", "--question", "HISTORY | CVP=LOW"]
     return {
         "dpgraph cost, munin": ["cost", "example:munin", "--epsilon", "1", "--delta", "1e-6"],
         "dpgraph cost, a question of alarm": ["cost", "example:alarm", "--epsilon", "1", *asked],
@@ -504,6 +505,21 @@ def run_commands(only: list[str]) -> Iterator[Found]:
             yield measure("commands", command, run, folder, used, time.perf_counter() - started)
 
 
+def table(files: list[Path]) -> None:
+    """What was found, as Markdown; of a step that was measured twice the last, and what is no wait in a line below."""
+    lines = [Found(**json.loads(line)) for file in files for line in file.read_text().splitlines()]
+    latest = {(line.group, line.step): line for line in lines}
+    print("| | step | seconds | shows | ended after, processor | by the clock | left behind |")
+    print(f"|{'---|' * 7}")
+    for line in latest.values():
+        if line.seconds >= LEAST:
+            heard = ["-" if one is None else f"{one:.2f}" for one in (line.heard, line.heard_wall)]
+            cells = [line.group, line.step, f"{line.seconds:.1f}", line.shows or "-", *heard, line.left or "nothing"]
+            print(f"| {' | '.join(cells)} |")
+    short = [f"{line.group}: {line.step} ({line.seconds:.2g})" for line in latest.values() if line.seconds < LEAST]
+    print(f"\nBelow {LEAST:g} s: {', '.join(short)}.")
+
+
 def main() -> None:
     """Runs the groups that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -511,8 +527,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--size", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="a file to which each line is added")
+    parser.add_argument("--table", type=Path, nargs="+", help="only print what such files hold")
     arguments = parser.parse_args()
+    if arguments.table:
+        table(arguments.table)
+        return
     for group in arguments.groups:
         whole = run_group(group, arguments.only, arguments.size, arguments.rows)
         for line in run_commands(arguments.only) if group == "commands" else whole:
