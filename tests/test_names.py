@@ -22,6 +22,7 @@ DECLARED = {"DomainError", "NetworkError"}
 RAISED = {
     "lazy": set(),
     "memory": set(),  # the class that the layer which asks hands over
+    "waiting": set(),
     "privacy": {"ReleaseError", "BudgetExceededError", "LedgerError"},
     "structure": DECLARED | {"ReleaseError", "InferenceError"},  # ReleaseError: parts of a release; the other: priors
     "statistics": DECLARED | {"ReleaseError"},  # statistics that do not add
@@ -108,7 +109,7 @@ def test_an_error_of_another_layer_is_noticed(layer, line):
 
 def test_every_error_has_one_root():
     """Every exception class of the package, but for the signal by which ``cross_validate`` stops a rehearsal,
-    and the two by which the command ends."""
+    the two by which the command ends, and the one by which work ends for which nobody waits."""
     found = {}
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -119,6 +120,7 @@ def test_every_error_has_one_root():
     assert found.pop("AtTheDoor") == "estimators/private_fits.py"
     assert found.pop("Undelivered") == "cli/output.py"
     assert found.pop("Stopped") == "cli/ending.py"
+    assert found.pop("NobodyWaits") == "inference/interruption.py"
     assert set(found.values()) == {"privacy/errors.py"}
     assert set(found) == {name for name in dg.errors.__all__ if name.endswith("Error")}
     for name in found:

@@ -35,6 +35,7 @@ from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
+from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,7 +267,7 @@ def privacy_cost(
             noise, and its ``epsilon_for(width)`` which epsilon a width needs; both by simulated data sets
             (``analysis.question_cost``).
         worlds: How many data sets are simulated for it.
-        progress: A bar on a terminal for these.
+        progress: Bars on a terminal: of the mechanisms that are priced, and of these.
 
     Raises:
         ReleaseError: If epsilon, delta or n is out of range, or a question comes without n.
@@ -292,9 +293,10 @@ def privacy_cost(
         check_whole("n", n)
     if question is not None and n is None:
         raise ReleaseError("an answer's interval depends on the number of rows; give n, public or supposed")
-    shares = _margins(network)
-    counts = None if n is None else {family: n * share for family, share in shares.items()}
-    priced = ranked(graph, budget, slack, protected, counts)
+    with waiting("pricing", progress):
+        shares = _margins(network)
+        counts = None if n is None else {family: n * share for family, share in shares.items()}
+        priced = ranked(graph, budget, slack, protected, counts)
     best = recommended(priced)
     answer = None
     if question is not None and n is not None:

@@ -37,7 +37,6 @@ from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.printed import at_terminal
 from dpgraph.privacy.records import InferenceError, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
@@ -46,6 +45,7 @@ from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Probabilities
+from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
     import pandas as pd

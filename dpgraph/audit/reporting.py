@@ -26,10 +26,10 @@ from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.checks import check_whole, is_number
 from dpgraph.privacy.errors import DPGraphError, InferenceError
 from dpgraph.privacy.noise import Noise, SecureNoise
-from dpgraph.privacy.printed import at_terminal
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
+from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
     import pandas as pd

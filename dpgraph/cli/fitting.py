@@ -244,7 +244,7 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
     from dpgraph.privacy.errors import InferenceError
 
     out = writable(out, ".json", ".npz")
-    before = load(model)
+    before = load(model, progress=True)
     if not isinstance(before, HiddenMarkovModel):
         raise InferenceError(
             f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
@@ -253,12 +253,12 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
     how: dict[str, Any] = {"sequence": before.sequence, "time": before.time, "inference": before.inference}
     how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
     how |= {"iterations": iterations, "burn_in": burn_in, "seed": 0 if seed is None else seed}
-    released = load(model, release=True)
+    released = load(model, release=True, progress=True)
     fitted, said = capture_warnings(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
     for words in said:
         say(f"warning: {words}")
     with delivering(out):
-        save(fitted, out, release=released)
+        save(fitted, out, release=released, progress=True)
     _say_states(fitted)
     say(f"wrote {out}: {fitted.provenance}")
 

@@ -62,13 +62,13 @@ def evaluate(
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.structure.outcomes import OutcomeDescription
 
-    loaded, budget = load(model), payer.budget(epsilon, neighbours, rows_per_person)
+    loaded, budget = load(model, progress=True), payer.budget(epsilon, neighbours, rows_per_person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), OutcomeDescription(task_of(loaded)), budget):
         return
     if out is not None:
         out = writable(out, ".json", ".npz")
     with charging(budget):
-        judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100)
+        judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100, progress=True)
         if out is not None:
             save_charged(judged.release, out)
             say(f"wrote {out}")

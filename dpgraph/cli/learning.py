@@ -104,7 +104,9 @@ def learn(
     out = writable(out, ".toml", ".json")
     beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
-        learned, said = capture_warnings(lambda: learn_network(rows, declared, person=person, **settings))
+        learned, said = capture_warnings(
+            lambda: learn_network(rows, declared, person=person, progress=True, **settings)
+        )
         for words in said:
             say(f"warning: {words}")
         if beside[0] is not None:
@@ -114,7 +116,7 @@ def learn(
             save_charged(learned.probabilities, beside[1])
             say(f"wrote {beside[1]}")
         with delivering(out):
-            save(learned.network, out)
+            save(learned.network, out, progress=True)
         say(f"wrote {out}: {learned.provenance}; {learned.reason}")
     edges = [
         {"parent": parent, "child": child, "strength": f"{data['strength']:.4f}"}

@@ -134,7 +134,7 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
 
     if (head or source) and dataset is None:
         dataset = _only(place, None)
-    released = None if source is None else load(source)
+    released = None if source is None else load(source, progress=True)
     found = [verify_at(place, one, expected_head=head, release=released) for one in _names(place, dataset)]
     if as_json:
         plain = [

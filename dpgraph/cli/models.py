@@ -10,7 +10,7 @@ import click
 
 from dpgraph.cli.options import OUT, writable
 from dpgraph.cli.output import delivering, say
-from dpgraph.privacy.printed import at_terminal
+from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     from dpgraph.privacy.errors import InferenceError
 
     out = writable(out, ".csv")
-    found = load(model)
+    found = load(model, progress=True)
     hidden = isinstance(found, HiddenMarkovModel)
     if (forecast is not None and (rows is not None or not hidden)) or (rows is None and not hidden):
         raise click.UsageError("ROWS are missing; --forecast STEPS, of a hidden Markov model, is in their place")
@@ -112,7 +112,7 @@ def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
     from dpgraph.models.hmm import HiddenMarkovModel
 
     out = writable(out, ".csv", ".parquet")
-    found, rng = load(model), np.random.default_rng(seed)
+    found, rng = load(model, progress=True), np.random.default_rng(seed)
     hidden = isinstance(found, HiddenMarkovModel)
     frames = iter([found.sample(n, rng)]) if hidden else _drawn(probabilities_of(found), n, rng)
     if not raw and out.suffix.lower() != ".parquet":
@@ -134,5 +134,5 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
     with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
         for start in range(0, max(n, 1), rows):
             part = min(rows, n - start)
-            yield sample_rows(probabilities, part, rng)
+            yield sample_rows(probabilities, part, rng, progress=not shown)
             bar.update(part)

@@ -37,6 +37,7 @@ from dpgraph.cli.output import (
 from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
 from dpgraph.cli.reporting import HTML, write_page
 from dpgraph.privacy.printed import WIDTH, cell, escaped
+from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
@@ -264,7 +265,8 @@ def release(
             raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
         chosen: Any = LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
     else:
-        chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
+        with waiting("pricing", True):
+            chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if only_priced(dry_run, chosen, graph, budget):
         return
     from dpgraph.privacy.release import release as make_release
@@ -273,7 +275,7 @@ def release(
     out = writable(out, ".json", ".npz")
     whose = {} if person is None else {"person": person, "rows_per_person": budget.unit.rows_per_person}
     with charging(budget):
-        noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget)
+        noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
         save_charged(noisy, out)
         say(f"wrote {out}: {noisy.provenance}")
 
@@ -322,7 +324,7 @@ def posterior(
     from dpgraph.inference.posterior import noise_aware_posterior
 
     out = writable(out, ".json", ".npz", ".bif")
-    released = load(source)
+    released = load(source, progress=True)
     if noise_aware:
         settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
         learned: Any
@@ -334,7 +336,7 @@ def posterior(
         }
         say(", ".join(f"{name} {value}" for name, value in shown.items()))
     else:
-        learned = make_posterior(released, prior=1.0 if prior is None else prior, counts=counts)
+        learned = make_posterior(released, prior=1.0 if prior is None else prior, counts=counts, progress=True)
     with delivering(out):
-        save(learned, out)
+        save(learned, out, progress=True)
     say(f"wrote {out}: {learned.provenance}")

@@ -104,7 +104,7 @@ def save_charged(value: Any, out: Path) -> None:
     from dpgraph.files.documents import save
 
     with delivering(out, charged=True):
-        save(value, out)
+        save(value, out, progress=True)
 
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:

@@ -99,7 +99,7 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
     from dpgraph.analysis.question_cost import SETTINGS, question_cost
     from dpgraph.files.documents import load
 
-    learned = load(model)
+    learned = load(model, progress=True)
     made = getattr(learned, "provenance", None)
     if made is None or made.event.mechanism not in MECHANISMS or not hasattr(learned, "mean"):
         raise click.UsageError("--n is for the posterior of one release of noisy tables, saved as .json")

@@ -70,7 +70,7 @@ def _value_of(source: str, beside: bool) -> Any:
         return read_network(source)
     from dpgraph.files.documents import load
 
-    return load(source, release=beside)
+    return load(source, release=beside, progress=True)
 
 
 def write_page(value: Any, page: Path) -> None:
@@ -82,7 +82,7 @@ def write_page(value: Any, page: Path) -> None:
     from dpgraph.pages.writing import write_html
 
     with delivering(page):
-        write_html(value, page)
+        write_html(value, page, progress=True)
 
 
 def _show_states(model: HiddenMarkovModel) -> None:

@@ -33,6 +33,7 @@ from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Rel
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
+from dpgraph.waiting import counted, waiting
 
 EVENT = "cross-validation"
 KEY_BITS = 128
@@ -65,6 +66,7 @@ def cross_validate(
     largest_loss: float | None = None,
     largest_error: float | None = None,
     noise: Noise | None = None,
+    progress: bool = False,
 ) -> CrossValidation:
     """Fits a private estimator on all folds but one, k times, and releases one evaluation of all held-out rows.
 
@@ -97,6 +99,7 @@ def cross_validate(
         largest_loss: Where a log-loss is clipped.
         largest_error: Where an error is clipped.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes it reproducible and not private.
+        progress: A bar on a terminal, of the folds.
 
     Raises:
         DomainError: If the rows do not fit or persons are missing; nothing is charged.
@@ -122,9 +125,10 @@ def cross_validate(
         rows = Rows(*rows.take(kept), tuple(rows.persons[i] for i in kept))
     plan = _plan(epsilon, delta, _changed_fits(folds, budget.unit), evaluation_share, training_epsilon)
     source = checked_source(noise, settings.get("noise"))
-    rehearse(estimator, rows, plan.fit, budget.unit)
-    budget.charge(_event(plan, _changed_fits(folds, budget.unit)))
-    return _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)
+    with waiting("cross-validating", progress):
+        rehearse(estimator, rows, plan.fit, budget.unit)
+        budget.charge(_event(plan, _changed_fits(folds, budget.unit)))
+        return _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)
 
 
 def _validated(
@@ -144,7 +148,7 @@ def _validated(
         fold = folds_by_person(rows.persons, folds, noise.bits(KEY_BITS).to_bytes(KEY_BITS // 8))
     whole: Moments | None = None
     parts: list[Event] = []
-    for held_out in range(folds):
+    for held_out in counted(range(folds)):
         spent = exact_budget(plan.fit, unit)
         model = prepared(estimator, plan.fit, spent, noise)
         model.fit(*rows.take(np.flatnonzero(fold != held_out)))

@@ -29,6 +29,7 @@ from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
+from dpgraph.waiting import waiting
 
 #: What a release pays for unless it is told otherwise.
 SCORES: tuple[ClassifierScore, ...] = get_args(ClassifierScore)
@@ -48,6 +49,7 @@ def evaluate(
     largest_error: float | None = None,
     mechanism: str = "laplace",
     noise: Noise | None = None,
+    progress: bool = False,
 ) -> Evaluation:
     """Judges a model on held-out rows, privately: one charge, one release, every score with its interval.
 
@@ -78,6 +80,7 @@ def evaluate(
         largest_error: Where the size of a regression's error is clipped; half the distance of the bounds by default.
         mechanism: ``"laplace"``, or ``"gaussian"``, which takes the delta that is left in the budget.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the evaluation as not private.
+        progress: A bar on a terminal.
 
     Raises:
         DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
@@ -95,8 +98,9 @@ def evaluate(
     checked_interval(interval)
     _mechanism(mechanism, epsilon, budget)
     settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
-    found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit)
-    return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
+    with waiting("judging", progress):
+        found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit)
+        return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
 
 
 def outcomes(

@@ -16,6 +16,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, combined_event, exact, exact_delta
 from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
+from dpgraph.waiting import waiting
 
 
 def learn_network(
@@ -38,6 +39,7 @@ def learn_network(
     n: int | None = None,
     seed: int | None = None,
     noise: Noise | None = None,
+    progress: bool = False,
 ) -> LearnedNetwork:
     """Learns a network, its graph and its probabilities, from private rows that have no graph.
 
@@ -69,6 +71,7 @@ def learn_network(
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
         seed: For what follows the release.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
+        progress: A bar on a terminal.
 
     Returns:
         A ``LearnedNetwork``: ``.network``, ``.probabilities``, ``.release``, ``.edges``, ``.alternatives(k)``,
@@ -108,9 +111,10 @@ def learn_network(
     name, task = chosen_method(task, method)
     if task.budget.accounting != "pld":
         task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
-    if person is not None:
-        rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)
-    return METHODS[name].learn(task, rows)
+    with waiting("learning a network", progress):
+        if person is not None:
+            rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)
+        return METHODS[name].learn(task, rows)
 
 
 def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:

@@ -67,6 +67,7 @@ from dpgraph.privacy.records import Release
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
+from dpgraph.waiting import waiting
 
 Write = Callable[[Any], dict[str, Any]]
 Read = Callable[..., Any]
@@ -78,7 +79,7 @@ VERSION = 2
 READ = (1, 2)
 
 
-def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -> None:
+def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, progress: bool = False) -> None:
     """Writes a public value to ``.json``, to ``.npz``, where arrays are binary, or, probabilities alone, to ``.bif``.
 
     A network alone may also be written to ``.toml``, to be read and edited.
@@ -95,6 +96,7 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -
         value: What to write.
         path: The file.
         release: What a model was learned from, to be kept beside it; that of an estimator is its own.
+        progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
         FileError: If the value is sensitive or of another kind, the name ends otherwise, or the file cannot be written.
@@ -104,9 +106,13 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -
     Warns:
         DomainWarning: If BIF does not keep a name or a level, and the file has another in its place.
     """
-    target = Path(path)
     released = getattr(value, "release_", None) if hasattr(value, "model_") else release
-    value = getattr(value, "model_", value)
+    with waiting("saving", progress):
+        _save(getattr(value, "model_", value), Path(path), released)
+
+
+def _save(value: Any, target: Path, released: Any) -> None:
+    """Writes by the target's name."""
     if target.suffix.lower() == ".bif":
         from dpgraph.files.pgmpy import write_bif
 
@@ -127,7 +133,9 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None) -
         raise FileError(f"{target}: the name must end in .json, .npz or .bif")
 
 
-def load(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool = False) -> Any:
+def load(
+    path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool = False, progress: bool = False
+) -> Any:
     """Reads what ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
 
     A classifier, a regression or a hidden Markov model predicts from tables, arrays and paths, as its estimator does.
@@ -137,6 +145,7 @@ def load(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool
         max_bytes: The largest JSON file that is read, 512 MiB unless this says otherwise; it takes some ten times
             its size in memory.
         release: Whether to read the release that the file of a fitted estimator keeps beside its model, instead.
+        progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
         FileError: If the file holds no release where one is asked for, is not one of dpgraph's, is cut short, was
@@ -148,12 +157,13 @@ def load(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool
             raise FileError(f"{path} holds probabilities alone, no release")
         return read_probabilities(path)
     read = _release_of if release else value_of
-    if str(path).lower().endswith(".npz"):
-        whole = unpacked(read_packed(Path(path)))
-        return with_source_name(path, lambda: read(whole))
     check_whole("max_bytes", max_bytes, error=FileError)
-    text = read_text(Path(path), max_bytes)
-    return with_source_name(path, lambda: read(unsealed(parse_json(text))))
+    with waiting("loading", progress):
+        if str(path).lower().endswith(".npz"):
+            whole = unpacked(read_packed(Path(path)))
+            return with_source_name(path, lambda: read(whole))
+        text = read_text(Path(path), max_bytes)
+        return with_source_name(path, lambda: read(unsealed(parse_json(text))))
 
 
 def _beside(released: Any) -> dict[str, Any]:

@@ -16,18 +16,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from dpgraph.files.digest import sealed, unsealed
 from dpgraph.files.networks import parse_json
 from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.waiting import counted
+
+T = TypeVar("T")
 
 #: The member that holds everything but arrays.
 DOCUMENT = "document.json"
 #: The key that stands for an array in it.
 ARRAY = "array"
+#: Numbers that are written, and bytes that are read, without hearing of an interruption; hundredths of a second.
+AT_ONCE = 1 << 18
 #: The largest document, and the most bytes of all arrays together.
 MOST_TEXT, MOST_BYTES = 1 << 28, 1 << 31
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1")
@@ -59,24 +64,32 @@ def write_packed(file: IO[bytes], plain: dict[str, Any]) -> None:
     if (size := _bytes_of(plain)) > MOST_BYTES:
         raise FileError(f"the arrays take {size} bytes, and a file at most {MOST_BYTES}; keep fewer draws")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        numbers = iter(range(1 << 62))
-
-        def stored(value: Any) -> Any:
-            if isinstance(value, np.ndarray):
-                return _stored(archive, f"{ARRAY}{next(numbers)}", value)
-            if isinstance(value, dict):
-                return {key: stored(part) for key, part in value.items()}
-            return [stored(part) for part in value] if isinstance(value, list) else value
-
-        text = json.dumps(sealed(stored(plain)), indent=1, allow_nan=False)
+        arrays = enumerate(counted(list(_all(plain, np.ndarray))))
+        stored = [_stored(archive, f"{ARRAY}{number}", array) for number, array in arrays]
+        text = json.dumps(sealed(_replaced(plain, np.ndarray, iter(stored))), indent=1, allow_nan=False)
         archive.writestr(zipfile.ZipInfo(DOCUMENT, _NO_TIME), text, zipfile.ZIP_DEFLATED)
 
 
 def _bytes_of(plain: Any) -> int:
-    if isinstance(plain, np.ndarray):
-        return plain.nbytes
-    parts = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
-    return sum(map(_bytes_of, parts))
+    return sum(array.nbytes for array in _all(plain, np.ndarray))
+
+
+def _all(plain: Any, kind: type[T]) -> Iterator[T]:
+    """The values of a kind in a document, in order."""
+    if isinstance(plain, kind):
+        yield plain
+    else:
+        for part in plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ():
+            yield from _all(part, kind)
+
+
+def _replaced(plain: Any, kind: type, others: Iterator[Any]) -> Any:
+    """A document with another value in place of each of a kind, in order."""
+    if isinstance(plain, kind):
+        return next(others)
+    if isinstance(plain, dict):
+        return {key: _replaced(part, kind, others) for key, part in plain.items()}
+    return [_replaced(part, kind, others) for part in plain] if isinstance(plain, list) else plain
 
 
 def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
@@ -88,12 +101,13 @@ def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str,
     member = zipfile.ZipInfo(f"{name}.npy", _NO_TIME)
     member.compress_type = zipfile.ZIP_DEFLATED
     with archive.open(member, "w", force_zip64=True) as stream:
-        np.lib.format.write_array(stream, content, allow_pickle=False)
-    return {ARRAY: name, "dtype": content.dtype.str, "shape": list(content.shape), "sha256": _digest(content)}
-
-
-def _digest(array: np.ndarray) -> str:
-    return hashlib.sha256(memoryview(np.ascontiguousarray(array).data).cast("B") if array.size else b"").hexdigest()
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(content))
+        made = hashlib.sha256()
+        for start in counted(range(0, content.size, AT_ONCE)):
+            part = content.reshape(-1)[start : start + AT_ONCE].tobytes()
+            stream.write(part)
+            made.update(part)
+    return {ARRAY: name, "dtype": content.dtype.str, "shape": list(content.shape), "sha256": made.hexdigest()}
 
 
 @dataclass(frozen=True)
@@ -157,17 +171,14 @@ def unpacked(plain: Any) -> Any:
     opened: dict[Path, zipfile.ZipFile] = {}
     with ExitStack() as stack:
 
-        def read(value: Any) -> Any:
-            if isinstance(value, Packed):
-                with _named(value.path):
-                    if value.path not in opened:
-                        opened[value.path] = stack.enter_context(zipfile.ZipFile(value.path))
-                    return _array_of(opened[value.path], value.reference)
-            if isinstance(value, dict):
-                return {key: read(part) for key, part in value.items()}
-            return [read(part) for part in value] if isinstance(value, list) else value
+        def read(packed: Packed) -> np.ndarray:
+            with _named(packed.path):
+                if packed.path not in opened:
+                    opened[packed.path] = stack.enter_context(zipfile.ZipFile(packed.path))
+                return _array_of(opened[packed.path], packed.reference)
 
-        return read(plain)
+        arrays = [read(packed) for packed in counted(list(_all(plain, Packed)))]
+    return _replaced(plain, Packed, iter(arrays))
 
 
 def _with_references(plain: Any, path: Path) -> Any:
@@ -192,7 +203,13 @@ def _array_of(archive: zipfile.ZipFile, reference: Mapping[str, Any]) -> np.ndar
         found = np.lib.format.read_array_header_1_0(stream)
         if found != (tuple(shape), False, np.dtype(dtype)) or bytes_ != member.file_size - stream.tell():
             raise FileError("an array has another size than it is said to have")
-        content = stream.read(bytes_)
-    if len(content) != bytes_ or hashlib.sha256(content).hexdigest() != reference["sha256"]:
+        content, made = bytearray(), hashlib.sha256()
+        for _ in counted(range(0, bytes_, AT_ONCE)):
+            part = stream.read(min(AT_ONCE, bytes_ - len(content)))
+            content += part
+            made.update(part)
+    if len(content) != bytes_ or made.hexdigest() != reference["sha256"]:
         raise FileError("an array does not have the digest it was saved with: the file was changed or is damaged")
-    return np.frombuffer(content, dtype).reshape(shape)
+    array = np.frombuffer(content, dtype).reshape(shape)
+    array.setflags(write=False)
+    return array

@@ -6,10 +6,32 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
 S = TypeVar("S")
+
+#: Set once nobody waits any more for the work that this thread does.
+_STOP: ContextVar[threading.Event | None] = ContextVar("interrupted", default=None)
+
+
+class NobodyWaits(BaseException):
+    """Ends work in another thread, for which nobody waits any more; no ``except Exception`` holds it up."""
+
+
+def heed() -> None:
+    """Between two steps of work that runs in a thread of its own: ends it if an interruption was heard meanwhile.
+
+    Raises:
+        NobodyWaits: If so.
+    """
+    _heed(_STOP.get())
+
+
+def _heed(stop: threading.Event | None) -> None:
+    if stop is not None and stop.is_set():
+        raise NobodyWaits
 
 
 def processors() -> int:
@@ -26,13 +48,18 @@ def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
     >>> side_by_side(lambda number: number**2, range(4))
     [0, 1, 4, 9]
     """
-    waiting = list(items)
+    waiting, stop = list(items), _STOP.get()
     workers = min(len(waiting), processors())
+
+    def one(item: S) -> T:
+        _heed(stop)
+        return work(item)
+
     if workers < 2:
-        return [work(item) for item in waiting]
+        return [one(item) for item in waiting]
     with ThreadPoolExecutor(workers) as pool:
         try:
-            return [begun.result() for begun in [pool.submit(work, item) for item in waiting]]
+            return [begun.result() for begun in [pool.submit(one, item) for item in waiting]]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -46,7 +73,7 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
     in another thread.
 
     Args:
-        work: A function of an event, after which it should return soon, with anything.
+        work: A function of an event, after which it should return soon, with anything; ``heed()`` asks for the same.
 
     Returns:
         What it returns.
@@ -54,7 +81,8 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
     >>> interruptible(lambda stop: sum(range(4)))
     6
     """
-    stop, outcome = threading.Event(), Future[T]()
+    stop, outcome, context = threading.Event(), Future[T](), copy_context()
+    context.run(_STOP.set, stop)
 
     def run() -> None:
         if outcome.set_running_or_notify_cancel():
@@ -64,7 +92,7 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
                 outcome.set_exception(error)
 
     try:
-        threading.Thread(target=run, name="dpgraph loops").start()
+        threading.Thread(target=context.run, args=(run,), name="dpgraph loops").start()
         return outcome.result()
     except BaseException:
         stop.set()

@@ -68,7 +68,7 @@ def noise_aware_posterior(
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
-        progress: A bar on a terminal while Markov chains run.
+        progress: A bar on a terminal.
         network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
             several networks need it, and its families must lie in tables that they measured.
 
@@ -132,7 +132,7 @@ def posterior_given(
         method: One of the family's methods, or its name; ``"auto"`` is always one.
         draws: How many.
         rng: Randomness for post-processing.
-        progress: Whether chains show a bar on a terminal.
+        progress: Whether to show a bar on a terminal.
 
     Returns:
         Draws (``inference.draws.Draws``); the verb fills in their provenance.

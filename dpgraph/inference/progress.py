@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpgraph.privacy.printed import at_terminal
+from dpgraph.waiting import at_terminal
 
 #: What is said where loops are compiled, which a fit waits for.
 COMPILING = "compiling the sampler's loops, once for this installation: half a minute of processor time, then as usual"

@@ -17,6 +17,7 @@ from dpgraph.pages import accounts, chosen, costs, judged, learned, released  # 
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import number
 from dpgraph.privacy.errors import FileError
+from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     import jinja2
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_html(value: Any, path: str | Path) -> None:
+def write_html(value: Any, path: str | Path, *, progress: bool = False) -> None:
     """Writes a page of a public value: one file, to be opened without a network, for people who hold no Python.
 
     It says what was protected and for whom, in words; and shows, of a network or ``privacy_cost``, the DAG coloured by
@@ -37,6 +38,7 @@ def write_html(value: Any, path: str | Path) -> None:
             Probabilities, an answer, a fitted model or estimator, an Evaluation, a CrossValidation, what
             ``audit.calibration`` returned, a Budget, in a ledger or not, a Ledger or what its ``verify`` found.
         path: A file that ends in ``.html``; it appears whole or not at all.
+        progress: A bar on a terminal.
 
     Raises:
         FileError: If the value is sensitive or has no page, the name ends otherwise, or the file cannot be written.
@@ -51,7 +53,8 @@ def write_html(value: Any, path: str | Path) -> None:
     target = Path(path)
     if target.suffix.lower() != ".html" and not is_stream(target):
         raise FileError(f"{target}: the name must end in .html")
-    write_text(target, html_of(value))
+    with waiting("writing a page", progress):
+        write_text(target, html_of(value))
 
 
 def html_of(value: Any) -> str:

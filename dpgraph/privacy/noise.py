@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
 from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
+from dpgraph.waiting import counted
 
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
 MAX_SCALE = 2.0**40
@@ -339,7 +340,7 @@ def _by_blocks(draw: Any, values: npt.ArrayLike) -> Integers:
     if len(flat) <= BLOCK:
         return np.array(draw(flat), dtype=np.int64)
     noisy = np.empty_like(flat)
-    for start in range(0, len(flat), BLOCK):
+    for start in counted(range(0, len(flat), BLOCK)):
         noisy[start : start + BLOCK] = draw(flat[start : start + BLOCK])
     return noisy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,11 +17,6 @@ MOST_ROWS = 20
 
 #: A table as a mapping from columns to values for each row.
 Rows = Sequence[Mapping[Any, Any]]
-
-
-def at_terminal() -> bool:
-    """Whether somebody sees what goes to stderr; a process without one has nobody."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def escaped(text: Any, keep: str = "") -> str:

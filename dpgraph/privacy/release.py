@@ -12,6 +12,7 @@ from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.rows import Fixed, RowsRecord
 from dpgraph.privacy.scope import RowCap, RowGroup
+from dpgraph.waiting import waiting
 
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
 #: measured: whole numbers on the way to the noise and back.
@@ -42,7 +43,14 @@ class Mechanism(Protocol[S_contra, T_co]):
         ...
 
 
-def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, noise: Noise | None = None) -> Release[T]:
+def release(
+    statistics: Any,
+    mechanism: Mechanism[Any, T],
+    *,
+    budget: Budget,
+    noise: Noise | None = None,
+    progress: bool = False,
+) -> Release[T]:
     """Charges the budget, then draws: the only way from exact statistics to a public value.
 
     The charge stands whatever happens afterwards, an exception or an interrupt included: an attacker who can make
@@ -53,6 +61,7 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         mechanism: A mechanism value, such as ``LaplaceMechanism(epsilon=1)``.
         budget: What is charged; its unit is the one that is protected.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
+        progress: A bar on a terminal, of tables or cells; never of rows.
 
     Returns:
         A Release with the value, the event and the unit.
@@ -67,6 +76,12 @@ def release(statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, no
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
     description_of(statistics)
     source = checked_source(statistics, budget, noise)
+    with waiting("releasing", progress):
+        return _released(statistics, mechanism, budget, source)
+
+
+def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, source: Noise) -> Release[T]:
+    """The charge, then the draw."""
     statistics = _prepared(statistics, mechanism, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
     check_memory(event, working_bytes(mechanism, description_of(statistics)))

@@ -31,6 +31,7 @@ from dpgraph.structure.holding import Holding
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin
+from dpgraph.waiting import waiting
 
 Integers = npt.NDArray[np.int64]
 
@@ -210,7 +211,8 @@ def count(
         if not isinstance(rows, Codes) or engine is not None:
             return total(rows, tally, engine, progress)
         counted = tally.zero()
-        tally(rows, counted)
+        with waiting("counting", progress):
+            tally(rows, counted)
         return counted
 
     made = converted(vector, UNREADABLE, passing=OURS, quiet=False)

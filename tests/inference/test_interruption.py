@@ -4,13 +4,16 @@ import signal
 import threading
 import time
 import warnings
+from concurrent.futures import wait
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.inference import interruption
 from dpgraph.inference.interruption import interruptible
+from dpgraph.inference.network import by_tables
 
 
 def test_an_interruption_stops_the_work_and_is_raised_here():
@@ -89,3 +92,49 @@ def test_every_sweep_is_told_of_once():
     given = cells_evidence(rng.integers(-3, 4, (5, 4, 2)), (slice(0, 2),), [(DiscreteLaplace(1.0), 40)] * 2)
     draw_markov(given, 2, rng=rng, iterations=4, burn_in=3, progress=seen.append)
     assert seen == list(range(7))
+
+
+def test_draws_by_tables_run_in_a_thread_that_heeds_an_interruption(monkeypatch):
+    """Their compiled loops take a random generator: the main thread must not be where numba unpacks it."""
+    network = dg.Network.of({f"v{i}": [0, 1] for i in range(300)}, {})
+    noisy = dg.release(
+        dg.count(pd.DataFrame({f"v{i}": [0, 1] for i in range(300)}), network),
+        dg.LaplaceMechanism(1),
+        budget=dg.Budget(1, unit=dg.PrivacyUnit("replace")),
+    )
+    main, made, threads = threading.get_ident(), [], set()
+    sampler_of = by_tables.counts_sampler
+
+    def told(*given, **settings):
+        threads.add(threading.get_ident())
+        made.append(given)
+        if len(made) == 3:
+            signal.pthread_kill(main, signal.SIGINT)
+            interrupted.wait(60)
+        return sampler_of(*given, **settings)
+
+    interrupted = threading.Event()
+    monkeypatch.setattr(interruption, "wait", lambda futures: interrupted.set() or wait(futures))
+    monkeypatch.setattr(by_tables, "counts_sampler", told)
+    with pytest.raises(KeyboardInterrupt):
+        dg.noise_aware_posterior(noisy, method="tables", draws=2, seed=0)
+    assert main not in threads
+    assert len(made) == 3
+
+
+def test_side_by_side_begins_nothing_once_nobody_waits(monkeypatch):
+    monkeypatch.setattr(interruption, "processors", lambda: 2)
+    done, main = [], threading.get_ident()
+    interrupted = threading.Event()
+    monkeypatch.setattr(interruption, "wait", lambda futures: interrupted.set() or wait(futures))
+
+    def work(item):
+        done.append(item)
+        if item == 2:
+            signal.pthread_kill(main, signal.SIGINT)
+        if item >= 2:
+            interrupted.wait(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lambda stop: interruption.side_by_side(work, range(1000)))
+    assert len(done) < 10

@@ -20,6 +20,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.free_blocks import draw_by_free_blocks
 from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
+from dpgraph.inference.interruption import interruptible
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
@@ -97,7 +98,9 @@ def sample_latent_counts(
     Raises:
         InferenceError: As for ``sample_counts``.
     """
-    return counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)(rng, size)
+    sampled = counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)
+    # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
+    return interruptible(lambda _: sampled(rng, size))
 
 
 def counts_sampler(

@@ -24,6 +24,7 @@ from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
+from dpgraph.waiting import waiting
 
 #: Bytes that a choice takes, as measured: for each cell of a pair or of a joint, each pair, each cell of a family.
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
@@ -39,6 +40,7 @@ def choose_network(
     order: Sequence[Any] | None = None,
     target: str | None = None,
     seed: int | None = None,
+    progress: bool = False,
 ) -> LearnedNetwork:
     """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
 
@@ -57,6 +59,7 @@ def choose_network(
         order: Variables, or lists of variables that share a tier, first to last: no edge leads to an earlier tier.
         target: A variable that is a parent of every other, which depend on one more each: tree-augmented naive Bayes.
         seed: Not used by this method: nothing is drawn.
+        progress: A bar on a terminal.
 
     Returns:
         A ``LearnedNetwork``.
@@ -88,7 +91,8 @@ def choose_network(
         order=order,
         target=target,
     )
-    return choose_within(together, constraints, seed=seed)
+    with waiting("choosing a graph", progress):
+        return choose_within(together, constraints, seed=seed)
 
 
 def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = None) -> LearnedNetwork:

@@ -17,6 +17,7 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin
+from dpgraph.waiting import counted
 
 #: Sweeps of proportional fitting in a family, and the least dependence a further parent must add, in total variation.
 SWEEPS, LEAST = 12, 1e-3
@@ -36,7 +37,7 @@ def grow(pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str
     names, sizes = pairs.domain.names, pairs.domain.sizes
     placed: dict[str, Grown] = {}
     offers: dict[str, Grown] = {}
-    while len(placed) < len(names):
+    for _ in counted(names):
         open_names = [name for name in names if name not in placed and constraints.may_enter(name, placed)]
         for name in open_names:
             if name not in offers:

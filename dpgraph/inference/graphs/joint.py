@@ -12,6 +12,7 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
+from dpgraph.waiting import counted
 
 #: The most cells of a joint that is written down.
 MOST_CELLS = 1 << 17
@@ -64,7 +65,7 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> tuple[
     placed: list[str] = []
     parents: dict[str, Family] = {}
     single = {(name, other): joint.gain(name, (), other) for name in names for other in names if name != other}
-    while len(placed) < len(names):
+    for _ in counted(names):
         ready = [name for name in names if name not in placed and constraints.may_enter(name, placed)]
         near = placed or names
         total = {name: [single[name, other] for other in near if other != name] for name in ready}

@@ -45,6 +45,7 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, margin
+from dpgraph.waiting import counted
 
 #: Cells of all families times draws that are held at once.
 HELD = 1 << 23
@@ -88,13 +89,13 @@ def draw_by_normal(
     held = HeldDraws(network, draws, _at_once(network, draws, step))
     alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
-    for start in range(0, draws, step):
+    for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
         latent = {
             block: _residuals(mean, variance, rng, size, shrink=shrink and len(block) > 1)
             for block, (mean, variance) in estimates.items()
         }
-        for name in network.domain.names:
+        for name in counted(network.domain.names):
             if name in alone:
                 counts = alone[name][start : start + size]
             else:

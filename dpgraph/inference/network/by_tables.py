@@ -18,6 +18,7 @@ import numpy as np
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
+from dpgraph.inference.interruption import heed, interruptible
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
 from dpgraph.inference.network.held_draws import HeldDraws
@@ -25,6 +26,7 @@ from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
+from dpgraph.waiting import counted
 
 #: Cells of a family times draws that are worked on at once.
 HELD = 1 << 23
@@ -56,11 +58,17 @@ def draw_by_tables(
     """
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
+    # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
+    return interruptible(lambda _: _drawn(given, concentration, rng, draws))
+
+
+def _drawn(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, draws: int) -> PosteriorDraws:
+    """The draws, in a thread in which no signal is heard."""
     network, totals = given.network, _Totals(given)
     most = max(map(network.cells, network.families))
     held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
     means: dict[str, Reals] = {}
-    for name in network.domain.names:
+    for name in counted(network.domain.names):
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
         sampled = counts_sampler(
@@ -71,6 +79,7 @@ def draw_by_tables(
         )
         sums, step = np.zeros(prior.shape), max(1, HELD // prior.size)
         for start in range(0, draws, step):
+            heed()
             size = min(step, draws - start)
             posterior = prior + sampled(rng, size).reshape(size, *prior.shape)
             held.put(name, start, dirichlet_draws(posterior, rng))

@@ -36,6 +36,7 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, Tables
+from dpgraph.waiting import counted
 
 #: Rounds of alternating projection; a hundred change the error of family marginals by less than one part in a hundred.
 ROUNDS = 30
@@ -146,7 +147,7 @@ def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: f
     """Dykstra's algorithm: each simplex projection starts from what its last one cut off, so the limit is nearest."""
     stacks = solve.stacked(tables)
     cuts = [np.zeros_like(stack) for stack in stacks]
-    for _ in range(ROUNDS):
+    for _ in counted(range(ROUNDS)):
         moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
         positive = [_nonnegative(stack, total) for stack in moved]
         cuts = [stack - kept for stack, kept in zip(moved, positive, strict=True)]

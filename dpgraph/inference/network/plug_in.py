@@ -24,6 +24,7 @@ from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables
+from dpgraph.waiting import waiting
 
 #: Bytes that the plug-in posterior takes for each cell and each family while it is made, as measured.
 BYTES_PER_CELL, BYTES_PER_FAMILY = 170, 2000
@@ -135,6 +136,7 @@ def posterior(
     prior: float = 1.0,
     counts: PlugIn = "nearest",
     network: Network | None = None,
+    progress: bool = False,
 ) -> DirichletPosterior:
     """The plug-in posterior of every conditional probability table, given released counts.
 
@@ -148,6 +150,7 @@ def posterior(
             and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each
             table cut to [0, n] by itself, as in Zhang et al. 2016; of a single release only.
         network: The network to learn, over the same domain; None for the one that was released.
+        progress: A bar on a terminal.
 
     Raises:
         InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
@@ -169,7 +172,8 @@ def posterior(
     if (graph := getattr(value, "network", None)) is not None:
         check_posterior(graph)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
-        plugged = _PLUG_INS[counts](value)
+        with waiting("fitting", progress):
+            plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
         provenance = provenance or value.provenance

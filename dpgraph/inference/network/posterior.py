@@ -25,6 +25,7 @@ from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+from dpgraph.waiting import waiting
 
 Method = Automatic | methods.Tables | Records | Normal
 
@@ -74,7 +75,7 @@ def network_posterior(
         method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
         draws: How many; with records, of each chain.
         rng: Randomness for post-processing.
-        progress: A bar on a terminal while chains run.
+        progress: A bar on a terminal.
 
     Raises:
         InferenceError: If the prior or the method is refused, the value is neither noisy counts nor coefficients, or
@@ -105,11 +106,13 @@ def network_posterior(
             drawn = run(given if pooled else given[0], concentration, **settings)
         case Normal(shrink=shrink):
             _warn_if_rough(noisy, shrink=shrink)
-            drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
+            with waiting("drawing", progress):
+                drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _ if pooled:
             raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
         case _:
-            drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
+            with waiting("drawing", progress):
+                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
     return replace(drawn, reason=reason)
 
 

@@ -16,6 +16,7 @@ from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.waiting import counted, waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +32,9 @@ def sample_codes(
     network = probabilities.network
     thresholds = {name: _thresholds(probabilities.table(name)) for name in network.order}
     codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
-    for start in range(0, n, BLOCK):
+    for start in counted(range(0, n, BLOCK)):
         part = {name: column[start : start + BLOCK] for name, column in codes.items()}
-        for name in network.order:
+        for name in counted(network.order):
             row = _row_index(network, name, part)
             uniform = rng.random(len(part[name]))
             code = np.zeros(len(uniform), part[name].dtype)
@@ -44,7 +45,11 @@ def sample_codes(
 
 
 def sample_rows(
-    probabilities: Probabilities | Release[Probabilities], n: int, rng: np.random.Generator | int
+    probabilities: Probabilities | Release[Probabilities],
+    n: int,
+    rng: np.random.Generator | int,
+    *,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Draws synthetic rows from a network.
 
@@ -52,6 +57,7 @@ def sample_rows(
         probabilities: The conditional probability tables.
         n: How many rows; it is yours to choose, and need not be the number of private rows.
         rng: Randomness for post-processing, or a seed for it.
+        progress: A bar on a terminal.
 
     Returns:
         A DataFrame with a categorical column for each variable, its declared levels as categories; a binned
@@ -66,11 +72,12 @@ def sample_rows(
     value = probabilities_given(probabilities, "sample_rows", InferenceError)
     check_graph(value)
     check_whole_number("n", n, 0)
-    codes = sample_codes(value, int(n), generator(rng))
     domain = value.network.domain
-    return pd.DataFrame(
-        {name: pd.Categorical.from_codes(codes[name], list(domain.levels(name))) for name in domain.names}
-    )
+    with waiting("sampling", progress):
+        codes = sample_codes(value, int(n), generator(rng))
+        return pd.DataFrame(
+            {name: pd.Categorical.from_codes(codes[name], list(domain.levels(name))) for name in counted(domain.names)}
+        )
 
 
 def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

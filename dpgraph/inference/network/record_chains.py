@@ -17,9 +17,9 @@ from dpgraph.inference.network.evidence import Evidence, concentration_tables, c
 from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
-from dpgraph.privacy.printed import at_terminal
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
+from dpgraph.waiting import at_terminal
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
 WANTED_ACCEPTANCE = 0.35

@@ -36,6 +36,7 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
+from dpgraph.waiting import counted
 
 Shape = Literal["auto", "independent", "sum-zero"]
 
@@ -201,7 +202,7 @@ def _noisy_tables(
     for law, sharing in by_law.items():
         mine = [exact_tables[m.table] for m in sharing]
         groups = [[table] for table in mine] if law.sums_to_zero else [mine]
-        drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in groups]
+        drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in counted(groups)]
         flat = np.concatenate(drawn)
         for m in sharing:
             done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)

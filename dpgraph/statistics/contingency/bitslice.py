@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from threading import Event
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from dpgraph.statistics.contingency.histograms import Column, Table
 #: Rows of a block, eight words a row of bitmaps in the first cache; and the bytes of the bitmaps made at once.
 BLOCK = 1 << 15
 MASKS = 1 << 22
+#: Tables that are counted over a block of rows without hearing that nobody waits, some hundredths of a second.
+LINES = 1 << 9
 #: The most levels of a variable: its codes are bytes.
 MOST_LEVELS = 256
 
@@ -29,6 +32,7 @@ def sliced_counts(
     tables: Sequence[Table],
     kernels: tuple[Callable[..., None], Callable[..., None]],
     block: int = BLOCK,
+    stopped: Event | None = None,
 ) -> Integers:
     """Counts tables by ANDing bitmaps.
 
@@ -38,6 +42,7 @@ def sliced_counts(
         tables: The tables to count, at least one.
         kernels: ``slice_column`` and ``count_blocks``, compiled or plain.
         block: Rows at once, a multiple of 64.
+        stopped: Once it is set the rest is left out, as nobody waits for it.
 
     Returns:
         The cells of all tables, one after another, each in C order.
@@ -57,10 +62,15 @@ def sliced_counts(
         stop = min(start + blocks * block, n)
         taken = -(-(stop - start) // block)
         for v in used:
+            if stopped is not None and stopped.is_set():
+                return total
             codes.view(np.uint8)[: stop - start] = columns[v][start:stop]
             codes.view(np.uint8)[stop - start :] = 0
             slice_column(codes, sizes[v], first[v], masks[:taken], plane.view(np.uint8), plane)
-        count_blocks(masks[:taken], lines, total, every, path, at)
+        for line in range(0, len(lines), LINES):
+            if stopped is not None and stopped.is_set():
+                return total
+            count_blocks(masks[:taken], lines[line : line + LINES], total, every, path, at)
     total[lines[:, _kernels.CELLS]] -= -n % block  # the last block was filled up with rows of zeros
     return total
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 
 import numpy as np
 
@@ -101,10 +102,11 @@ def _sliced(
     sizes: Sequence[int],
     tables: Sequence[Table],
     kernels: tuple[Callable[..., None], Callable[..., None]],
+    stopped: Event,
     columns: Sequence[Column],
 ) -> Integers:
     """``sliced_counts`` with the columns as the last argument."""
-    return bitslice.sliced_counts(columns, sizes, tables, kernels)
+    return bitslice.sliced_counts(columns, sizes, tables, kernels, stopped=stopped)
 
 
 def processors() -> int:
@@ -112,12 +114,19 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_threads(counted: Callable[[Sequence[Column]], Integers], columns: Sequence[Column], rows: int) -> Integers:
-    """The sum of the counts of equal parts of the rows, one thread each."""
+def _in_threads(
+    counted: Callable[[Event, Sequence[Column]], Integers], columns: Sequence[Column], rows: int
+) -> Integers:
+    """The sum of the counts of equal parts of the rows, one thread each; an interruption stops them all."""
+    stopped = Event()
     threads = max(1, min(THREADS, processors(), rows * len(columns) // THREAD_VALUES))
     if threads == 1:
-        return counted(columns)
+        return counted(stopped, columns)
     part = -(-rows // threads // bitslice.BLOCK) * bitslice.BLOCK
     parts = [[column[start : start + part] for column in columns] for start in range(0, rows, part)]
     with ThreadPoolExecutor(threads) as pool:
-        return np.sum(list(pool.map(counted, parts)), axis=0)
+        try:
+            return np.sum(list(pool.map(partial(counted, stopped), parts)), axis=0)
+        except BaseException:
+            stopped.set()
+            raise

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.printed import at_terminal
 from dpgraph.statistics.engines.parts import Tally
 from dpgraph.statistics.engines.persons import Capped, read_table
 from dpgraph.statistics.rows import parquet
@@ -27,6 +26,7 @@ from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
 from dpgraph.statistics.rows.places import Place, place_of
 from dpgraph.structure.domain import DomainError
+from dpgraph.waiting import at_terminal
 
 Part = TypeVar("Part")
 

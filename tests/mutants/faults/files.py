@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(
         "an array of an archive without its digest",
         "files/packed.py",
-        'hashlib.sha256(content).hexdigest() != reference["sha256"]',
+        'made.hexdigest() != reference["sha256"]',
         "False",
         ("tests/files/test_packed.py::test_a_damaged_archive_is_refused",),
     ),

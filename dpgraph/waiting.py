@@ -1,0 +1,95 @@
+"""Long steps at a terminal: a line on stderr that says what is done, for how long and, where a loop tells, how much.
+
+It appears when a step has taken ``AFTER`` seconds and is gone when it ends; elsewhere than at a terminal, and where
+nobody asked, nothing is shown. Only public things are counted: tables, cells, variables, draws.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Seconds before a step shows anything, and between two looks at how far it is.
+AFTER, EVERY = 2.0, 0.5
+
+#: What is shown of a step that cannot tell how far it is, and of one that can.
+TIME, SHARE = "{desc} {elapsed}", "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
+
+_BAR: ContextVar[Any] = ContextVar("the bar of the step that runs", default=None)
+
+
+def at_terminal() -> bool:
+    """Whether somebody sees what goes to stderr; a process without one has nobody."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def waiting(what: str, wanted: bool) -> Iterator[None]:
+    """Shows a step on a terminal while it runs, if it is asked for; of steps inside one another the outermost.
+
+    Args:
+        what: What is done, such as ``"releasing"``.
+        wanted: Whether somebody asked.
+    """
+    if not wanted or not at_terminal() or _BAR.get() is not None:
+        yield
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc=what, bar_format=TIME, delay=AFTER, miniters=0, leave=False) as bar, _redrawn(bar):
+        outer = _BAR.set(bar)
+        try:
+            yield
+        finally:
+            _BAR.reset(outer)
+
+
+def counted(items: Collection[T]) -> Iterable[T]:
+    """The items of a loop, as many as are public; the step that runs shows which share of them is done.
+
+    A loop inside another that is counted, or in another thread, is not.
+
+    >>> list(counted([1, 2]))
+    [1, 2]
+    """
+    bar = _BAR.get()
+    if bar is None or bar.total is not None or len(items) < 2:
+        return items
+    return _counted(bar, items)
+
+
+def _counted(bar: Any, items: Collection[T]) -> Iterator[T]:
+    bar.n, bar.total, bar.bar_format = 0, len(items), SHARE
+    try:
+        for done, item in enumerate(items, 1):
+            yield item
+            bar.n = done
+    finally:
+        bar.n, bar.total, bar.bar_format = 0, None, TIME
+
+
+@contextmanager
+def _redrawn(bar: Any) -> Iterator[None]:
+    """Draws a bar again and again until the step is over; loops only count."""
+    over = threading.Event()
+
+    def draw() -> None:
+        late = over.wait(AFTER)
+        while not late:
+            bar.last_print_n = bar.n  # a new loop begins at nothing again, of which tqdm would show nothing
+            bar.update(0)
+            late = over.wait(EVERY)
+
+    drawing = threading.Thread(target=draw, name="dpgraph bar", daemon=True)
+    drawing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        drawing.join()
