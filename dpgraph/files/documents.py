@@ -152,6 +152,11 @@ def load(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool
         whole = unpacked(read_packed(Path(path)))
         return with_source_name(path, lambda: read(whole))
     check_whole("max_bytes", max_bytes, error=FileError)
+    if str(path).lower().endswith(".toml"):
+        raise FileError(
+            f"{path} declares a domain or a graph, without probabilities; dpgraph learn --model FILE keeps those it "
+            "learned, and dpgraph posterior learns them from a release"
+        )
     text = read_text(Path(path), max_bytes)
     return with_source_name(path, lambda: read(unsealed(parse_json(text))))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
@@ -71,6 +71,16 @@ class Evaluation:
         import pandas as pd
 
         return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
+
+    @cached_property
+    def commonest(self) -> tuple[Any, float]:
+        """The label that most rows have and their estimated share: the accuracy of always giving it.
+
+        Raises:
+            InferenceError: If no confusion table was released.
+        """
+        shares = self.confusion.groupby("truth", sort=False)["estimate"].sum()
+        return shares.idxmax(), min(float(shares.max()), 1.0)
 
     @cached_property
     def reliability(self) -> pd.DataFrame:
