@@ -169,7 +169,7 @@ def test_a_graph_of_networkx_says_what_to_make_of_it():
 
 def test_files_that_are_not_there_or_not_models_say_so(tmp_path):
     for read in (dg.load, dg.read_domain, dg.read_network):
-        with pytest.raises(dg.errors.FileError, match="there is no file"):
+        with pytest.raises(dg.errors.FileError, match="cannot be read: there is no such file"):
             read(tmp_path / ("nothing.json" if read is dg.load else "nothing.toml"))
     (tmp_path / "graph.toml").write_text('[variables]\na = ["x", "y"]\n')
     with pytest.raises(dg.errors.FileError, match="without probabilities"):

@@ -39,7 +39,7 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
-        raise FileError(f"there is no file {path}") from None
+        raise FileError(f"{path} cannot be read: there is no such file") from None
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, FileError):
             raise

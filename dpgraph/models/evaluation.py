@@ -79,8 +79,11 @@ class Evaluation:
         Raises:
             InferenceError: If no confusion table was released.
         """
-        shares = self.confusion.groupby("truth", sort=False)["estimate"].sum()
-        return shares.idxmax(), min(float(shares.max()), 1.0)
+        shares: dict[Any, float] = {}
+        for row in self.confusion.to_dict("records"):
+            shares[row["truth"]] = shares.get(row["truth"], 0.0) + row["estimate"]
+        label = max(shares, key=lambda one: shares[one])
+        return label, min(shares[label], 1.0)
 
     @cached_property
     def reliability(self) -> pd.DataFrame:

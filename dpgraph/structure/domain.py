@@ -125,7 +125,8 @@ class Bins:
             raise NetworkError(f"bin edges must be finite and increase; got {numbers!r}")
         if isinstance(missing, str):
             raise NetworkError(
-                f"bins count nulls in a level of their own, named 'missing': declare missing=True; got {missing!r}"
+                "missing must be true or false: bins count nulls in a level of their own, declare missing=True; "
+                f"got {missing!r}"
             )
         check_boolean("missing", missing, error=NetworkError)
         object.__setattr__(self, "edges", numbers)
