@@ -23,6 +23,7 @@ ROWS = {
     "tutorials/own-table.md": "affairs",
     "tutorials/classifier.md": "anes96",
     "tutorials/event-log.md": "event_log",
+    "tutorials/regression.md": "affairs",
     "tutorials/cost.md": None,
 }
 

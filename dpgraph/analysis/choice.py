@@ -13,6 +13,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.network import Family, Network
@@ -63,7 +64,7 @@ def mechanism_named(
     if name not in MECHANISMS:
         raise ReleaseError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}; got {name!r}")
     if name == "auto":
-        priced = ranked(network, exact(epsilon), exact_delta(delta), unit or PrivacyUnit())
+        priced = ranked(network, exact(epsilon), exact_delta(delta), checked_unit(unit))
         return recommended(priced).mechanism
     if name == "gaussian":
         return GaussianMechanism(epsilon, delta)

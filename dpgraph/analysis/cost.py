@@ -26,6 +26,7 @@ from dpgraph.analysis.needed import checked_error, noise_allowed, rows_needed
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
+from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.printed import WIDTH, as_html, cell, escaped, plain
@@ -285,10 +286,11 @@ def privacy_cost(
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
         raise NetworkError(
-            f"privacy_cost takes a Network, or public Probabilities, and reads no rows; got {type(graph).__name__}"
+            f"privacy_cost takes a Network, such as Network.of(domain, parents or an nx.DiGraph), or public "
+            f"Probabilities, and reads no rows; got {type(graph).__name__}"
         )
     warn_of_many_levels(graph.domain)
-    budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
+    budget, slack, protected = exact(epsilon), exact_delta(delta), checked_unit(unit)
     if n is not None:
         check_whole("n", n)
     if question is not None and n is None:

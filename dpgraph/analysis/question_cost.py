@@ -29,6 +29,7 @@ from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import ConvergenceWarning
@@ -233,7 +234,7 @@ def question_cost(
     """
     check_whole("n", n)
     check_whole("worlds", worlds, 2)
-    budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
+    budget, slack, protected = exact(epsilon), exact_delta(delta), checked_unit(unit)
     truth = network if isinstance(network, Probabilities) else uniform(network)
     asked = checked_question(question)
     blank = query(truth, **asked)

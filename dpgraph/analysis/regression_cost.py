@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.regression_allocation import weighted_design
+from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
@@ -80,7 +81,7 @@ def regression_cost(
     moments = _uniform_moments(design) if second_moments is None else _positive_definite(second_moments, features)
     inverse = np.linalg.inv(moments)
     slopes = _slope_products(design, moments, (1 - noise) * deviation**2)
-    units, whom = _coefficient_units(design), unit or PrivacyUnit()
+    units, whom = _coefficient_units(design), checked_unit(unit)
     rows: list[dict[str, Any]] = []
     for budget in budgets:
         for size in sizes:

@@ -77,6 +77,9 @@ def evaluate(
             show_json({name: records(table) for name, table in tables.items()}, indent=1)
         else:
             show("\n\n".join(plain(table) for table in tables.values()))
+            if "confusion" in tables:
+                label, share = judged.commonest
+                say(f"always giving the commonest answer, {label}, would be right for about {share:.3g} of these rows")
         say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
     if budget.unit.rows_per_person > 1:
         say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")

@@ -153,7 +153,8 @@ def cost(
         "rmse: standard error of one cell, in rows\n"
         "tv: expected total variation error of the family's table, as a share of the rows\n"
         "kl: expected divergence of its posterior, nats\n"
-        "cost: factor on the standard error of all released counts\n" + _advice(report, reached)
+        "cost: factor on the standard error of all released counts; below 1 it is larger without the arc\n"
+        + _advice(report, reached)
     )
     if report.question is not None:
         show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
@@ -282,6 +283,7 @@ def release(
 
 @click.command()
 @click.argument("source", metavar="RELEASE")
+@click.option("--network", help="The graph, if the release is of tables without one: dpgraph learn --release.")
 @click.option(
     "--prior",
     type=float,
@@ -310,6 +312,7 @@ def release(
 @OUT
 def posterior(
     source: str,
+    network: str | None,
     prior: float | None,
     counts: Any,
     noise_aware: bool,
@@ -320,13 +323,14 @@ def posterior(
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
+    from dpgraph.files.networks import read_network
     from dpgraph.inference.network.plug_in import posterior as make_posterior
     from dpgraph.inference.posterior import noise_aware_posterior
 
     out = writable(out, ".json", ".npz", ".bif")
-    released = load(source, progress=True)
+    released, graph = load(source, progress=True), None if network is None else read_network(network)
     if noise_aware:
-        settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True}
+        settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True, "network": graph}
         learned: Any
         learned, said = capture_warnings(lambda: noise_aware_posterior(released, **settings))
         for words in said:
@@ -336,7 +340,9 @@ def posterior(
         }
         say(", ".join(f"{name} {value}" for name, value in shown.items()))
     else:
-        learned = make_posterior(released, prior=1.0 if prior is None else prior, counts=counts, progress=True)
+        learned = make_posterior(
+            released, prior=1.0 if prior is None else prior, counts=counts, network=graph, progress=True
+        )
     with delivering(out):
         save(learned, out, progress=True)
     say(f"wrote {out}: {learned.provenance}")

@@ -103,8 +103,11 @@ def save_charged(value: Any, out: Path) -> None:
     """
     from dpgraph.files.documents import save
 
+    replaced = out.is_file()
     with delivering(out, charged=True):
         save(value, out, progress=True)
+    if replaced:
+        say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
 
 
 def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:

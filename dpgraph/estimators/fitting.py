@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.statistics.rows.arrow import foreign_engine
 from dpgraph.statistics.rows.cells import cells_of
@@ -27,6 +30,7 @@ from dpgraph.statistics.rows.features import (
 )
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.domain import DomainError
+from dpgraph.structure.tables import Family, NoisyCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +176,39 @@ def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) 
     if unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
     return budget
+
+
+def _drowned(noisy: NoisyCounts, table: Family) -> bool:
+    """Whether half the sum of the noise's absolute values, expected as if Laplace, is half of the rows or more.
+
+    Where their number is private it is the noisy table's sum, less three standard deviations of that.
+    """
+    cells, variance = noisy.network.cells(table), noisy.variance(table)
+    rows = float(noisy.tables[table].sum()) - 3 * math.sqrt(cells * variance) if noisy.n is None else noisy.n
+    return rows <= cells * math.sqrt(variance / 2)
+
+
+def warn_if_drowned(noisy: Any, *, stacklevel: int) -> None:
+    """Warns if the noise moves half or more of every table of two variables or more; by the release alone.
+
+    Args:
+        noisy: What was released; of anything but noisy counts nothing is said.
+        stacklevel: Whose line the warning names.
+
+    Warns:
+        PriorWarning: If so.
+    """
+    if not isinstance(noisy, NoisyCounts):
+        return
+    wide = [table for table in noisy.tables if len(table) > 1]
+    if wide and all(_drowned(noisy, table) for table in wide):
+        warnings.warn(
+            "noise hides what the rows say: it is expected to move half or more of every released table, so "
+            "predictions are about the prior's. Spend more epsilon, or declare fewer or coarser variables; "
+            "privacy_cost says beforehand how large the noise will be",
+            PriorWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def inference_seed(random_state: int | np.random.RandomState | None) -> int:

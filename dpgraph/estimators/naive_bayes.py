@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpgraph.estimators.fitting import (
     scored,
     stays_in_place,
     target_name,
+    warn_if_drowned,
     with_target,
 )
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
@@ -179,6 +181,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         self.privacy_cost_ = cost(self.release_)
         self.posterior_ = self._posterior(target)
         self.model_ = NaiveBayes(target, self.posterior_.mean())
+        warn_if_drowned(self.release_.value, stacklevel=6)
         self.classes_ = np.array(domain.levels(target))
         if rows is X:
             keep_names(self, self.model_.features)
@@ -208,7 +211,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
 
         Args:
-            X: The features. With intervals some of them are enough, as a table: what is not there is not observed.
+            X: The features; without intervals also the path of a CSV or Parquet file. With intervals some of them are
+                enough, as a table: what is not there is not observed.
             return_interval: Whether to return the ends of central intervals as well: of the posterior of each
                 probability given the release, row by row.
             interval: The probability of those intervals.
@@ -226,6 +230,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if return_interval:
             found = self._answers(X, interval).values
             return found["predictive"], found["low"], found["high"]
+        if isinstance(X, str | Path):
+            return self.model_.predict_proba(X)
         frame = self._features(X, reset=False)
         domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
         return self.model_.predict_proba(encode(frame, domain).columns)
@@ -366,16 +372,21 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         declared = Domain.of(self.domain)
         left = [name for name in declared.names if name not in frame.columns]
         if len(left) != 1:
-            raise DomainError(
-                "every declared variable but the target must be a column of X; "
-                + (f"not in X: {', '.join(left)}" if left else "X holds them all, the target too")
+            found = (
+                f"not in X: {', '.join(left)}" if left else f"X holds them all, the target too{self._dropped(labels.y)}"
             )
+            raise DomainError(f"every declared variable but the target must be a column of X; {found}")
         if self.target is not None and left[0] != self.target:
             raise DomainError(
                 f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
             )
         check_target_name(labels.y, left[0])
         return declared, left[0]
+
+    def _dropped(self, y: Any) -> str:
+        """How to leave the target out of X."""
+        target = self.target or name_of(y)
+        return f": X.drop(columns={target!r})" if target else ""
 
     def _inferred(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
         if self.domain != "infer":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -300,6 +301,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
+        if isinstance(X, str | Path):
+            return regression_features(X, self.design_)
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
         named = None if DeclaredBounds(self.bounds_X, self.bounds_y).columns is None else names
         settings: Any = {"public": public, "strict": self.strict, "declared": named}

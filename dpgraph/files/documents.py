@@ -158,6 +158,11 @@ def load(
         return read_probabilities(path)
     read = _release_of if release else value_of
     check_whole("max_bytes", max_bytes, error=FileError)
+    if str(path).lower().endswith(".toml"):
+        raise FileError(
+            f"{path} declares a domain or a graph, without probabilities; dpgraph learn --model FILE keeps those it "
+            "learned, and dpgraph posterior learns them from a release"
+        )
     with waiting("loading", progress):
         if str(path).lower().endswith(".npz"):
             whole = unpacked(read_packed(Path(path)))

@@ -38,6 +38,8 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
         if len(data) > most:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
         return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise FileError(f"{path} cannot be read: there is no such file") from None
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, FileError):
             raise

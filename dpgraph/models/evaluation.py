@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
@@ -71,6 +71,19 @@ class Evaluation:
         import pandas as pd
 
         return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
+
+    @cached_property
+    def commonest(self) -> tuple[Any, float]:
+        """The label that most rows have and their estimated share: the accuracy of always giving it.
+
+        Raises:
+            InferenceError: If no confusion table was released.
+        """
+        shares: dict[Any, float] = {}
+        for row in self.confusion.to_dict("records"):
+            shares[row["truth"]] = shares.get(row["truth"], 0.0) + row["estimate"]
+        label = max(shares, key=lambda one: shares[one])
+        return label, min(shares[label], 1.0)
 
     @cached_property
     def reliability(self) -> pd.DataFrame:

@@ -54,7 +54,9 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     domain = Domain.of(domain)
     for name, value in (("sequence", sequence), ("time", time)):
         if not isinstance(value, str) or value not in domain:
-            raise NetworkError(f"{name}={value!r} is not declared; the domain has {', '.join(domain.names)}")
+            raise NetworkError(
+                f"{name}={value!r} is not declared; {name}=... names one of the domain's: {', '.join(domain.names)}"
+            )
     if sequence == time:
         raise NetworkError(f"sequence and time must be two variables; got {sequence!r} for both")
     if len(domain.names) < 3:

@@ -150,7 +150,8 @@ def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
             f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
             f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
             "burn_in before you quote states. "
-            "That is free: fit_hmm learns again from the same release, as dpgraph refit does from a saved model. "
+            "That is free: dg.fit_hmm(model.release_, states, sequence=..., time=..., iterations=...) learns again "
+            "from the same release, as dpgraph refit does from a saved model. "
             "Privacy is not at stake",
             ConvergenceWarning,
             stacklevel=3,

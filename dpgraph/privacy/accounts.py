@@ -243,5 +243,7 @@ def checked_unit(unit: Any) -> PrivacyUnit:
         ReleaseError: If it is none.
     """
     if unit is not None and not isinstance(unit, PrivacyUnit):
-        raise ReleaseError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")
+        said = isinstance(unit, str) and unit in ("replace", "add-remove")
+        shown = f'PrivacyUnit("{unit if said else "replace"}")'
+        raise ReleaseError(f"unit must be a PrivacyUnit, such as {shown}; got {type(unit).__name__}")
     return unit or PrivacyUnit()

@@ -319,7 +319,10 @@ def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
     """The message of a refused charge."""
     rho = after.rho - spent.rho
     price = f"rho {float(rho):.6g}" if rho else PrivacyCost(event.epsilon, event.delta)
-    return f"{event.mechanism} costs {price} but the budget has {rule.left(spent)}; nothing was charged"
+    words = f"{event.mechanism} costs {price} but the budget has {rule.left(spent)}; nothing was charged"
+    if event.delta > 0 and rule.remaining(rule.start).delta == 0:
+        words += f". A budget with a delta is Budget(epsilon, {float(event.delta):g})"
+    return words
 
 
 def _planned_event(item: Any, unit: PrivacyUnit) -> Event:

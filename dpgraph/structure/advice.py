@@ -34,10 +34,11 @@ def advice(value: Any, call: str) -> str:
         return "give one of these draws"
     if not type(value).__module__.startswith("dpgraph."):
         return "dg.load reads them from a file, and dg.posterior(release).mean() learns them from a release of counts"
+    if hasattr(value, "probabilities"):
+        named = "learned" if hasattr(value, "posterior") else "model"
+        return f"give {call}({named}.probabilities)"
     if hasattr(value, "model_"):
         return f"of a fitted estimator give {call}(estimator.model_.probabilities), where its model has them"
-    if hasattr(value, "probabilities"):
-        return f"give {call}(model.probabilities)"
     if callable(getattr(value, "mean", None)) and hasattr(value, "network"):
         return f"give the mean of the draws, {call}(posterior.mean())"
     return f"of a release of counts make a posterior first, {call}(dg.posterior(release).mean())"

@@ -123,6 +123,11 @@ class Bins:
             raise NetworkError(f"bins need at least two edges; got {len(numbers)}")
         if any(not math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):  # type: ignore[operator]
             raise NetworkError(f"bin edges must be finite and increase; got {numbers!r}")
+        if isinstance(missing, str):
+            raise NetworkError(
+                "missing must be true or false: bins count nulls in a level of their own, declare missing=True; "
+                f"got {missing!r}"
+            )
         check_boolean("missing", missing, error=NetworkError)
         object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "missing", missing)

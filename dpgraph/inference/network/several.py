@@ -54,7 +54,7 @@ def check_graph(value: Any) -> None:
         InferenceError: If its network is ``Margins``, with what to do.
     """
     if isinstance(getattr(value, "network", None), Margins):
-        named = ", or give network=" if isinstance(value, NoisyCounts | Several) else ""
+        named = ", or give network=, --network of a command" if isinstance(value, NoisyCounts | Several) else ""
         raise InferenceError(
             "these are tables without a graph, in which nothing depends on anything; choose one first: "
             f"dg.choose_network(release), of a release of counts or coefficients{named}"

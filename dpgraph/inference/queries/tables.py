@@ -79,7 +79,8 @@ def drawn_tables(model: Any) -> DrawnTables:
 def tables_given(model: Any) -> DrawnTables:
     """A model's tables, draw by draw; a layer above registers its own models."""
     words = "a network's probabilities or draws of them"
-    release = type(model).__module__.startswith("dpgraph.") and not isinstance(model, Network)
+    ours = type(model).__module__.startswith("dpgraph.") and not isinstance(model, Network)
+    release = ours and not hasattr(model, "probabilities")
     what = "of a release make a posterior first, noise_aware_posterior(release)" if release else advice(model, "query")
     raise InferenceError(f"a question needs {words}; got {type(model).__name__}: {what}")
 

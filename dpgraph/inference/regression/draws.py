@@ -240,5 +240,8 @@ def _present(name: str, feature: Bounded, array: Reals) -> Reals:
     """Numbers with what is declared in the place of NaN."""
     gone = np.isnan(array)
     if gone.any() and feature.missing is None:
-        raise DomainError(f"feature {name!r} holds nulls or NaN; declare what they count as, missing=...")
+        raise DomainError(
+            f"feature {name!r} holds nulls or NaN; fill them, or declare before the fit what they count as, "
+            "Bounded(low, high, missing=...)"
+        )
     return np.where(gone, feature.missing or 0.0, array)

@@ -137,10 +137,10 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
     """A message about the worst problem of a column, without the value or its place."""
     if isinstance(variable, Bins):
         wanted = f"bins from {variable.edges[0]:g} to {variable.edges[-1]:g}"
-        remedy = "missing=True"
+        remedy = "Bins([...], missing=True), a level of its own"
     else:
         wanted = f"the levels {show_levels(variable.levels)}"
-        remedy = "missing=... one of the levels"
+        remedy = "Categories([...], missing=...), one of the levels"
     if found == WRONG_TYPE:
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         bare = re.split(r"\W", str(plain))[0].removeprefix(
@@ -152,9 +152,11 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"
     if found == NULL:
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
-    remedy = "declare them, or other=... one of the levels"
+    remedy = "declare them, or Categories([...], other=...), one of the levels; to predict, put a declared level there"
     if isinstance(variable, Bins) and is_string(kind.value_type if pa.types.is_dictionary(kind) else kind):
         remedy = "the column is text, whose words must be the bins' own: make it numbers, pd.to_numeric"
+    if isinstance(variable, Categories) and variable.kind == "number" and variable.size == 2:
+        remedy += "; a list holds levels, and bounds of a regression are a pair, (low, high), or bounds = [...] in TOML"
     return f"column {name!r} holds values outside {wanted}; {remedy}. {STRICT}"
 
 
@@ -163,7 +165,10 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
     wanted = variable.kind if isinstance(variable, Categories) else "number"
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if pa.types.is_temporal(kind):
-        return "; make it a part of the date that has levels, such as the month or the year, and declare these"
+        return (
+            "; make it a part of the date that has levels, such as the month, column.dt.strftime('%Y-%m'), or the "
+            "year, and declare these"
+        )
     if pa.types.is_boolean(kind) and wanted == "number":
         return "; make it numbers, astype(int), or declare the levels False, True"
     if numeric and wanted == "boolean":
