@@ -37,7 +37,7 @@ _HOMES = {
     "LinearDesign": "structure.design",
     # sensitive statistics
     "count": "statistics.counts",
-    "sufficient_statistics": "statistics.moments",
+    "sufficient_statistics": "statistics.records",
     "regression_moments": "statistics.regression",
     # the door
     "PrivacyUnit": "privacy.records",
@@ -205,7 +205,7 @@ if TYPE_CHECKING:
     from dpgraph.privacy.records import PrivacyUnit, Release
     from dpgraph.privacy.release import release
     from dpgraph.statistics.counts import count
-    from dpgraph.statistics.moments import sufficient_statistics
+    from dpgraph.statistics.records import sufficient_statistics
     from dpgraph.statistics.regression import regression_moments
     from dpgraph.statistics.rows.infer import infer_domain
     from dpgraph.structure import expfam

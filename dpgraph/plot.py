@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 #: The most names along a horizontal axis; of more, evenly spaced ones are shown.
 MOST_NAMES = 12
-#: Colours that are told apart with any colour vision (Okabe and Ito 2008), without the black.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8a8a")
+#: Colours that are told apart with any colour vision (Okabe and Ito 2008), without the black; dark brown is in the
+#: place of the yellow, whose lines are all but lost on white.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#661100", "#8a8a8a")
 #: Of lines that cross, each has a mark of its own too.
 MARKS = "os^Dv<>P*X"
 #: The budgets of a curve, relative to the report's own.
@@ -285,7 +286,9 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
     axes = _axes(axes, (7.5, 4.5))
     for i, (label, points) in enumerate(curves.items()):
         x, y = np.array(points).T
-        axes.plot(x, y, color=COLOURS[i % 8], marker=MARKS[i % 10], markersize=4, linewidth=1.4, label=label)
+        style = {"color": (*COLOURS, "black")[i % 9], "marker": MARKS[i % 10]}
+        # later ones are thinner: some mechanisms have the same error
+        axes.plot(x, y, markersize=max(3.0, 7 - 0.5 * i), linewidth=max(0.8, 3 - 0.25 * i), label=label, **style)
     axes.axvline(float(report.epsilon), color="0.6", linewidth=0.8, linestyle="--")
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="expected error of one cell, rows")
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
@@ -293,7 +296,7 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
 
 
 def arcs(report: PrivacyReport, axes: Any = None) -> Axes:
-    """What each arc costs: by how much the standard error of all released counts is larger with it.
+    """What each arc costs: by how much the standard error of all released counts is larger with it, or smaller.
 
     Args:
         report: What ``privacy_cost`` returned.
@@ -305,10 +308,11 @@ def arcs(report: PrivacyReport, axes: Any = None) -> Axes:
     more = np.array([100 * (row["cost"] - 1) for row in rows])
     axes.barh(place, more, color=COLOURS[0])
     for y, value in zip(place, more, strict=True):
-        axes.text(value, y, f" {value:.2g} %", va="center", fontsize=8)
+        axes.text(max(value, 0.0), y, f" {value:.2g} %", va="center", fontsize=8)
     axes.set_yticks(place, [f"{row['parent']} to {row['child']}" for row in rows], fontsize=8)
     axes.set_xlabel("standard error that the arc adds to all released counts, per cent", fontsize=8)
-    axes.set_xlim(0, 1.2 * max(more.max(initial=0.0), 1e-9))
+    least, most = min(more.min(initial=0.0), 0.0), max(more.max(initial=0.0), 0.0)
+    axes.set_xlim(1.05 * least, most + 0.2 * max(most - least, 1e-9))
     return axes
 
 

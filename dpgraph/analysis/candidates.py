@@ -110,7 +110,7 @@ def _fourier(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator
     for label, mechanism, note in designs:
         measured = mechanism.event(network, unit).measurements
         grid = 1 if max(network.domain.sizes.values()) <= 2 else GRID
-        reach = max(m.law.scale for m in measured) * float(epsilon) / grid
+        reach = max((m.law.scale for m in measured), default=0.0) * float(epsilon) / grid
         yield Candidate(label, mechanism, network, measured, mechanism.variance(network, unit), reach, note, grid)
 
 

@@ -30,7 +30,7 @@ from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.printed import WIDTH, as_html, cell, escaped, plain
-from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.records import Measurement, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
@@ -199,15 +199,29 @@ class PrivacyReport:
         return [*lines, *self.arc_in_words()] if quick else lines
 
     def arc_in_words(self) -> list[str]:
-        """What leaving out the most expensive arc would buy, in a sentence; none where no arc costs anything."""
-        if not self.arc_rows or self.arc_rows[0]["cost"] < LEAST_COST:
+        """What leaving out the most expensive arc would buy, and what a cost below 1 means; none of arcs that are free.
+
+        >>> from dpgraph.structure.network import Network
+        >>> pair = Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
+        >>> print(privacy_cost(pair, epsilon=1).arc_in_words()[0].split(",")[0])
+        The arc a -> b costs 0.707
+        """
+        if not self.arc_rows:
             return []
-        first = self.arc_rows[0]
-        return [
-            f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all "
-            f"released counts would be {1 - 1 / first['cost']:.0%} smaller, which else takes epsilon "
-            f"{float(self.epsilon) * first['cost']:.3g}; leave it out only if it says little."
-        ]
+        lines, first, last = [], self.arc_rows[0], self.arc_rows[-1]
+        if first["cost"] >= LEAST_COST:
+            lines.append(
+                f"Without the arc {escaped(first['parent'])} -> {escaped(first['child'])} the standard error of all "
+                f"released counts would be {1 - 1 / first['cost']:.0%} smaller, which else takes epsilon "
+                f"{float(self.epsilon) * first['cost']:.3g}; leave it out only if it says little."
+            )
+        if last["cost"] <= 1 / LEAST_COST:
+            lines.append(
+                f"The arc {escaped(last['parent'])} -> {escaped(last['child'])} costs {last['cost']:.3g}, less than 1: "
+                "leaving it out makes the noise larger, because the tables that its variables are then read from need "
+                "more of epsilon together."
+            )
+        return lines
 
     @property
     def _rmse(self) -> dict[Family, float]:
@@ -391,6 +405,16 @@ def _span(low: float, high: float) -> str:
     return " to ".join(ends)
 
 
+def _scale(measured: Measurement) -> float:
+    """The scale of a measurement's noise; 0 where the only cell is the total, which noise that sums to zero leaves."""
+    return 0.0 if measured.cells == 1 and measured.law.sums_to_zero else measured.law.scale
+
+
+def _noised(candidate: Candidate) -> list[Measurement]:
+    """The measurements that get noise, or all where none does: a variable of one level has none where n is public."""
+    return [m for m in candidate.measured if _scale(m) > 0] or list(candidate.measured)
+
+
 def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
     """Rows as a frame; of none the columns must be said."""
     import pandas as pd
@@ -406,8 +430,8 @@ def _mechanism_rows(priced: list[Candidate]) -> TableRows:
             "tables": len(candidate.measured),
             "released numbers": sum(m.cells for m in candidate.measured),
             "sensitivity": candidate.sensitivity,
-            "lowest scale": min((m.law.scale for m in candidate.measured), default=math.nan) / candidate.grid,
-            "highest scale": max((m.law.scale for m in candidate.measured), default=math.nan) / candidate.grid,
+            "lowest scale": min(map(_scale, _noised(candidate)), default=math.nan) / candidate.grid,
+            "highest scale": max(map(_scale, _noised(candidate)), default=math.nan) / candidate.grid,
             "rmse": candidate.rmse,
             "note": candidate.note,
         }
@@ -421,7 +445,7 @@ def _family_rows(network: Network, best: Candidate, n: int | None, margins: Mapp
     held = holders(network, list(measured))
     rows: TableRows = []
     for family in network.families:
-        table = measured[held[family]]
+        table = measured[held[family]] if family in held else measured.get(())  # () is the total, if n is private
         share = margins[family]
         rmse = math.sqrt(best.variances[family])
         sampling = (1 - float((share**2).sum())) / share.size
@@ -429,11 +453,7 @@ def _family_rows(network: Network, best: Candidate, n: int | None, margins: Mapp
             "variable": family[0],
             "parents": ", ".join(family[1:]),
             "cells": share.size,
-            "measured in": " x ".join(table.table),
-            "sensitivity": table.sensitivity / best.grid if best.grid > 1 else table.sensitivity,
-            "law": type(table.law).__name__,
-            "epsilon": table.sensitivity / table.law.scale,
-            "scale": table.law.scale / best.grid,
+            **_reading(table, best.grid),
             "rmse": rmse,
             "n needed": math.ceil(rmse**2 / sampling) if sampling > 0 else 0,
         }
@@ -442,6 +462,19 @@ def _family_rows(network: Network, best: Candidate, n: int | None, margins: Mapp
             row["kl"] = expected_kl(share * n, rmse)
         rows.append(row)
     return rows
+
+
+def _reading(table: Measurement | None, grid: int) -> dict[str, Any]:
+    """The table that a family is read from, and its noise; None is a family of one cell where n is public."""
+    if table is None:
+        return {"measured in": "", "sensitivity": 0, "law": "", "epsilon": 0.0, "scale": 0.0}
+    return {
+        "measured in": " x ".join(table.table),
+        "sensitivity": table.sensitivity / grid if grid > 1 else table.sensitivity,
+        "law": type(table.law).__name__,
+        "epsilon": table.sensitivity / table.law.scale,
+        "scale": _scale(table) / grid,
+    }
 
 
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:

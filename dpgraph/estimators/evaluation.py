@@ -27,6 +27,7 @@ from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
@@ -136,6 +137,7 @@ def outcomes(
         DomainError: If the rows do not fit.
         ReleaseError: If the model is not fitted or is none.
     """
+    refuse_clusters(X, y)
     fitted = held_out.fitted_model(model)
     sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
 

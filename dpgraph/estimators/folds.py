@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.statistics.rows.cells import cells_of, person_name
+from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.statistics.rows.features import UNREADABLE, is_table, refuse_list, table_frame
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
@@ -57,8 +58,9 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
         strict: Whether no row may refuse the table: one that names nobody is left out, and lists of rows are refused.
 
     Raises:
-        DomainError: If these are no rows, or differ in their number.
+        DomainError: If these are no rows, or differ in their number, or are on a cluster.
     """
+    refuse_clusters(X, y, person)
     refuse_list(X, strict)
     table = _table(X)
     ids = person

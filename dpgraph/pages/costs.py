@@ -119,8 +119,8 @@ def _arcs(report: PrivacyReport) -> list[Any]:
         else "No arc costs anything to speak of: their tables are measured anyway, or small."
     )
     note = (
-        "cost: factor on the standard error of all released counts; 1 is free, below 1 it is larger without the arc. "
-        "cells: of the child's table saved."
+        "cost: factor on the standard error of all released counts; 1 is free, and below 1 the tables without the arc "
+        "would need more of epsilon. cells: of the child's table saved."
     )
     table = Table(
         ["from", "to", "cost", "cells"], [[r["parent"], r["child"], r["cost"], r["cells"]] for r in rows], note

@@ -23,16 +23,25 @@ HUB, LEAST_GAIN = 32, 1e-9
 
 
 def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
-    """For each family the smallest of the tables that contains it, ties to the first."""
+    """For each family the smallest of the tables that contains it, ties to the first.
+
+    Blocks of coefficients hold no variable of one level; there the others of a family are looked for, and a family that
+    has no others is read from the total, so it is left out.
+    """
     members = [(frozenset(table), network.cells(table), table) for table in tables]
     by_name: dict[str, list[tuple[frozenset[str], int, Family]]] = {name: [] for name in network.domain.names}
     for entry in members:
         for name in entry[0]:
             by_name[name].append(entry)
     chosen: dict[Family, Family] = {}
+    sizes = network.domain.sizes
     for family in network.families:
         inside = [entry for entry in by_name[family[0]] if entry[0].issuperset(family)]
-        chosen[family] = min(inside, key=lambda entry: entry[1])[2]
+        if not inside:
+            varying = [name for name in family if sizes[name] > 1]
+            inside = [entry for name in varying[:1] for entry in by_name[name] if entry[0].issuperset(varying)]
+        if inside:
+            chosen[family] = min(inside, key=lambda entry: entry[1])[2]
     return chosen
 
 

@@ -1,5 +1,6 @@
 """Expected errors against simulation and exact values, and reports that need no data."""
 
+import itertools
 import math
 
 import numpy as np
@@ -151,3 +152,32 @@ def test_tables_without_a_graph_are_priced_without_the_bounds_of_networks(tables
     assert report.bounds.empty
     assert report.facts["variables"] == 4
     assert report.facts["maximal tables"] == len(report.nodes) == len(margins.tables)
+
+
+ONE_LEVEL = [["x"], ["x", "y"], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("parents", [{}, {"b": ["a"]}, {"b": ["a"], "c": ["a", "b"]}])
+def test_variables_of_one_level_are_priced(parents, neighbours):
+    """Coefficients leave them out, where n is public a table of theirs is known, and no reading of them fails."""
+    unit = dg.PrivacyUnit(neighbours)
+    for sizes in itertools.product(ONE_LEVEL, repeat=3):
+        network = dg.Network.of(dict(zip("abc", sizes, strict=True)), parents)
+        for delta in (0, "1e-6"):
+            report = dg.privacy_cost(network, epsilon=1, delta=delta, n=1000, unit=unit)
+            alone = [row for row in report.family_rows if row["cells"] == 1]
+            assert all((row["rmse"] == 0) == (unit.n_is_public) for row in alone)
+            assert all(row["scale"] > 0 for row in report.family_rows if row["rmse"] > 0)
+            assert "recommended" in str(report)
+
+
+def test_a_table_that_gets_no_noise_has_no_scale():
+    """A one-cell table where n is public is n itself; the share of epsilon that it is owed is the least, 1e-6."""
+    network = dg.Network.of({"a": ["x"], "b": ["x", "y"], "c": [1, 2, 3]}, {"c": ["b"]})
+    unit = dg.PrivacyUnit("replace")
+    report = dg.privacy_cost(network, epsilon="0.1", unit=unit)
+    (row,) = [row for row in report.mechanism_rows if row["mechanism"] == "Laplace, maximal tables"]
+    laws = [m.law.scale for m in dg.LaplaceMechanism("0.1", tables="maximal").event(network, unit).measurements]
+    assert max(laws) > 1e6
+    assert row["lowest scale"] == row["highest scale"] == min(laws)

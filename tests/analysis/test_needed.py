@@ -97,3 +97,13 @@ def test_of_a_large_graph_only_what_is_quick_is_told():
     off, needed = large.in_words()
     assert off.startswith("With n = 500")
     assert needed == f"About {large.n_for(0.05)} rows at epsilon 1 keep every table within 0.05."
+
+
+def test_an_arc_of_a_cost_below_1_is_explained():
+    """Measured together two coins need 8^(1/3) = 2, apart 2 x 2^(1/3); the arc's cost is the ratio to the power 1.5."""
+    pair = dg.privacy_cost(dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]}), epsilon=1)
+    (said,) = pair.arc_in_words()
+    assert said.startswith(
+        f"The arc a -> b costs {(2 / 2 ** (4 / 3)) ** 1.5:.3g}, less than 1: leaving it out makes the noise larger"
+    )
+    assert "less than 1" not in " ".join(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1).arc_in_words())

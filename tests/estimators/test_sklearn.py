@@ -36,7 +36,10 @@ def test_the_checks_that_fail_are_those_that_are_shipped_with_a_reason(name):
         found = check_estimator(BARE[name], expected_failed_checks=expected, on_fail=None, on_skip=None)
     status = [(one["check_name"], one["status"]) for one in found]
     assert [name for name, how in status if how == "failed"] == []
-    assert {name for name, how in status if how == "xfail"} == set(expected)  # none is listed that passes
+    known = {name for name, _ in status}
+    if sklearn.__version__ != "1.6.0":  # which lacks one of them
+        assert set(expected) <= known
+    assert {name for name, how in status if how == "xfail"} == set(expected) & known  # none is listed that passes
     assert all(len(reason.split()) > 5 for reason in expected.values())
 
 

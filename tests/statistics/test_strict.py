@@ -57,7 +57,7 @@ cells = (
     | st.decimals()
     | st.lists(st.integers(), max_size=2)
     | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
-    | st.sampled_from([np.float32(2.5), np.int8(1), np.bool_(True), np.datetime64("NaT"), pd.NaT, pd.NA, math.nan])
+    | st.sampled_from([np.float32(2.5), np.int8(1), np.bool_(True), np.datetime64("NaT", "s"), pd.NaT, pd.NA, math.nan])
     | st.sampled_from(list(OBJECTS)).map(Planted)
 )
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters='\r\n\0",'), max_size=6)

@@ -91,6 +91,9 @@ def _no_answer(said: str) -> str:
     missing = re.search(r'Cannot run program "([^"]+)"', said)
     if missing:
         return f"the workers cannot run {missing[1]}: {_setting()}. No row was read"
+    lacking = re.search(r"No module named '([\w.]+)'", said)
+    if lacking:
+        return f"the Python that the workers run has no {lacking[1]}: {_setting()}. No row was read"
     failed = f"Spark's workers could not run Python: {_setting()}. No row was read"
     return f"{failed}; of a job without rows Spark says: {in_short(said)}"
 

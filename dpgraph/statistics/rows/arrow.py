@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dpgraph.statistics.rows import csv_files, parquet
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.clusters import library_of, refuse_clusters
 from dpgraph.statistics.rows.cursors import is_cursor, tables_of
 from dpgraph.statistics.rows.pandas import pandas_column
 from dpgraph.statistics.rows.places import Place, is_there, place_of
@@ -38,7 +39,7 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     elif engine == "pandas":
         yield _from_pandas(rows, domain), False
     elif engine in ("pyspark", "dask"):
-        raise DomainError(f"the rows of a {engine} table stay on its cluster: count takes them, this does not")
+        refuse_clusters(rows)
     elif hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         yield from ((batch, False) for batch in _from_arrow(rows, domain))
     elif is_cursor(rows):
@@ -63,7 +64,7 @@ def _remedy(rows: Any) -> str:
 
 def foreign_engine(rows: Any) -> str | None:
     """The library of a data frame, found without importing it."""
-    library = type(rows).__module__.partition(".")[0]
+    library = library_of(rows)
     return library if library in ("pandas", "pyspark", "dask") and hasattr(rows, "columns") else None
 
 
@@ -85,8 +86,14 @@ def _from_arrow(rows: Any, domain: Declared) -> Iterator[Batch]:
 
 def _reader(rows: Any) -> pa.RecordBatchReader:
     """A reader of any Arrow data; a reader is returned as it is, so that interruptions of its source pass through."""
-    whole = rows if hasattr(rows, "__arrow_c_stream__") else pa.Table.from_batches([pa.record_batch(rows)])
-    return rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(whole)
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if isinstance(rows, pa.Table):  # the way out and in again ends the process on short string views, at least up to 22
+        return rows.to_reader()
+    if hasattr(rows, "__arrow_c_stream__") and not isinstance(rows, pa.RecordBatch):
+        return pa.RecordBatchReader.from_stream(rows)
+    one = rows if isinstance(rows, pa.RecordBatch) else pa.record_batch(rows)
+    return pa.Table.from_batches([one]).to_reader()
 
 
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:

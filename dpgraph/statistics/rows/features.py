@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
@@ -57,8 +58,9 @@ def table_frame(X: Any) -> pd.DataFrame:
     """A table as a DataFrame.
 
     Raises:
-        DomainError: If its library cannot hand out the columns.
+        DomainError: If its library cannot hand out the columns, or they are on a cluster.
     """
+    refuse_clusters(X)
     return converted(lambda: _pandas(X), UNREADABLE)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
@@ -43,6 +44,7 @@ def infer_domain(public_rows: Any, *, strict: bool = False) -> Domain:
 
 def domain_of_rows(rows: Any, strict: bool = False) -> Domain:
     """The domain of some rows, without the warning, which callers give."""
+    refuse_clusters(rows)
     table = pa.Table.from_pandas(rows, preserve_index=False) if hasattr(rows, "iloc") else pa.table(rows)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     return Domain.of({name: _variable(column, name, strict) for name, column in columns.items()}, strict=strict)

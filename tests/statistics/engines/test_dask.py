@@ -11,6 +11,7 @@ from dpgraph.statistics.engines import dask as engine
 from dpgraph.statistics.engines import remote
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.places import place_of
+from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.engines.test_total import parquet as write
@@ -87,9 +88,10 @@ def test_what_dask_says_of_a_row_that_it_cannot_make_is_not_passed_on(scheduler)
     assert refusal(held, dg.Network.of(STRICT, {})) == "Dask could not make or count the rows (ValueError)"
 
 
-def test_dask_rows_are_counted_not_encoded():
-    with pytest.raises(dg.errors.DomainError, match="stay on its cluster: count takes them"):
-        dg.statistics.encode(dd.from_pandas(frame(5), npartitions=1), DOMAIN)
+def test_what_reads_single_rows_takes_none_of_dask_and_says_what_to_do():
+    """Each before a charge, in one sentence that names no column and no value."""
+    for said in not_taken(dd.from_pandas(NUMBERS, npartitions=2), lambda held, name: held[name]):
+        assert said == STAY.format("dask", "table.compute()")
 
 
 def test_a_worker_passes_on_no_word_of_what_it_meets():

@@ -14,6 +14,7 @@ import dpgraph as dg
 from dpgraph.statistics.engines import spark as engine
 from dpgraph.statistics.rows import parquet
 from dpgraph.structure.merging import measured_families
+from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.engines.test_total import parquet as write
 
@@ -217,11 +218,22 @@ class Without(MetaPathFinder):
 sys.meta_path.insert(0, Without())
 """
 
+NO_ARROW = """
+import sys
+from importlib.abc import MetaPathFinder
+class Without(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "pyarrow":
+            raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+sys.meta_path.insert(0, Without())
+"""
+
 #: What a worker has in place of this Python and this dpgraph, and what is said of it.
 WORKERS = {
     "without dpgraph": (WITHOUT, "a worker cannot import dpgraph (ModuleNotFoundError: No module named 'dpgraph')"),
     "an old dpgraph": (OLD, "a worker has dpgraph 0.0.1"),
     "another Python": (OTHER, "the workers run Python 3.9, this process 3."),
+    "a Python without pyarrow": (NO_ARROW, "the Python that the workers run has no pyarrow: set PYSPARK_PYTHON"),
     "a dpgraph that lacks something": (BROKEN, "a worker cannot use its dpgraph"),
 }
 
@@ -276,10 +288,9 @@ def test_a_worker_that_joins_later_is_told_of_as_well(spark, prologue, says, tmp
         assert said == f"{says}; install dpgraph {dg.__version__} on every worker"
 
 
-def test_spark_rows_are_counted_not_encoded(spark):
-    held = spark.createDataFrame(arrow(frame(5)))
-    with pytest.raises(dg.errors.DomainError, match="stay on its cluster: count takes them"):
-        dg.statistics.encode(held, DOMAIN)
+def test_what_reads_single_rows_takes_none_of_spark_and_says_what_to_do(spark):
+    for said in not_taken(spark.createDataFrame(arrow(NUMBERS)), lambda held, name: held.select(name)):
+        assert said == STAY.format("pyspark", "table.toPandas()")
 
 
 def test_an_engine_is_for_a_parquet_path(spark, tmp_path):
