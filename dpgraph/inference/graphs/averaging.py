@@ -89,7 +89,7 @@ def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
 def _order(network: Network, constraints: Constraints) -> Family:
     """The variables, parents before children; of two that one direction alone may join, the parent first if it can be.
 
-    An order of the graph's own may have the second of two tiers first where no arc joins them: none could then be drawn.
+    The graph's own order may have the second of two tiers first where no arc joins them: none could then be drawn.
     """
     names, allows = network.order, constraints.allows
     first = {v: {u for u in names if u != v and allows(u, v) and not allows(v, u)} for v in names}
