@@ -60,10 +60,18 @@ def dpmm(asked: argparse.Namespace, rows: np.ndarray) -> np.ndarray:
 
 
 def smartnoise(asked: argparse.Namespace, rows: np.ndarray) -> np.ndarray:
-    """Synthetic rows of a peer of smartnoise-synth; its noise takes no seed, its choices do."""
+    """Synthetic rows of a peer of smartnoise-synth; its noise takes no seed, its choices do.
+
+    Rows are drawn from its model. The default of mbi 1.1.0, to round, gives the first rows of a configuration the first
+    levels of every child, so that children of one parent depend on each other where the model has them independent.
+    """
+    from functools import partialmethod
+
     import pandas as pd
+    from mbi import MarkovRandomField
     from snsynth import Synthesizer
 
+    MarkovRandomField.synthetic_data = partialmethod(MarkovRandomField.synthetic_data, method="sample")
     names = [f"v{i}" for i in range(rows.shape[1])]
     np.random.seed(asked.seed)  # noqa: NPY002  # the state that its choices draw from
     model = Synthesizer.create(asked.peer.split("-")[1], epsilon=asked.epsilon, delta=asked.delta)
