@@ -88,6 +88,7 @@ SETS: dict[str, Callable[[], tuple[pd.DataFrame, dg.Domain, dg.Network | None]]]
     "votes": lambda: _text("house_votes_84.csv"),
     "survey": survey,
     "asia": bundled("asia", 10_000),
+    "asia-1000": bundled("asia", 1_000),
     "child": bundled("child", 10_000),
     "alarm": bundled("alarm", 10_000),
 }
@@ -191,7 +192,7 @@ def learned(rows, domain, epsilon, delta, seed):
 @click.option("--epsilons", default="0.1,1,10", show_default=True)
 @click.option("--seeds", default=3, show_default=True)
 @click.option("--first", default=1, show_default=True, help="The first seed.")
-@click.option("--peers", default="", help="Some of mst, aim, privbayes.")
+@click.option("--peers", default="", help="Some of mst, aim, privbayes, smartnoise-mst, smartnoise-aim.")
 @click.option("--python", default="python", help="The interpreter in which peers are installed.")
 @click.option("--delta", default="1e-6", show_default=True, help="0 for pure differential privacy.")
 def main(sets: str, epsilons: str, seeds: int, first: int, peers: str, python: str, delta: str) -> None:

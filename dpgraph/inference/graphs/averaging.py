@@ -77,13 +77,28 @@ class Graphs:
 
 def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
     """The graphs in the order of a chosen one, by the constraints that it was chosen under."""
-    order = network.order
+    order = _order(network, constraints)
     before = {name: order[:i] for i, name in enumerate(order)}
     fixed = np.array([[other in constraints.required_parents[name] for other in order] for name in order])
     may = np.array([[other in before[name] and constraints.allows(other, name) for other in order] for name in order])
     limit = MOST_PARENTS if constraints.max_parents is None else constraints.max_parents
     most = np.maximum(limit - fixed.sum(axis=1), 0)
     return Graphs(order, may & ~fixed, fixed, most.astype(np.int64), constraints.max_cells)
+
+
+def _order(network: Network, constraints: Constraints) -> Family:
+    """The variables, parents before children; of two that one direction alone may join, the parent first if it can be.
+
+    The graph's own order may have the second of two tiers first where no arc joins them: none could then be drawn.
+    """
+    names, allows = network.order, constraints.allows
+    first = {v: {u for u in names if u != v and allows(u, v) and not allows(v, u)} for v in names}
+    placed: list[str] = []
+    while len(placed) < len(names):
+        left = [name for name in names if name not in placed]
+        ready = [name for name in left if set(network.parents[name]) <= set(placed)]
+        placed.append(min(ready, key=lambda name: len(first[name] & set(left))))
+    return tuple(placed)
 
 
 def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:

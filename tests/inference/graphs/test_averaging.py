@@ -134,6 +134,23 @@ def test_constraints_hold_in_every_drawn_graph():
     assert np.allclose(drawn.flat("c").sum(axis=1), 1)
 
 
+@pytest.mark.parametrize(
+    ("parents", "limits", "may"),
+    [
+        ({}, {"order": ["c", "b", "a"]}, {"cb", "ca", "ba"}),
+        ({}, {"order": [["b", "c"], ["a"]]}, {"bc", "ba", "ca"}),
+        ({}, {"forbidden": [("a", "b"), ("a", "c"), ("b", "c")]}, {"cb", "ca", "ba"}),
+        ({"b": ["a"]}, {"forbidden": [("a", "c")]}, {"ca", "ab", "cb"}),
+        ({"c": ["a"]}, {"forbidden": [("a", "b"), ("b", "c")]}, {"ac", "cb", "ba"} - {"ba"}),
+    ],
+)
+def test_two_variables_that_one_direction_alone_may_join_stand_in_it(parents, limits, may):
+    """Whatever the graph's own order of variables that no arc joins; the last graph's arc leaves one of both ways."""
+    found = possible_graphs(dg.Network.of(THREE, parents), read_constraints(THREE, **limits))
+    drawn = {found.order[u] + found.order[v] for v, u in zip(*np.nonzero(found.may), strict=True)}
+    assert drawn == may
+
+
 def test_a_chosen_graph_and_an_averaged_one_say_different_things_of_an_arc_that_drowned():
     """Four rows and noise: no arc is chosen, and b is then the same whatever a is; averaged, it may differ."""
     with pytest.warns(dg.errors.PriorWarning):

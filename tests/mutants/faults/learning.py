@@ -63,4 +63,11 @@ MUTANTS = (
         "other in before[name]",
         (f"{AVERAGING}::test_constraints_hold_in_every_drawn_graph",),
     ),
+    Mutant(
+        "an order of the graph's own, in which tiers may stand the wrong way round",
+        "inference/graphs/averaging.py",
+        "order = _order(network, constraints)",
+        "order = network.order",
+        (f"{AVERAGING}::test_two_variables_that_one_direction_alone_may_join_stand_in_it",),
+    ),
 )
