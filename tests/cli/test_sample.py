@@ -57,7 +57,7 @@ def test_more_rows_than_there_is_room_for_take_no_more_memory_than_a_block(name,
     """A quadrillion rows: drawn a block at a time until something stops it, and then nothing is left."""
     asked, draw = [], dg.sample_rows
 
-    def counted(probabilities, n, rng):
+    def counted(probabilities, n, rng, **_):
         if len(asked) == 3:
             raise failure
         asked.append(n)
@@ -79,7 +79,7 @@ def test_many_variables_make_small_blocks(run, monkeypatch):
     network = dg.Network.of({f"v{i}": [0, 1] for i in range(300)}, {})
     dg.save(dg.posterior(released(network)), "wide.json")
     asked, draw = [], dg.sample_rows
-    monkeypatch.setattr(queries, "sample_rows", lambda p, n, rng: asked.append(n) or draw(p, 1, rng))
+    monkeypatch.setattr(queries, "sample_rows", lambda p, n, rng, **_: asked.append(n) or draw(p, 1, rng))
     run("sample", "wide.json", "-n", 400_000, "--out", "s.csv")
     assert sum(asked) == 400_000
     assert max(asked) * 300 <= 1 << 26
