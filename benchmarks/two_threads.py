@@ -52,13 +52,13 @@ def kernel() -> Callable[[], Any]:
 
 
 def hmm() -> Callable[[], Any]:
-    """Two chains of a hidden Markov model: 100 sequences of 60 steps, 3 states, 2 fields."""
+    """Two chains of a hidden Markov model: 200 sequences of 100 steps, 3 states, 2 fields, 60 sweeps."""
     rng = np.random.default_rng(1)
-    declared: dict[str, Any] = {"who": list(range(100)), "time": list(range(60)), "a": list(range(6)), "b": [0, 1, 2]}
+    declared: dict[str, Any] = {"who": list(range(200)), "time": list(range(100)), "a": list(range(6)), "b": [0, 1, 2]}
     network = dg.hmm_network(dg.Domain.of(declared), "who", "time")
     log = pd.DataFrame({name: rng.integers(0, len(levels), 40_000) for name, levels in declared.items()})
     noisy = dg.release(dg.count(log, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=NOISE(1))
-    return lambda: dg.fit_hmm(noisy, 3, sequence="who", time="time", iterations=8, burn_in=8, chains=2, seed=1)
+    return lambda: dg.fit_hmm(noisy, 3, sequence="who", time="time", iterations=30, burn_in=30, chains=2, seed=1)
 
 
 def records() -> Callable[[], Any]:
@@ -70,12 +70,12 @@ def records() -> Callable[[], Any]:
 
 
 def tables() -> Callable[[], Any]:
-    """Twenty draws of one family of 10 000 cells."""
+    """Ten draws of one family of 250 000 cells."""
     rng = np.random.default_rng(3)
-    network = dg.Network.of({"a": list(range(100)), "b": list(range(100))}, {"b": ["a"]})
-    rows = pd.DataFrame({"a": rng.integers(0, 100, 100_000), "b": rng.integers(0, 100, 100_000)})
+    network = dg.Network.of({"a": list(range(500)), "b": list(range(500))}, {"b": ["a"]})
+    rows = pd.DataFrame({"a": rng.integers(0, 500, 500_000), "b": rng.integers(0, 500, 500_000)})
     noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=NOISE(3))
-    return lambda: dg.noise_aware_posterior(noisy, method="tables", draws=20, seed=3)
+    return lambda: dg.noise_aware_posterior(noisy, method="tables", draws=10, seed=3)
 
 
 def folder() -> Callable[[], Any]:

@@ -15,12 +15,14 @@ import dpgraph as dg
 from dpgraph import memory
 from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.markov.room import fit_bytes
 from dpgraph.inference.network import by_normal, held_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction
-from dpgraph.privacy.errors import DPGraphError, FileError, InferenceError, ReleaseError
+from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, InferenceError, ReleaseError
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
+from dpgraph.statistics.grouped import groups_bytes
 from dpgraph.structure.tables import NoisyCounts
 from dpgraph.testing import SeededNoise
 
@@ -283,7 +285,15 @@ def sampled(budget):
     return dg.release(dg.count(rows_of(), network), mechanism, budget=budget, noise=SeededNoise(1))
 
 
+def hidden_markov(budget, **settings):
+    log = pd.DataFrame({"region": ["N", "S"] * 60, "month": [0, 1, 2] * 40, "kind": ["a", "b"] * 60})
+    domain = dg.Domain.of({"region": ["N", "S"], "month": range(12), "kind": ["a", "b"]})
+    return dg.PrivateHMM(2, domain, budget=budget, noise=SeededNoise(1), **settings).fit(log)
+
+
 SPENDERS = {
+    "hidden Markov": (partial(hidden_markov, iterations=30, burn_in=5), "replace"),
+    "hidden Markov, plug-in": (partial(hidden_markov, inference="plug-in", iterations=30, burn_in=5), "replace"),
     "naive Bayes": (partial(naive_bayes, random_state=0), "replace"),
     "naive Bayes, plug-in": (partial(naive_bayes, inference="plug-in"), "replace"),
     "pairs": (partial(learned, method="pairs"), "replace"),
@@ -296,6 +306,7 @@ SPENDERS = {
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("name", SPENDERS)
 def test_what_is_refused_for_memory_is_not_charged(name, monkeypatch):
     """Limits that double from next to nothing on: nothing is charged until one is enough, and then all of it is."""
@@ -352,3 +363,34 @@ def test_the_estimate_of_choosing_a_graph(variables, levels):
     choosing.choose_within(noisy, constraints)
     taken = peak(lambda: choosing.choose_within(noisy, constraints))
     assert near(choosing.choosing_bytes(constraints), taken)
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
+@pytest.mark.parametrize(("sequences", "steps", "draws"), [(3000, 1, 100), (20, 150, 20)])
+def test_the_estimate_of_hidden_markov_models(sequences, steps, draws):
+    domain = dg.Domain.of({"region": range(sequences), "month": range(steps), "kind": list("abcd")})
+    network = dg.hmm_network(domain, "region", "month")
+    rng = np.random.default_rng(3)
+    log = pd.DataFrame({name: rng.integers(k, size=6000) for name, k in domain.sizes.items()})
+    log["kind"] = np.array(list("abcd"))[log["kind"]]
+    noisy = dg.release(dg.count(log, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SeededNoise(1))
+    fit = partial(dg.fit_hmm, noisy, 2, sequence="region", time="month", burn_in=2, seed=1)
+    fit(iterations=2)
+    taken = peak(lambda: fit(iterations=draws))
+    assert near(fit_bytes((sequences, steps), 4, 2, chains=2, draws=draws), taken)
+
+
+def test_the_estimate_of_groups(monkeypatch):
+    names = [f"v{i}" for i in range(8)]
+    parents = {name: names[max(0, i - 2) : i] for i, name in enumerate(names)}
+    network = dg.Network.of({name: range(10) for name in names}, parents)
+    rows = pd.DataFrame({name: [0, 1] for name in [*names, "group"]})
+    groups = dg.Domain.of({"group": range(100)})
+    count = partial(dg.statistics.count_groups, rows, network, "group", domain=groups)
+    count()
+    taken = peak(count)
+    needed = groups_bytes(network, 100)
+    assert near(needed, taken)
+    monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
+    with pytest.raises(DomainError, match="counts of 100 groups would take about"):
+        count()

@@ -14,6 +14,7 @@ from dpgraph.estimators.fitting import fit_budget, inference_seed
 from dpgraph.estimators.persons import cap_for
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.inference.markov.room import check_fit
 from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
@@ -162,6 +163,8 @@ class PrivateHMM(BaseEstimator):
         Raises:
             DomainError: If no domain is declared or the log does not fit it; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
+            InferenceError: If a setting is refused, or there is no room for what is learned (``DPGRAPH_MEMORY``);
+                nothing is charged.
 
         Warns:
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
@@ -183,6 +186,7 @@ class PrivateHMM(BaseEstimator):
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
             )
+        self._check_room(network)
         budget = self._budget(mechanism, network.domain.strict)
         counts = self._counts(log, network, budget)
         warn_of_other_rows(budget, log)
@@ -199,6 +203,18 @@ class PrivateHMM(BaseEstimator):
         self.diagnostics_ = self.model_.diagnostics
         self.choice_ = self.model_.choice
         self.held_out_ = hidden
+
+    def _check_room(self, network: Network) -> None:
+        """Refuses what is learned from the release if there is no room for it, before any row is counted."""
+        if self.mechanism == "gibbs":
+            return
+        sequences, steps = network.shape((self.sequence, self.time))
+        columns = sum(network.domain.sizes.values()) - sequences - steps
+        auto = isinstance(self.n_states, str)
+        states = self.most_states if isinstance(self.n_states, str) else self.n_states
+        effects = auto if self.sequence_effects is None else self.sequence_effects
+        kept = {"chains": self.chains, "draws": self.iterations}
+        check_fit((sequences, steps), columns, states, effects=effects, **kept)
 
     def _counts(self, log: Any, network: Network, budget: Budget) -> Counts:
         """The counts, of as many rows of each person as the unit protects where there is a column of persons."""

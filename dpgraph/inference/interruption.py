@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -65,7 +67,26 @@ def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
             raise
 
 
-def interruptible(work: Callable[[threading.Event], T]) -> T:
+class Stop(threading.Event):
+    """An event that compiled loops see too, as a number that is no longer 0.
+
+    >>> stop = Stop()
+    >>> stop.set()
+    >>> stop.is_set(), stop.flag
+    (True, array([1]))
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flag = np.zeros(1, np.int64)
+
+    def set(self) -> None:
+        """Tells threads and loops to end."""
+        self.flag[0] = 1
+        super().set()
+
+
+def interruptible(work: Callable[[Stop], T]) -> T:
     """Runs work in a thread of its own while this one waits for it and takes interruptions.
 
     Python hears of signals between two bytecodes of the main thread, some of which numba runs while it unpacks a random
@@ -81,7 +102,7 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
     >>> interruptible(lambda stop: sum(range(4)))
     6
     """
-    stop, outcome, context = threading.Event(), Future[T](), copy_context()
+    stop, outcome, context = Stop(), Future[T](), copy_context()
     context.run(_STOP.set, stop)
 
     def run() -> None:

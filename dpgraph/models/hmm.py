@@ -196,7 +196,8 @@ class HiddenMarkovModel:
         """
         states = self._flat_states()
         sequences = np.linspace(0, states.shape[1] - 1, min(states.shape[1], JUDGED)).astype(np.int64)
-        share = np.stack([(states[:, sequences] == k).mean(axis=2) for k in range(self.n_states)], axis=2)
+        judged = states[:, sequences] if states.shape[1] > JUDGED else states
+        share = np.stack([(judged == k).mean(axis=2) for k in range(self.n_states)], axis=2)
         each: list[Reals] = []
         for name in self.fields:
             own = self.sequence_laws(name)
@@ -425,8 +426,8 @@ class HiddenMarkovModel:
         return flags
 
     def _flat_states(self) -> Integers:
-        """The states of every draw, the copies one after another."""
-        return self.states.reshape(-1, *self.states.shape[2:]).astype(np.int64)
+        """The states of every draw, the copies one after another; a view of 16-bit numbers."""
+        return self.states.reshape(-1, *self.states.shape[2:])
 
     def _cells(self, chosen: Flags) -> pd.DataFrame:
         """The sequence and time columns of some cells."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
+from dpgraph.inference.markov.room import check_fit
 from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
@@ -70,7 +71,8 @@ def fit_hmm(
         progress: Whether to show a bar on a terminal.
 
     Raises:
-        InferenceError: If the release is of another kind or a setting is out of range.
+        InferenceError: If the release is of another kind, a setting is out of range, or there is no room
+            (``DPGRAPH_MEMORY``).
 
     Warns:
         ConvergenceWarning: If R-hat of what labels do not change is above 1.05. It is computed from the draws, which
@@ -85,12 +87,14 @@ def fit_hmm(
         if np.shape(held_out) != given.shape:
             raise InferenceError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
         given = given.without(np.asarray(held_out, bool))
-    settings = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
+    settings: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
     numbers = {"iterations": iterations, "burn_in": burn_in}
     check_choice(states, most_states, sequence_effects)
     effects = states == "auto" if sequence_effects is None else sequence_effects
     size, choice = (1 if isinstance(states, str) else states), None
     check_settings(size, sampler, inference, {"chains": chains, **numbers})
+    most = most_states if isinstance(states, str) else states
+    check_fit(given.shape, given.values.shape[3], most, chains=chains, draws=iterations, effects=effects)
     rng = np.random.default_rng(seed)
     if states == "auto":
         how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
@@ -99,8 +103,8 @@ def fit_hmm(
             choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
         size = choice.chosen
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
-        drawn = draw_markov(given, size, rng=rng, progress=tick, effects=effects, **numbers, **settings)
-    named = match_labels(drawn, given.fields)
+        settings |= {"progress": tick, "effects": effects}
+        named = match_labels(draw_markov(given, size, rng=rng, **numbers, **settings), given.fields)
     names = field_names(value.network, sequence, time)
     model = HiddenMarkovModel(
         value.network,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from dpgraph import memory
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.counts import Counts, Tally, counts_of_vector
@@ -20,10 +21,13 @@ from dpgraph.statistics.rows.persons import PersonCap, cap_of
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
+from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Network
 
 #: The most groups at once: each has tables of its own.
 MOST_GROUPS = 4096
+#: How often the tables of all groups are held while they are summed: by the threads that count, and in all.
+COPIES = 4
 
 
 def count_groups(
@@ -58,7 +62,8 @@ def count_groups(
 
     Raises:
         NetworkError: If ``network`` is none.
-        DomainError: As ``count``; if ``by`` is not declared, or there are more than 4096 groups.
+        DomainError: As ``count``; if ``by`` is not declared, there are more than 4096 groups, or there is no room for
+            their tables (``DPGRAPH_MEMORY``).
 
     >>> import pandas as pd
     >>> network = Network.of({"wet": ["no", "yes"]}, {})
@@ -72,12 +77,19 @@ def count_groups(
         raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
     wide = _wide(network.domain, _names(by), domain)
     groups = _levels(wide, by, lambda where: group_of(where, wide, "declare it by domain=..."))
+    what = f"counts of {len(groups)} groups"
+    memory.check(groups_bytes(network, len(groups)), what, "count fewer groups at once", DomainError)
     tallies = tuple(Tally(network, wide, group) for group in groups.values())
     cap = cap_of(person, rows_per_person)
     parts = _parts(rows, Grouped(Tally(network, wide), tallies), cap, engine, progress)
     record = _record(cap, wide.strict)
     made = zip(groups.items(), parts, strict=True)
     return {level: counts_of_vector(part, network, group, record) for (level, group), part in made}
+
+
+def groups_bytes(network: Network, groups: int) -> int:
+    """About how many bytes the counts of so many groups take while they are made, from public sizes alone."""
+    return COPIES * 8 * groups * sum(network.cells(family) for family in measured_families(network))
 
 
 def regression_groups(

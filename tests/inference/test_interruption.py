@@ -138,3 +138,61 @@ def test_side_by_side_begins_nothing_once_nobody_waits(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         interruptible(lambda stop: interruption.side_by_side(work, range(1000)))
     assert len(done) < 10
+
+
+class Heard:
+    """A flag that is 0 until it has been read so often, and what is drawn after that."""
+
+    def __init__(self, reads):
+        self.left, self.drawn = reads, 0
+
+    def __getitem__(self, index):
+        self.left -= 1
+        return int(self.left < 0)
+
+
+class Told:
+    """A generator that tells a flag of each draw, once it is up."""
+
+    def __init__(self, rng, flag):
+        self._rng, self._flag = rng, flag
+
+    def __getattr__(self, name):
+        self._flag.drawn += self._flag.left < 0
+        return getattr(self._rng, name)
+
+
+def test_a_sweep_ends_soon_wherever_it_is(monkeypatch):
+    """In plain Python, with parts of four cells: whichever look at the flag is the first to see it up, little follows.
+
+    Weights are counted in parts, all else by the random numbers drawn: a turn of four cells takes tens.
+    """
+    from dpgraph.inference.markov import loops
+    from dpgraph.inference.markov.evidence import cells_evidence
+    from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
+    from dpgraph.privacy.records import DiscreteLaplace
+
+    monkeypatch.setattr(loops, "PART", 4)
+    monkeypatch.setattr(loops, "HEARD", 3)
+    weighed, real = [], loops.weights_of_few
+    given = cells_evidence(
+        np.random.default_rng(1).integers(-2, 12, (1, 60, 2)), (slice(0, 2),), [(DiscreteLaplace(2.0), 60)] * 2
+    )
+    outcomes, reads = [], 0
+    while True:
+        flag, rng = Heard(reads), np.random.default_rng(2)
+        latent = latent_cells(given, 1, 2, np.maximum(given.values, 0))
+        states, transition, emissions = rng.integers(0, 2, (1, 60)), np.full((2, 2), 0.5), rng.dirichlet([2, 2], 2)
+        weighed.clear()
+        monkeypatch.setattr(
+            loops, "weights_of_few", lambda *given, flag=flag: (weighed.append(flag.left < 0), real(*given))
+        )
+        cells = cells_of_chain(latent, 0)._replace(stop=flag)
+        loops.sweep(Told(rng, flag), cells, states, transition, emissions, (1.0, 1.0, 1.0, 1.0), 2, 0.1)
+        assert not any(weighed)
+        outcomes.append(flag.drawn)
+        if flag.left >= 0:
+            break
+        reads += 1
+    assert len(outcomes) > 100
+    assert max(outcomes) <= 60

@@ -292,4 +292,4 @@ def compiled() -> Kernels:
     own = (picked, blocked, collapsed, dirichlet, transitions_of, sampled_states, laws_given_states, relative)
     for part in (*own, *loops.PARTS, *effects.PARTS):
         register_jitable(part)
-    return Kernels(*(numba.njit(kernel, cache=True, nogil=True) for kernel in PLAIN))
+    return Kernels(*(numba.njit(kernel, cache=True, nogil=True, error_model="numpy") for kernel in PLAIN))

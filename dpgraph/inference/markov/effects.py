@@ -34,6 +34,7 @@ from dpgraph.inference.markov.loops import (
     leave,
     log_law,
     move_cells,
+    rates_given_entries,
     scattered,
     switch,
 )
@@ -559,6 +560,7 @@ def sweep(
     alone, few = np.empty(states.shape[0], np.bool_), np.empty(states.shape[0], np.bool_)
     alone_in_chain(cells.observed, alone)
     few_released(cells, few)
+    rates_given_entries(rng, cells, priors[2:], alone)
     given_cells(rng, cells, states, emissions, given, priors[1], scale, speed, BESIDE)
     if size > 1:
         sums = np.empty_like(given.laws)
@@ -569,6 +571,8 @@ def sweep(
     for i in range(key.size):
         key[i] += i // steps * size
     for p in range(passes):
+        if cells.stop[0] != 0:
+            return
         if p < 2:
             fill_every_field(cells.edges, emissions, given.effects, given.laws)
             levels_of_states(rng, cells, states, emissions, given, given.laws, priors[1], speed, 1)

@@ -74,7 +74,9 @@ def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
     renaming = np.argsort(order, axis=1).astype(draws.states.dtype)
     flat = draws.states.reshape(len(order), -1)
-    states = np.stack([names[states] for names, states in zip(renaming, flat, strict=True)])
+    states = np.empty_like(flat)
+    for into, names, one in zip(states, renaming, flat, strict=True):
+        into[:] = names[one]
     return replace(
         draws,
         transition=transition.reshape(draws.transition.shape),

@@ -39,12 +39,21 @@ FEW_ENTRIES = 15
 BLOCKS = np.array([[3, 7, 11, FEW_ENTRIES], [1, 5, 9, FEW_ENTRIES]])
 #: Cells with at most so many entries are resized in one sweep of four only, where their blocks are summed over.
 RARELY_RESIZED, TURNS = 7, 4
+#: Chains of more cells are rescaled in one sweep of ``TURNS`` too: a move of so many entries is hardly ever taken.
+LONG = 1000
 #: So many cells are summed over at once, as the innermost loop.
 LANES = 32
+#: So many cells are told apart, weighed and drawn before a stop is heard; the most numbers of entries in a block.
+PART, NUMBERS = 8192, 6
+#: A stop is heard every so many cells where each is moved by itself.
+HEARD = 4095
 #: Up to this chance the entries that a shift takes are found by the gaps between them.
 RARE = 0.2
-#: Filtered probabilities are normalised every so many steps; chains are cut in pieces where states are at most so many.
-STRETCH, MOST_CUT = 8, 5
+#: Filtered probabilities are looked at every so many steps, and normalised where one is below this, or every so many
+#: looks; chains are cut in pieces where states are at most so many.
+STRETCH, TINY, LOOKS, MOST_CUT = 8, 1e-60, 4, 5
+#: No cells are known to be alike, and nothing to stop.
+ALL_DIFFER, NEVER = np.empty((2, 4, 0), np.int32), np.zeros(1, np.int64)
 
 
 class Cells(NamedTuple):
@@ -62,6 +71,9 @@ class Cells(NamedTuple):
         most: Shape (cells,).
         reach: Shape (states, fields).
         tally: Accepted and tried of each move, shape (12,).
+        alike: For each way to cut numbers of entries and each block which cells have the same noise law there, up to a
+            factor: these have the same number, shape (ways, blocks, cells), or of no cells where that is not known.
+        stop: Other than 0 where the work is to end soon, whatever it leaves, shape (1,).
     """
 
     counts: Integers
@@ -75,6 +87,8 @@ class Cells(NamedTuple):
     most: Reals
     reach: Reals
     tally: Reals
+    alike: npt.NDArray[np.int32] = ALL_DIFFER
+    stop: Integers = NEVER
 
 
 def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
@@ -216,19 +230,21 @@ def matched(rng: np.random.Generator, pair: Integers) -> None:
 
 
 class Pieces(NamedTuple):
-    """The weights of all chains in pieces that are filtered side by side, each from every state it may begin in.
+    """The weights of all chains, in pieces that are filtered side by side: each from every state before it.
 
     Attributes:
         weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
-        begin: What a lane begins from: a state, or -1 for any, or -2 for a lane that is not used; shape (lanes,).
+        begins: Whether a lane begins a chain, shape (lanes,).
+        rows: From how many states each piece is filtered: 1 where no chain is cut.
     """
 
     weight: Reals
-    begin: Integers
+    begins: npt.NDArray[np.bool_]
+    rows: int
 
 
 def pieces_of(weight: Reals) -> Pieces:
-    """Cuts chains where that is worth it: a piece is filtered once for every state before it.
+    """Cuts chains where that is worth it: lanes are vectors, and what is not cut leaves most of them idle.
 
     Args:
         weight: Shape (chains, steps, states).
@@ -236,21 +252,44 @@ def pieces_of(weight: Reals) -> Pieces:
     chains, steps, size = weight.shape
     length = steps
     if chains * size < LANES and size <= MOST_CUT:
-        length = min(steps, max(2 * LANES, -(-steps * size // LANES // 4)))
+        length = min(steps, max(2 * LANES, -(-steps // (LANES // chains))))
     cuts = -(-steps // length)
-    lanes = chains * (1 + (cuts - 1) * size)
-    blocks = -(-lanes // LANES)
-    cut = np.ones((blocks, length, size, LANES))
-    begin, lane = np.full(blocks * LANES, -2, np.int64), 0
+    cut = np.ones((-(-chains * cuts // LANES), length, size, LANES))
+    begins = np.zeros(chains * cuts, np.bool_)
     for r in range(chains):
         for piece in range(cuts):
-            for start in range(1 if piece == 0 else size):
-                begin[lane] = -1 if piece == 0 else start
-                for t in range(piece * length, min(steps, (piece + 1) * length)):
-                    for k in range(size):
-                        cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
-                lane += 1
-    return Pieces(cut, begin)
+            lane = r * cuts + piece
+            begins[lane] = piece == 0
+            for t in range(piece * length, min(steps, (piece + 1) * length)):
+                for k in range(size):
+                    cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
+    return Pieces(cut, begins, size if cuts > 1 else 1)
+
+
+def onward(room: Reals, old: int, rows: int, weight: Reals, b: int, t: int, transition: Reals) -> None:
+    """One step of ``LANES`` filters from ``room[old]`` to the other half: the next state, times its weight."""
+    size, new = transition.shape[0], 1 - old
+    for s in range(rows):
+        for k in range(size):
+            if size == 2:
+                one, two = transition[0, k], transition[1, k]
+                for c in range(LANES):
+                    room[new, s, k, c] = (room[old, s, 0, c] * one + room[old, s, 1, c] * two) * weight[b, t, k, c]
+            elif size == 3:
+                one, two, three = transition[0, k], transition[1, k], transition[2, k]
+                for c in range(LANES):
+                    total = room[old, s, 0, c] * one + room[old, s, 1, c] * two + room[old, s, 2, c] * three
+                    room[new, s, k, c] = total * weight[b, t, k, c]
+            else:
+                one = transition[0, k]
+                for c in range(LANES):
+                    room[new, s, k, c] = room[old, s, 0, c] * one
+                for j in range(1, size):
+                    one = transition[j, k]
+                    for c in range(LANES):
+                        room[new, s, k, c] += room[old, s, j, c] * one
+                for c in range(LANES):
+                    room[new, s, k, c] *= weight[b, t, k, c]
 
 
 def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
@@ -259,69 +298,74 @@ def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
     Args:
         pieces: As ``pieces_of`` has it.
         transition: Shape (states, states).
-        room: Scratch, shape (2, states, LANES).
+        room: Scratch, shape (2, states, states, LANES).
     """
-    blocks, length, size, _ = pieces.weight.shape
-    ends, logs = np.empty((blocks * LANES, size)), np.zeros(blocks * LANES)
-    before, here, total = room[0], room[1], np.empty(LANES)
+    weight, rows = pieces.weight, pieces.rows
+    blocks, length, size, _ = weight.shape
+    ends, logs = np.empty((blocks * LANES, rows, size)), np.zeros((blocks * LANES, rows))
+    total, here = np.empty((rows, LANES)), 0
     for b in range(blocks):
-        for k in range(size):
-            for c in range(LANES):
-                start = pieces.begin[b * LANES + c]
-                before[k, c] = 1.0 if start < 0 or start == k else 0.0
+        room[:] = 0.0
+        for s in range(rows):
+            room[here, s, s, :] = 1.0
         for t in range(length):
-            for k in range(size):
-                chance = transition[0, k]
+            onward(room, here, rows, weight, b, t, transition)
+            here = 1 - here
+            if t == 0:
                 for c in range(LANES):
-                    here[k, c] = before[0, c] * chance
-                for j in range(1, size):
-                    chance = transition[j, k]
-                    for c in range(LANES):
-                        here[k, c] += before[j, c] * chance
-            for c in range(LANES if t == 0 else 0):
-                if pieces.begin[b * LANES + c] == -1:
-                    here[:, c] = 1.0
-            for k in range(size):
-                for c in range(LANES):
-                    before[k, c] = pieces.weight[b, t, k, c] * here[k, c]
+                    if b * LANES + c >= pieces.begins.size or pieces.begins[b * LANES + c]:
+                        for s in range(rows):
+                            for k in range(size):
+                                room[here, s, k, c] = weight[b, t, k, c]
             if t % STRETCH == STRETCH - 1 or t == length - 1:
-                for c in range(LANES):
-                    total[c] = 1e-300
-                for k in range(size):
-                    for c in range(LANES):
-                        total[c] += before[k, c]
-                for c in range(LANES):
-                    logs[b * LANES + c] += math.log(total[c])
-                for k in range(size):
-                    for c in range(LANES):
-                        before[k, c] /= total[c]
+                lowest = totals_of(room, here, total)
+                if lowest < TINY or t % (STRETCH * LOOKS) == STRETCH * LOOKS - 1 or t == length - 1:
+                    for s in range(rows):
+                        for c in range(LANES):
+                            logs[b * LANES + c, s] += math.log(total[s, c])
+                            total[s, c] = 1.0 / total[s, c]
+                        for k in range(size):
+                            for c in range(LANES):
+                                room[here, s, k, c] *= total[s, c]
         for c in range(LANES):
-            for k in range(size):
-                ends[b * LANES + c, k] = before[k, c]
+            for s in range(rows):
+                for k in range(size):
+                    ends[b * LANES + c, s, k] = room[here, s, k, c]
     return joined(pieces, ends, logs)
 
 
+def totals_of(room: Reals, here: int, total: Reals) -> float:
+    """Overwrites ``total`` by the sums over states of each row and lane, and returns the least of them."""
+    lowest = 1.0
+    for s in range(total.shape[0]):
+        for c in range(LANES):
+            total[s, c] = 1e-300
+        for k in range(room.shape[2]):
+            for c in range(LANES):
+                total[s, c] += room[here, s, k, c]
+        for c in range(LANES):
+            lowest = min(lowest, total[s, c])
+    return lowest
+
+
 def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
-    """What the pieces of each chain say together, from where each lane ends and how likely it is."""
-    size, found = ends.shape[1], 0.0
+    """What the pieces of each chain say together, from where each row of a lane ends and how likely it is."""
+    size, found = ends.shape[2], 0.0
     state, after = np.empty(size), np.empty(size)
-    lane = 0
-    while lane < logs.size and pieces.begin[lane] != -2:
-        if pieces.begin[lane] == -1:
-            found += logs[lane]
-            state[:] = ends[lane]
-            lane += 1
+    for lane in range(pieces.begins.size):
+        if pieces.begins[lane]:
+            found += logs[lane, 0]
+            state[:] = ends[lane, 0]
             continue
-        top = logs[lane : lane + size].max()
+        top = logs[lane].max()
         after[:] = 0.0
         for j in range(size):
-            share = state[j] * math.exp(logs[lane + j] - top)
+            share = state[j] * math.exp(logs[lane, j] - top)
             for k in range(size):
-                after[k] += share * ends[lane + j, k]
+                after[k] += share * ends[lane, j, k]
         total = max(after.sum(), 1e-300)
         found += top + math.log(total)
         state[:] = after / total
-        lane += size
     return found
 
 
@@ -352,14 +396,17 @@ def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
 
 
 def retune(
-    rng: np.random.Generator, weight: Reals, transition: Reals, filtered: Reals, prior: float, tally: Reals
+    rng: np.random.Generator, weight: Reals, transition: Reals, filtered: Reals, prior: float, tally: Reals,
+    stop: Integers,
 ) -> None:  # fmt: skip
     """Metropolis on the transitions with all states summed out; leaves ``filtered`` as the last ones want it."""
     size, single = transition.shape[0], weight.shape[1] == 1
-    pieces, room = pieces_of(weight), np.empty((2, size, LANES))
+    pieces, room = pieces_of(weight), np.empty((2, size, size, LANES))
     now, proposed = 0.0 if single else log_likelihood(pieces, transition, room), transition.copy()
     for j in range(size):
         for _ in range(2 * (size - 1)):
+            if stop[0] != 0:
+                return
             a = int(rng.random() * size)
             b = (a + 1 + int(rng.random() * (size - 1))) % size
             amount = 0.5 * rng.random() ** 3
@@ -425,9 +472,9 @@ def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise
 
 
 def sum_over_tables(
-    edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals, whole: Reals
+    edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals
 ) -> None:  # fmt: skip
-    """P(released, N | state) of some cells, N = first, ..., last, over their tables, up to one constant each.
+    """P(released | N, state) of some cells, N = first, ..., last, over their tables, up to one constant each.
 
     Args:
         edges: Where each field's columns start, and the end.
@@ -437,8 +484,7 @@ def sum_over_tables(
         term: What n entries in a column contribute, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
         part: Overwritten: row w is for n entries in the columns of the field up to w, the sum over their tables of
             the products of their terms; of the same shape.
-        number: On entry P(N), overwritten by P(released, N | state), shape (FEW_ENTRIES + 1, LANES).
-        whole: Overwritten by the sum of these, shape (LANES,).
+        number: Overwritten by P(released | N, state), shape (FEW_ENTRIES + 1, LANES).
     """
     for f in range(edges.size - 1):
         a, b = edges[f], edges[f + 1]
@@ -459,12 +505,7 @@ def sum_over_tables(
             ways *= max(n, 1)
             scale = ways
             for c in range(many):
-                number[n, c] *= part[b - 1, n, c] * scale
-    for c in range(many):
-        whole[c] = 0.0
-    for n in range(first, last + 1):
-        for c in range(many):
-            whole[c] += number[n, c]
+                number[n, c] = part[b - 1, n, c] * scale if f == 0 else number[n, c] * (part[b - 1, n, c] * scale)
 
 
 def terms_of(noise: Reals, power: Reals, states: Integers, members: Integers, last: int, term: Reals) -> None:
@@ -485,18 +526,19 @@ def terms_of_state(noise: Reals, power: Reals, many: int, last: int, term: Reals
                 term[w, n, c] = noise[w, n, c] * factor
 
 
-def laws_of_number(
-    cells: Cells, members: Integers, first: int, last: int, alone: npt.NDArray[np.bool_], over_rates: Reals,
-    number: Reals,
-) -> None:  # fmt: skip
-    """P(N) of some cells up to a constant: given the rate of their chain, or over all rates."""
+def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Reals) -> None:
+    """P(N) of a cell up to a constant, N = first, ..., last: by the chance of one more entry, or over rates if < 0."""
+    here = 1.0
+    for n in range(first, last + 1):
+        law[n] = over_rates[n] if more < 0.0 else here
+        here *= more
+
+
+def chances_of_more(cells: Cells, alone: npt.NDArray[np.bool_], more: Reals) -> None:
+    """The chance of one more entry in each chain, -1 where its rate is integrated out."""
     steps = cells.observed.size // alone.size
-    for c in range(members.size):
-        i = members[c]
-        law, more = 1.0, math.exp(cells.stay[i])
-        for n in range(first, last + 1):
-            number[n, c] = over_rates[n] if alone[i // steps] else law
-            law *= more
+    for r in range(alone.size):
+        more[r] = -1.0 if alone[r] else math.exp(cells.stay[r * steps])
 
 
 def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
@@ -506,31 +548,40 @@ def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
         law[n] = law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)
 
 
-def drawn_table(
-    rng: np.random.Generator, edges: Integers, c: int, first: int, last: int, term: Reals, part: Reals, number: Reals,
-    whole: float, table: Integers,
+def drawn_tables(
+    rng: np.random.Generator, cells: Cells, room: Room, begin: int, stop: int, first: int, last: int
 ) -> None:  # fmt: skip
-    """Draws a number of entries and a table of cell ``c`` of those that ``sum_over_tables`` has been given."""
-    left, entries = rng.random() * whole, first
-    while entries < last and left >= number[entries, c]:
-        left -= number[entries, c]
-        entries += 1
-    for f in range(edges.size - 1):
-        rest = entries
-        for w in range(edges[f + 1] - 1, edges[f], -1):
-            many = 0
-            if rest > 0:
-                left = rng.random() * part[w, rest, c]
-                for m in range(rest + 1):
-                    here = part[w - 1, rest - m, c] * term[w, m, c]
-                    if here > 0.0:
-                        many = m
-                        if left < here:
-                            break
-                        left -= here
-            table[w] = many
-            rest -= many
-        table[edges[f]] = rest
+    """Draws a number of entries and a table of every cell of some lanes, over whose tables the sums have been taken."""
+    counts, edges, term, part, number, law = cells.counts, cells.edges, room.term, room.part, room.number, room.law
+    steps = cells.observed.size // room.more.size
+    for at in range(room.start[begin], room.start[stop]):
+        i = room.order[at]
+        c = room.class_of[at] - begin
+        law_of_number(first, last, float(room.more[i // steps]), room.over_rates, law)
+        left = 0.0
+        for n in range(first, last + 1):
+            law[n] *= number[n, c]
+            left += law[n]
+        left, entries = rng.random() * left, first
+        while entries < last and left >= law[entries]:
+            left -= law[entries]
+            entries += 1
+        for f in range(edges.size - 1):
+            rest = entries
+            for w in range(edges[f + 1] - 1, edges[f], -1):
+                many = 0
+                if rest > 0:
+                    left = rng.random() * part[w, rest, c]
+                    for m in range(rest + 1):
+                        here = part[w - 1, rest - m, c] * term[w, m, c]
+                        if here > 0.0:
+                            many = m
+                            if left < here:
+                                break
+                            left -= here
+                counts[i, w] = many
+                rest -= many
+            counts[i, edges[f]] = rest
 
 
 def block_of(entries: int, ends: Integers) -> int:
@@ -567,8 +618,16 @@ class Room(NamedTuple):
         term: Of the same shape.
         part: Of the same shape.
         number: Shape (FEW_ENTRIES + 1, LANES).
-        whole: Shape (LANES,).
+        law: Shape (FEW_ENTRIES + 1,).
         over_rates: Shape (FEW_ENTRIES + 1,).
+        more: As ``chances_of_more`` has it, shape (chains,).
+        ways: P(released | N, state) of classes of cells, shape (PART, states, NUMBERS).
+        class_of: The class of each cell of a part, then the lane of each cell in ``order``, shape (PART,).
+        first_of: The first cell of each class, shape (PART,).
+        place_of: -1, or the class of what is alike, shape (cells,).
+        lane_of: -1, or the lane of a class and state, shape (PART x states,).
+        start: Where the cells of each lane begin, shape (PART + 1,).
+        order: The cells of a part by their lane, shape (PART,).
     """
 
     power: Reals
@@ -577,54 +636,158 @@ class Room(NamedTuple):
     term: Reals
     part: Reals
     number: Reals
-    whole: Reals
+    law: Reals
     over_rates: Reals
+    more: Reals
+    ways: Reals
+    class_of: Integers
+    first_of: Integers
+    place_of: Integers
+    lane_of: Integers
+    start: Integers
+    order: Integers
+
+
+def room_of(cells: Cells, size: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float]) -> Room:
+    """Scratch for so many states, with decays and laws of numbers of entries."""
+    width, few = cells.counts.shape[1], FEW_ENTRIES + 1
+    several, most = (width, few, LANES), min(PART, cells.observed.size)
+    room = Room(
+        np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
+        np.empty((few, LANES)), np.empty(few), np.empty(few), np.empty(alone.size),
+        np.empty((most, size, NUMBERS)), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.full(cells.alike.shape[2], -1, np.int64), np.full(most * size, -1, np.int64), np.empty(most + 1, np.int64),
+        np.empty(most, np.int64),
+    )  # fmt: skip
+    decays_of(cells, room.decay)
+    few_over_rates(rates, room.over_rates)
+    chances_of_more(cells, alone, room.more)
+    return room
+
+
+def classes_of(members: Integers, alike: npt.NDArray[np.int32], room: Room) -> int:
+    """Tells some cells apart: fills ``class_of`` and ``first_of``; how many classes these are.
+
+    Args:
+        members: The cells, at most ``PART``.
+        alike: A number that alike cells share, shape (cells,); where it is empty every cell is a class of its own.
+        room: Scratch.
+    """
+    many = 0
+    if alike.size == 0:
+        for at in range(members.size):
+            room.class_of[at], room.first_of[at] = at, members[at]
+        return members.size
+    for at in range(members.size):
+        place = alike[members[at]]
+        if room.place_of[place] < 0:
+            room.place_of[place], room.first_of[many] = many, members[at]
+            many += 1
+        room.class_of[at] = room.place_of[place]
+    for u in range(many):
+        room.place_of[alike[room.first_of[u]]] = -1
+    return many
 
 
 def weights_of_few(
-    cells: Cells, members: Integers, first: int, last: int, weight: Reals, room: Room, alone: npt.NDArray[np.bool_]
+    cells: Cells, members: Integers, first: int, last: int, emissions: Reals, weight: Reals, room: Room,
+    alike: npt.NDArray[np.int32],
 ) -> None:  # fmt: skip
     """P(released | state) of some cells of a block over their numbers of entries and tables, over the largest.
 
-    Where all are next to nothing, as where two fields cannot agree on a number, weights are 0.
+    Tables are summed over once for all cells that are alike. Where all weights are next to nothing, as where two fields
+    cannot agree on a number, they are 0.
 
     Args:
         cells: The sampler chain.
-        members: The cells, at most ``LANES``.
+        members: The cells, at most ``PART``.
         first: The least number of entries of the block.
         last: The largest.
+        emissions: A row for each state, or one for each sequence and state.
         weight: Overwritten in their rows, shape (cells, states).
-        room: Scratch, with powers and decays.
-        alone: As ``alone_in_chain`` has it.
+        room: Scratch, as ``room_of`` has it.
+        alike: As ``classes_of`` takes it.
     """
-    noise_of_few(cells, members, last, room.decay, room.noise)
-    for k in range(weight.shape[1]):
-        laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
-        terms_of_state(room.noise, room.power[k], members.size, last, room.term)
-        sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
-        for c in range(members.size):
-            weight[members[c], k] = room.whole[c]
-    for c in range(members.size):
-        i, top = members[c], 0.0
-        for k in range(weight.shape[1]):
-            top = max(top, weight[i, k])
-        for k in range(weight.shape[1]):
+    steps, size = cells.observed.size // room.more.size, weight.shape[1]
+    many, begin, own = classes_of(members, alike, room), 0, emissions.shape[0] > size
+    while begin < many:
+        stop = part_of(room.first_of, begin, many, steps, own)
+        lanes = room.first_of[begin:stop]
+        if own or begin == 0:
+            r = lanes[0] // steps if own else 0
+            powers_of(emissions[r * size : (r + 1) * size], room.power)
+        noise_of_few(cells, lanes, last, room.decay, room.noise)
+        for k in range(size):
+            terms_of_state(room.noise, room.power[k], lanes.size, last, room.term)
+            sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
+            for c in range(lanes.size):
+                for n in range(first, last + 1):
+                    room.ways[begin + c, k, n - first] = room.number[n, c]
+        begin = stop
+    law = room.law
+    for at in range(members.size):
+        i, u, top = members[at], room.class_of[at], 0.0
+        law_of_number(first, last, float(room.more[i // steps]), room.over_rates, law)
+        for k in range(size):
+            total = 0.0
+            for n in range(first, last + 1):
+                total += law[n] * room.ways[u, k, n - first]
+            weight[i, k] = total
+            top = max(top, total)
+        for k in range(size):
             weight[i, k] = weight[i, k] / top if top > 1e-250 else 0.0
 
 
+def lanes_of(members: Integers, states: Integers, size: int, room: Room) -> int:
+    """Sorts some cells by class and state: fills ``first_of``, ``start``, ``order``; how many lanes these are."""
+    many = 0
+    for at in range(members.size):
+        pair = room.class_of[at] * size + states[members[at]]
+        if room.lane_of[pair] < 0:
+            room.lane_of[pair], room.start[many + 1] = many, 0
+            many += 1
+        room.class_of[at] = room.lane_of[pair]
+        room.start[room.class_of[at] + 1] += 1
+    room.start[0] = 0
+    for v in range(many):
+        room.start[v + 1] += room.start[v]
+    for at in range(members.size - 1, -1, -1):
+        v = room.class_of[at]
+        room.start[v + 1] -= 1
+        room.order[room.start[v + 1]] = members[at]
+        room.first_of[v] = members[at]
+    for v in range(many):
+        room.start[v] = room.start[v + 1]
+    room.start[many] = members.size
+    for v in range(many):
+        for at in range(room.start[v], room.start[v + 1]):
+            room.class_of[at] = v
+    room.lane_of[: members.size * size] = -1
+    return many
+
+
 def tables_of_few(
-    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers, room: Room,
-    alone: npt.NDArray[np.bool_],
+    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers,
+    emissions: Reals, room: Room, alike: npt.NDArray[np.int32],
 ) -> None:  # fmt: skip
-    """Draws the number of entries and the table of some cells of a block given their states, shape (cells,)."""
-    noise_of_few(cells, members, last, room.decay, room.noise)
-    laws_of_number(cells, members, first, last, alone, room.over_rates, room.number)
-    terms_of(room.noise, room.power, states, members, last, room.term)
-    sum_over_tables(cells.edges, members.size, first, last, room.term, room.part, room.number, room.whole)
-    for c in range(members.size):
-        drawn_table(
-            rng, cells.edges, c, first, last, room.term, room.part, room.number, room.whole[c], cells.counts[members[c]]
-        )
+    """Draws the number of entries and the table of some cells of a block given their states, shape (cells,).
+
+    Tables are summed over once for all cells that are alike and in one state; arguments are those of the weights.
+    """
+    steps, size = cells.observed.size // room.more.size, room.power.shape[0]
+    classes_of(members, alike, room)
+    many, begin, own = lanes_of(members, states, size, room), 0, emissions.shape[0] > size
+    while begin < many:
+        stop = part_of(room.first_of, begin, many, steps, own)
+        lanes = room.first_of[begin:stop]
+        if own or begin == 0:
+            r = lanes[0] // steps if own else 0
+            powers_of(emissions[r * size : (r + 1) * size], room.power)
+        noise_of_few(cells, lanes, last, room.decay, room.noise)
+        terms_of(room.noise, room.power, states, lanes, last, room.term)
+        sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
+        drawn_tables(rng, cells, room, begin, stop, first, last)
+        begin = stop
 
 
 def part_of(sequences: Integers, begin: int, end: int, steps: int, own: bool) -> int:
@@ -663,37 +826,34 @@ def switch(
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
     own = emissions.shape[0] > size
-    few, several = FEW_ENTRIES + 1, (width, FEW_ENTRIES + 1, LANES)
-    room = Room(
-        np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
-        np.empty((few, LANES)), np.empty(LANES), np.empty(few),
-    )  # fmt: skip
-    decays_of(cells, room.decay)
-    few_over_rates(rates, room.over_rates)
-    powers_of(emissions[:size], room.power)
-    ends = BLOCKS[int(rng.random() * len(BLOCKS))]
+    room = room_of(cells, size, alone, rates)
+    way = int(rng.random() * len(BLOCKS))
+    ends, alike = BLOCKS[way], cells.alike[way]
     start, order = np.zeros(ends.size + 2, np.int64), np.empty(chains * steps, np.int64)
     by_block(cells, ends, start, order)
     weight = np.ones((chains * steps, size))
     for block in range(ends.size):
         begin, first = start[block], ends[block - 1] + 1 if block > 0 else 0
-        while begin < start[block + 1]:
-            stop = part_of(order, begin, start[block + 1], steps, own)
-            if own:
-                r = order[begin] // steps
-                powers_of(emissions[r * size : (r + 1) * size], room.power)
-            weights_of_few(cells, order[begin:stop], first, ends[block], weight, room, alone)
+        while begin < start[block + 1] and cells.stop[0] == 0:
+            stop = min(begin + PART, start[block + 1])
+            weights_of_few(cells, order[begin:stop], first, ends[block], emissions, weight, room, alike[block])
             begin = stop
     place, many = np.full(chains * steps, -1, np.int64), 0
     for i in range(chains * steps):
-        if cells.observed[i] and (weight[i].max() == 0.0 or entries_of(cells, i) > FEW_ENTRIES):
-            place[i] = many
-            many += 1
+        if cells.observed[i]:
+            told = 0.0
+            for k in range(size):
+                told += weight[i, k]
+            if told == 0.0 or entries_of(cells, i) > FEW_ENTRIES:
+                place[i] = many
+                many += 1
     slots = max(1, MOST_TABLES // size)
     tables, fit = np.empty((many, slots, size, width), np.int64), np.zeros((many, slots, size))
     pair, below = np.empty(size, np.int64), np.empty(max(size, slots))
     for i in range(place.size):
         at, r = place[i], i // steps
+        if i & HEARD == 0 and cells.stop[0] != 0:
+            return
         if at < 0:
             continue
         matched(rng, pair)
@@ -706,7 +866,9 @@ def switch(
                 fit[at, m, k] = math.exp(fit[at, m, k] - top)
                 weight[i, k] += fit[at, m, k]
     filtered = np.empty((chains, steps, size))
-    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally)
+    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally, cells.stop)
+    if cells.stop[0] != 0:
+        return
     for r in range(chains):
         after = -1
         for t in range(steps - 1, -1, -1):
@@ -733,12 +895,9 @@ def switch(
                 order[start[block] + summed] = order[at]
                 summed += 1
         begin, end = start[block], start[block] + summed
-        while begin < end:
-            stop = part_of(order, begin, end, steps, own)
-            if own:
-                r = order[begin] // steps
-                powers_of(emissions[r * size : (r + 1) * size], room.power)
-            tables_of_few(rng, cells, order[begin:stop], first, ends[block], found, room, alone)
+        while begin < end and cells.stop[0] == 0:
+            stop = min(begin + PART, end)
+            tables_of_few(rng, cells, order[begin:stop], first, ends[block], found, emissions, room, alike[block])
             begin = stop
 
 
@@ -764,7 +923,7 @@ def shift(
     for f in range(cells.edges.size - 1):
         first, levels = cells.edges[f], cells.edges[f + 1] - cells.edges[f]
         for k in range(emissions.shape[0]):
-            for _ in range(levels if levels > 1 else 0):
+            for _ in range(levels if levels > 1 and cells.stop[0] == 0 else 0):
                 giving = int(rng.random() * levels)
                 taking = first + (giving + 1 + int(rng.random() * (levels - 1))) % levels
                 giving += first
@@ -863,6 +1022,8 @@ def redraw(
     new, law = np.empty(cells.counts.shape[1], np.int64), np.empty(cells.counts.shape[1])
     for at in range(members.size):
         i = members[at]
+        if at & HEARD == 0 and cells.stop[0] != 0:
+            return
         if not cells.observed[i] or entries_of(cells, i) <= more_than:
             continue
         for f in range(cells.edges.size - 1):
@@ -916,6 +1077,8 @@ def resize(
     new = np.empty(width, np.int64)
     for at in range(members.size):
         i = members[at]
+        if at & HEARD == 0 and cells.stop[0] != 0:
+            return
         if not cells.observed[i]:
             continue
         entries = entries_of(cells, i)
@@ -995,6 +1158,8 @@ def rescale(
         lost = (1.0 - min(rate, -math.expm1(stay))) * (1.0 - kept)
         for t in range(steps):
             i, moved[t] = r * steps + t, False
+            if i & HEARD == 0 and cells.stop[0] != 0:
+                return
             if not cells.observed[i]:
                 continue
             entries = entries_of(cells, i)
@@ -1017,6 +1182,26 @@ def rescale(
                 cells.stay[i] = math.log1p(-rate)
                 if moved[t]:
                     cells.counts[i] = new[t]
+
+
+def rates_given_entries(
+    rng: np.random.Generator, cells: Cells, prior: tuple[float, float], alone: npt.NDArray[np.bool_]
+) -> None:  # fmt: skip
+    """Draws each chain's rate: P(N) = p (1 - p)^N with p from a Beta law, given its observed cells.
+
+    That of a chain with one of these is integrated out (proofs.md P122), and stays as it is.
+    """
+    steps = cells.observed.size // alone.size
+    for r in range(alone.size):
+        if alone[r]:
+            continue
+        seen, total = 0, 0
+        for i in range(r * steps, (r + 1) * steps):
+            if cells.observed[i]:
+                seen += 1
+                total += entries_of(cells, i)
+        rate = min(max(rng.beta(prior[0] + seen, prior[1] + total), 1e-12), 1.0 - 1e-12)
+        cells.stay[r * steps : (r + 1) * steps] = math.log1p(-rate)
 
 
 def few_released(cells: Cells, few: npt.NDArray[np.bool_]) -> None:
@@ -1049,7 +1234,8 @@ def move_cells(
     """A redraw and a resize of every cell, a rescaling of every chain.
 
     Where ``switch`` has summed over the tables of cells with few entries, a redraw gains nothing there, a resize is
-    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep.
+    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep; long chains
+    now and then, by a coin.
 
     Args:
         rng: Randomness for post-processing.
@@ -1069,20 +1255,22 @@ def move_cells(
         resize(rng, cells, laws, key, speed, members, -1, alone, rates)
         rescale(rng, cells, laws, key, rates, alone)
         return
+    still = alone | few if again else alone
     if not again:
         turn = members[int(rng.random() * TURNS) :: TURNS].copy()
         resize(rng, cells, laws, key, speed, turn, -1, alone, rates)
     large = members[: with_more_than(cells, RARELY_RESIZED, members)]
     redraw(rng, cells, laws, key, speed, large, FEW_ENTRIES)
     resize(rng, cells, laws, key, speed, large, RARELY_RESIZED, alone, rates)
-    rescale(rng, cells, laws, key, rates, alone | few if again else alone)
+    if key.size // alone.size <= LONG or rng.random() * TURNS < 1.0:
+        rescale(rng, cells, laws, key, rates, still)
 
 
 def sweep(
     rng: np.random.Generator, cells: Cells, states: Integers, transition: Reals, emissions: Reals,
     priors: tuple[float, float, float, float], passes: int, speed: float,
 ) -> None:  # fmt: skip
-    """A switch, then ``passes`` times a shift, a redraw and a resize of every cell, a rescaling of every chain.
+    """Rates, a switch, then ``passes`` times a shift, a redraw and a resize of every cell, a rescaling of every chain.
 
     Args:
         rng: Randomness for post-processing.
@@ -1097,20 +1285,24 @@ def sweep(
     alone, few = np.empty(states.shape[0], np.bool_), np.empty(states.shape[0], np.bool_)
     alone_in_chain(cells.observed, alone)
     few_released(cells, few)
+    rates_given_entries(rng, cells, priors[2:], alone)
     summed = transition.shape[0] > 1
     if summed:
         switch(rng, cells, states, transition, emissions, priors[0], alone, priors[2:])
     key = states.ravel().copy()
     for p in range(passes):
+        if cells.stop[0] != 0:
+            return
         shift(rng, cells, key, emissions, priors[1], speed)
         move_cells(rng, cells, emissions, key, priors[2:], speed, alone, few, summed, p > 0)
 
 
 #: What ``sweep`` calls, callees first.
 PARTS = (
-    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, joined,
-    log_likelihood, forward, retune, first_above, alone_in_chain, powers_of, decays_of, noise_of_few, sum_over_tables,
-    few_over_rates, drawn_table, block_of, by_block, terms_of, terms_of_state, laws_of_number, weights_of_few,
-    tables_of_few, part_of, switch, flip_gain, by_state, gap, taken_from, shift, redraw, leave, log_of_more, resize,
-    joiners, rescale, few_released, with_more_than, move_cells,
+    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, onward,
+    totals_of, joined, log_likelihood, forward, retune, first_above, alone_in_chain, powers_of, decays_of, noise_of_few,
+    sum_over_tables, few_over_rates, block_of, by_block, terms_of, terms_of_state, law_of_number, drawn_tables,
+    chances_of_more, room_of, classes_of, part_of, weights_of_few, lanes_of, tables_of_few, switch, flip_gain, by_state,
+    gap, taken_from, shift, redraw, leave, log_of_more, resize, joiners, rescale, rates_given_entries, few_released,
+    with_more_than, move_cells,
 )  # fmt: skip

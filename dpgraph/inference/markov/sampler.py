@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.interruption import interruptible, side_by_side
+from dpgraph.inference.interruption import Stop, interruptible, side_by_side
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.inference.markov.latent import LatentCells, cells_of_chain, latent_cells, resample_rates
-from dpgraph.inference.markov.loops import FEW_ENTRIES
+from dpgraph.inference.markov.latent import LatentCells, acceptance_of, alike_cells, cells_of_chain, latent_cells
+from dpgraph.inference.markov.loops import ALL_DIFFER, FEW_ENTRIES, MOVES
 from dpgraph.inference.markov.starts import (
     clipped_at_zero,
     entries_estimate,
@@ -119,7 +119,7 @@ def draw_markov(
         effects: Whether sequences have emission effects of their own.
         known: The state of each cell where it is not hidden, shape (chains, steps); transitions then say nothing.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
-        progress: Called with the number of each sweep.
+        progress: Called with the number of each sweep when all chains have made as many more on average.
 
     Raises:
         InferenceError: If a setting is out of range.
@@ -129,47 +129,104 @@ def draw_markov(
     if compiled:
         say_that_loops_are_compiled([kernels.sweep_of_effects if effects else kernels.sweep])
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
-    state = interruptible(lambda _: run.start(copies, rng))
+    kept = _Kept.of(run, copies, iterations)
+    tick = _Ticks(copies, progress)
     own = rng.spawn(copies)
-    names = ("transition", "emissions", "states", "log_joint", *(("effects",) if effects else ()))
-    kept: dict[str, list[Any]] = {name: [] for name in names}
-    entries = np.zeros((copies, *given.shape))
 
-    def swept(stop: threading.Event) -> None:
+    def chain(c: int, stop: Stop) -> None:
+        state = run.start(c, own[c])
         for sweep in range(burn_in + iterations):
             if stop.is_set():
                 return
             speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
-            run.sweep(state, own, rng, speed)
+            run.sweep(state, own[c], speed, stop.flag)
             if sweep == burn_in - 1 and state.latent is not None:
                 state.latent.tally[:] = 0.0
-            if sweep >= burn_in:
-                kept["transition"].append(state.transition.copy())
-                kept["emissions"].append(state.emissions.copy())
-                kept["states"].append(state.states.astype(np.int16))
-                kept["log_joint"].append(run.log_joint(state))
-                if effects:
-                    kept["effects"].append(np.stack([own.effects for own in state.effects]))
-                entries[:] += state.counts[..., given.fields[0]].sum(axis=3)
-            if progress is not None:
-                progress(sweep)
+            if sweep >= burn_in and not stop.is_set():
+                kept.keep(c, sweep - burn_in, state, run.log_joint(state))
+            tick.tick()
+        if state.latent is not None:
+            kept.tally[c] = state.latent.tally[0]
 
-    interruptible(swept)
-    stacked = {name: np.stack(values, axis=1) for name, values in kept.items()}
-    shares = {} if state.latent is None else state.latent.acceptance()
-    return MarkovDraws(entries=entries / iterations, acceptance=shares, **stacked)
+    def every_chain(stop: Stop) -> None:
+        run.prepare()
+        if copies * given.observed.size < WORTH_THREADS:
+            for c in range(copies):
+                chain(c, stop)
+        else:
+            side_by_side(partial(chain, stop=stop), range(copies))
+
+    interruptible(every_chain)
+    kept.entries /= iterations
+    shares = acceptance_of(kept.tally) if run.aware else {}
+    return MarkovDraws(kept.transition, kept.emissions, kept.states, kept.entries, kept.log_joint, shares, kept.effects)
+
+
+class _Ticks:
+    """Tells of a sweep when all sampler chains have made as many more, on average; they tick from threads of theirs."""
+
+    def __init__(self, copies: int, progress: Callable[[int], None] | None) -> None:
+        self._copies, self._progress, self._made, self._lock = copies, progress, 0, threading.Lock()
+
+    def tick(self) -> None:
+        """One chain has made one more sweep."""
+        if self._progress is None:
+            return
+        with self._lock:
+            self._made += 1
+            if self._made % self._copies == 0:
+                self._progress(self._made // self._copies - 1)
+
+
+@dataclass(eq=False)
+class _Kept:
+    """What the sampler chains have drawn, as in ``MarkovDraws``; each writes its own part."""
+
+    transition: Reals
+    emissions: Reals
+    states: Any
+    entries: Reals
+    log_joint: Reals
+    tally: Reals
+    effects: Reals | None
+    field: slice
+
+    @classmethod
+    def of(cls, run: _Run, copies: int, draws: int) -> _Kept:
+        """Room for so many draws."""
+        given, size, width, shape = run.given, run.size, run.given.values.shape[3], (copies, draws)
+        return cls(
+            np.empty((*shape, size, size)),
+            np.empty((*shape, size, width)),
+            np.empty((*shape, *given.shape), np.int16),
+            np.zeros((copies, *given.shape)),
+            np.empty(shape),
+            np.zeros((copies, len(MOVES), 2)),
+            np.empty((*shape, given.shape[0], width)) if run.own else None,
+            given.fields[0],
+        )
+
+    def keep(self, c: int, draw: int, state: _State, log_joint: float) -> None:
+        """Keeps a draw of a chain."""
+        self.transition[c, draw] = state.transition
+        self.emissions[c, draw] = state.emissions
+        self.states[c, draw] = state.states
+        self.log_joint[c, draw] = log_joint
+        self.entries[c] += state.counts[..., self.field].sum(axis=2)
+        if self.effects is not None and state.effects is not None:
+            self.effects[c, draw] = state.effects.effects
 
 
 @dataclass(eq=False)
 class _State:
-    """Where all sampler chains are."""
+    """Where a sampler chain is: states of shape (chains, steps), tables of shape (chains, steps, columns)."""
 
     states: Integers
     transition: Reals
     emissions: Reals
     counts: Integers
     latent: LatentCells | None
-    effects: list[Effects]
+    effects: Effects | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,27 +253,34 @@ class _Run:
         released = self.given.values[:, self.given.observed][..., self.given.fields[0]]
         return self.known is None and self.size > 1 and bool(released.sum(axis=-1).mean() <= FEW_ENTRIES)
 
-    def start(self, copies: int, rng: np.random.Generator) -> _State:
-        """Every chain begins at the best of mixtures of its own."""
-        given, observed = self.given, self.given.observed
-        released = np.broadcast_to(given.values, (copies, *given.values.shape[1:]))
-        found: list[tuple[Reals, Integers]] = []
-        for c in range(copies):
-            values = released[c]
-            counts = shrunken(given, values) if self.aware else clipped_at_zero(values).astype(float)
-            emissions = self._first_emissions(counts[observed], rng)
-            entries = np.rint(entries_estimate(given, values)).astype(np.int64)
-            whole = [rounded_to_total(counts[..., columns], entries) for columns in given.fields]
-            found.append((emissions, np.concatenate(whole, axis=2) if self.aware else clipped_at_zero(values)))
-        emissions, counts = (np.stack(part) for part in zip(*found, strict=True))
+    def prepare(self) -> None:
+        """What the sampler chains share is computed once, before they begin."""
+        if self.aware:
+            self.alike  # noqa: B018
+        self.few  # noqa: B018
+
+    @cached_property
+    def alike(self) -> list[npt.NDArray[np.int32]]:
+        """Which cells of each copy of the release are alike; laws that differ by sequence leave none alike."""
+        if self.own or not self.few:
+            return [ALL_DIFFER] * len(self.given.values)
+        return [alike_cells(values, self.given.squares) for values in self.given.values]
+
+    def start(self, c: int, rng: np.random.Generator) -> _State:
+        """A sampler chain begins at the best of mixtures of its own."""
+        own = c % len(self.given.values)
+        given = replace(self.given, values=self.given.values[own : own + 1])
+        observed, values = given.observed, given.values[0]
+        counts = shrunken(given, values) if self.aware else clipped_at_zero(values).astype(float)
+        emissions = self._first_emissions(counts[observed], rng)
+        entries = np.rint(entries_estimate(given, values)).astype(np.int64)
+        whole = [rounded_to_total(counts[..., columns], entries) for columns in given.fields]
+        counts = np.concatenate(whole, axis=2) if self.aware else clipped_at_zero(values)
         counts = np.where(observed[..., None], counts, 0)
-        latent = latent_cells(given, copies, self.size, counts) if self.aware else None
-        states = (counts @ np.swapaxes(np.log(emissions), 1, 2)[:, None]).argmax(axis=3)
-        if self.known is not None:
-            states = np.repeat(self.known[None].astype(np.int64), copies, axis=0)
-        transition = dirichlet_rows(transition_counts(states, self.size) + self.prior.transition, rng)
-        effects = [self._first_effects(law) for law in emissions] if self.own else []
-        return _State(states, transition, emissions, counts, latent, effects)
+        latent = latent_cells(given, 1, self.size, counts[None], self.alike[own]) if self.aware else None
+        states = (counts @ np.log(emissions).T).argmax(axis=2) if self.known is None else self.known.astype(np.int64)
+        transition = dirichlet_rows(transition_counts(states[None], self.size)[0] + self.prior.transition, rng)
+        return _State(states, transition, emissions, counts, latent, self._first_effects(emissions))
 
     def _first_emissions(self, counts: Reals, rng: np.random.Generator) -> Reals:
         """Those of a mixture; where states are known the first sweep draws them."""
@@ -225,8 +289,10 @@ class _Run:
         even = [np.full((self.size, columns.stop - columns.start), 1.0) for columns in self.given.fields]
         return np.concatenate([law / law.shape[1] for law in even], axis=1)
 
-    def _first_effects(self, emissions: Reals) -> Effects:
+    def _first_effects(self, emissions: Reals) -> Effects | None:
         """No effect yet."""
+        if not self.own:
+            return None
         chains, fields = self.given.shape[0], len(self.given.fields)
         laws = np.zeros((chains * self.size, emissions.shape[1]))
         effects = np.zeros((chains, emissions.shape[1]))
@@ -236,100 +302,70 @@ class _Run:
         reach.append(np.full((chains, width), 0.1))
         return Effects(effects, np.full(fields, 0.3), laws, *reach)
 
-    def sweep(self, state: _State, own: list[np.random.Generator], rng: np.random.Generator, speed: float) -> None:
-        """States, transitions, emissions, then what is unknown of the cells; each sampler chain has its generator."""
-        likelihood = None if self._tables_speak(state) else self._likelihood(state)
-        tables = state.counts.reshape(len(state.counts), -1, state.counts.shape[3])
+    def sweep(self, state: _State, rng: np.random.Generator, speed: float, stop: Integers) -> None:
+        """States, transitions, emissions, then what is unknown of the cells, of one sampler chain."""
+        tables = state.counts.reshape(-1, state.counts.shape[2])
         priors, single = (float(self.prior.transition), float(self.prior.emission)), self.sampler == "collapsed"
-        drawn_with_tables = state.latent is not None and not single and self.few
-
-        def move_states(c: int) -> None:
-            laws = state.states[c], state.transition[c], state.emissions[c]
-            if likelihood is None:
-                self.kernels.given_tables(own[c], tables[c], self.edges, *laws, priors, single, drawn_with_tables)
-            elif self.own:
-                self.kernels.states_alone(own[c], likelihood[c], *laws[:2], priors[0], single)
-            else:
-                self.kernels.gibbs(own[c], likelihood[c], tables[c], self.edges, *laws, priors, single)
-
-        self._every_chain(move_states, state)
-        if self.own and state.latent is None:
-            self._move_effects(state, own, speed)
+        laws = state.states, state.transition, state.emissions
+        if self._tables_speak(state):
+            drawn_with_tables = state.latent is not None and not single and self.few
+            self.kernels.given_tables(rng, tables, self.edges, *laws, priors, single, drawn_with_tables)
+        elif self.own:
+            self.kernels.states_alone(rng, self._likelihood(state), *laws[:2], priors[0], single)
+        else:
+            self.kernels.gibbs(rng, self._likelihood(state), tables, self.edges, *laws, priors, single)
         if state.latent is not None:
-            self._move_tables(state, state.latent, own, rng, speed)
+            self._move_tables(state, state.latent, rng, speed, stop)
+        elif state.effects is not None:
+            self._move_effects(state, state.effects, rng, speed)
 
     def _tables_speak(self, state: _State) -> bool:
         """Whether states follow from tables and emissions alone."""
         return self.known is None and not self.own and state.counts.dtype == np.int64
 
-    def _every_chain(self, move: Callable[[int], None], state: _State) -> None:
-        """Moves every sampler chain: side by side where that is worth threads."""
-        chains = range(len(state.states))
-        if state.states.size < WORTH_THREADS:
-            for c in chains:
-                move(c)
-        else:
-            side_by_side(move, chains)
-
     def _move_tables(
-        self, state: _State, latent: LatentCells, own: list[np.random.Generator], rng: np.random.Generator, speed: float
+        self, state: _State, latent: LatentCells, rng: np.random.Generator, speed: float, stop: Integers
     ) -> None:
         """Rates, then the moves of ``loops``."""
-        resample_rates(latent, self.prior.entries, rng)
         priors = tuple(map(float, (self.prior.transition, self.prior.emission, *self.prior.entries)))
-
-        def move(c: int) -> None:
-            transition = state.transition[c] if self.known is None else np.ones((1, 1))
-            laws = state.states[c], transition, state.emissions[c]
-            cells = cells_of_chain(latent, c)
-            if self.own:
-                effects = state.effects[c], priors, float(self.prior.effects)
-                self.kernels.sweep_of_effects(own[c], cells, *laws, *effects, PASSES, speed)
-            else:
-                self.kernels.sweep(own[c], cells, *laws, priors, PASSES, speed)
-
-        self._every_chain(move, state)
+        transition = state.transition if self.known is None else np.ones((1, 1))
+        laws, cells = (state.states, transition, state.emissions), cells_of_chain(latent, 0, stop)
+        if state.effects is not None:
+            effects = state.effects, priors, float(self.prior.effects)
+            self.kernels.sweep_of_effects(rng, cells, *laws, *effects, PASSES, speed)
+        else:
+            self.kernels.sweep(rng, cells, *laws, priors, PASSES, speed)
         state.counts = latent.counts.reshape(state.counts.shape)
 
-    def _move_effects(self, state: _State, own: list[np.random.Generator], speed: float) -> None:
+    def _move_effects(self, state: _State, effects: Effects, rng: np.random.Generator, speed: float) -> None:
         """States' laws and effects given tables that are taken for true."""
-        tables = latent_cells(self.given, len(state.states), self.size, state.counts)
+        tables = cells_of_chain(latent_cells(self.given, 1, self.size, state.counts[None]), 0)
         priors = float(self.prior.emission), float(self.prior.effects)
-
-        def move(c: int) -> None:
-            laws = state.states[c], state.emissions[c], state.effects[c]
-            self.kernels.given_cells(own[c], cells_of_chain(tables, c), *laws, *priors, speed, ALONE)
-
-        self._every_chain(move, state)
+        self.kernels.given_cells(rng, tables, state.states, state.emissions, effects, *priors, speed, ALONE)
 
     def _likelihood(self, state: _State) -> Reals:
         """P(cell | state) over the largest of the cell; 1 and 0 where states are known."""
         if self.known is None:
             return relative_likelihood(self._log_emission(state))
-        return np.repeat((self.known[..., None] == np.arange(self.size))[None], len(state.states), axis=0).astype(float)
+        return (self.known[..., None] == np.arange(self.size)).astype(float)
 
     def _log_emission(self, state: _State) -> Reals:
-        """ln P(cell | state) but for what no state changes, shape (copies, chains, steps, states)."""
-        copies, chains, steps, width = state.counts.shape
-        if self.own:
-            laws = np.stack([own.laws for own in state.effects]).reshape(copies, chains, self.size, width)
-            return state.counts.astype(float) @ np.swapaxes(np.log(laws), 2, 3)
-        flat = state.counts.reshape(copies, chains * steps, width).astype(float)
-        product = flat @ np.swapaxes(np.log(state.emissions), 1, 2)
-        return product.reshape(copies, chains, steps, self.size)
+        """ln P(cell | state) but for what no state changes, shape (chains, steps, states)."""
+        if state.effects is None:
+            return state.counts.astype(float) @ np.log(state.emissions).T
+        laws = state.effects.laws.reshape(len(state.counts), self.size, -1)
+        return state.counts.astype(float) @ np.swapaxes(np.log(laws), 1, 2)
 
-    def log_joint(self, state: _State) -> Reals:
-        """ln P(released, tables, states | parameters) up to a constant, one for each sampler chain."""
+    def log_joint(self, state: _State) -> float:
+        """ln P(released, tables, states | parameters) of a sampler chain, up to a constant."""
         if state.latent is not None:
             rates = float(self.prior.entries[0]), float(self.prior.entries[1])
-            every = [cells_of_chain(state.latent, c) for c in range(len(state.states))]
-            laws = [own.laws for own in state.effects] if self.own else state.emissions
-            rows = zip(every, state.states, state.transition, laws, strict=True)
-            return np.array([self.kernels.log_joint(*row, rates) for row in rows])
-        emission = self._log_emission(state)
-        total = np.take_along_axis(emission, state.states[..., None], 3).sum(axis=(1, 2, 3))
-        followed = transition_counts(state.states, self.size)
-        return total + (followed * np.log(state.transition)).sum(axis=(1, 2))
+            laws = state.emissions if state.effects is None else state.effects.laws
+            cells = cells_of_chain(state.latent, 0)
+            return self.kernels.log_joint(cells, state.states, state.transition, laws, rates)
+        emission = np.take_along_axis(self._log_emission(state), state.states[..., None], 2).sum()
+        followed = transition_counts(state.states[None], self.size)[0]
+        return float(emission + (followed * np.log(state.transition)).sum())
 
 
 def relative_likelihood(log_emission: Reals) -> Reals:

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import betaln, gammaln
 
 from dpgraph.inference.markov import loops
+from dpgraph.inference.markov.latent import alike_cells
 from tests.conclusions import law_test
 
 FEW = loops.FEW_ENTRIES + 1
@@ -43,18 +44,6 @@ def log_weight(given, i, k, table, alone):
     return number + law - (given.absolute * noise + given.squares * noise**2).sum()
 
 
-def room():
-    """As ``switch`` makes it."""
-    several = (5, FEW, loops.LANES)
-    made = loops.Room(
-        np.empty((2, 5, FEW)), np.empty((5, FEW)), np.empty(several), np.empty(several), np.empty(several),
-        np.empty((FEW, loops.LANES)), np.empty(loops.LANES), np.empty(FEW),
-    )  # fmt: skip
-    loops.powers_of(LAWS, made.power)
-    loops.few_over_rates(RATES, made.over_rates)
-    return made
-
-
 RELEASED = [[2, 1, 0, 3, 1], [-4, 6, 2, 2, 9], [0, 0, -1, 5, -7], [40, -3, 2, 30, 1]]
 
 
@@ -63,19 +52,70 @@ RELEASED = [[2, 1, 0, 3, 1], [-4, 6, 2, 2, 9], [0, 0, -1, 5, -7], [40, -3, 2, 30
 @pytest.mark.parametrize("alone", [False, True])
 def test_the_weight_of_a_state_is_the_sum_over_every_number_and_table(block, absolute, squares, alone):
     """Laplace noise, Gaussian and both; values far below and above what a cell can hold."""
-    given, made, weight = cells(RELEASED, absolute, squares), room(), np.zeros((4, 2))
-    loops.decays_of(given, made.decay)
-    loops.weights_of_few(given, np.arange(4), *block, weight, made, np.full(4, alone))
+    given, weight = cells(RELEASED, absolute, squares), np.zeros((4, 2))
+    room = loops.room_of(given, 2, np.full(4, alone), RATES)
+    loops.weights_of_few(given, np.arange(4), *block, LAWS, weight, room, given.alike[0, 0])
     for i in range(4):
         log = [np.logaddexp.reduce([log_weight(given, i, k, table, alone) for table in tables(*block)]) for k in (0, 1)]
         np.testing.assert_allclose(weight[i], np.exp(np.array(log) - max(log)), rtol=1e-9)
 
 
+#: Laplace noise tells none of the first three apart at up to three entries, and none of the next two.
+ALIKE = [[-4, 6, 2, 2, 9], [0, 3, 2, 2, 40], [-1, 5, 2, 2, 3], [1, 2, -3, 4, 1], [1, 2, 0, 3, 1], [1, 2, 1, 3, 1]]
+
+
+@pytest.mark.parametrize(("absolute", "squares", "classes"), [(0.6, 0.0, 3), (0.3, 0.05, 6)])
+def test_cells_that_noise_does_not_tell_apart_share_their_sums(absolute, squares, classes):
+    """Each cell's own weights, from its own released values; Gaussian noise tells all apart."""
+    given, weight = cells(ALIKE, absolute, squares), np.zeros((6, 2))
+    given = given._replace(alike=alike_cells(given.released, given.squares))
+    room = loops.room_of(given, 2, np.zeros(6, bool), RATES)
+    assert loops.classes_of(np.arange(6), given.alike[0, 0], room) == classes
+    loops.weights_of_few(given, np.arange(6), 0, 3, LAWS, weight, room, given.alike[0, 0])
+    for i in range(6):
+        log = [np.logaddexp.reduce([log_weight(given, i, k, table, False) for table in tables(0, 3)]) for k in (0, 1)]
+        np.testing.assert_allclose(weight[i], np.exp(np.array(log) - max(log)), rtol=1e-9)
+
+
+def test_alike_cells_in_two_states_are_drawn_by_the_law_of_each():
+    """Chains with rates of their own: neither state nor rate of a cell that shares its sums is taken for another's."""
+    given = cells([[1, 2, 0, 3, -1], [1, 2, -4, 7, 0]] * 32)
+    given = given._replace(alike=alike_cells(given.released, given.squares))
+    states, several = np.tile([0, 1, 1, 0], 16), np.zeros(64, bool)
+    given.stay[:32] = -2.0
+    room, every = loops.room_of(given, 2, several, RATES), [tuple(table) for table in tables(0, 3)]
+    assert loops.classes_of(np.arange(64), given.alike[0, 0], room) == 1
+    kinds = [(i, int(states[i])) for i in (0, 1, 32, 33)]
+    log = {kind: np.array([log_weight(given, *kind, np.array(table), False) for table in every]) for kind in kinds}
+    plans = {kind: law_test(log[kind], [log[other] for other in kinds if other != kind]) for kind in kinds}
+    rng, drawn = np.random.default_rng(14), {kind: [] for kind in kinds}
+    while any(len(drawn[kind]) < plans[kind].draws for kind in kinds):
+        loops.tables_of_few(rng, given, np.arange(64), 0, 3, states, LAWS, room, given.alike[0, 0])
+        found = [every.index(tuple(table)) for table in given.counts.tolist()]
+        for first, k in kinds:
+            mine = range(first // 32 * 32, first // 32 * 32 + 32)
+            drawn[first, k] += [found[i] for i in mine if states[i] == k]
+    for kind, plan in plans.items():
+        plan.check(drawn[kind][: plan.draws])
+
+
+@pytest.mark.parametrize("levels", [3, 40])
+def test_numbers_of_cells_tell_rows_apart(levels):
+    """Of few columns by one code, of many by codes of codes."""
+    rng = np.random.default_rng(15)
+    released = rng.integers(-50, 50, (40, levels)).repeat(5, axis=0)[rng.permutation(200)]
+    gaussian = alike_cells(released, np.ones(levels))
+    assert gaussian.shape == (2, 4, 200)
+    same = (released[:, None] == released[None]).all(axis=2)
+    for found in gaussian.reshape(-1, 200):
+        assert ((found[:, None] == found[None]) == same).all()
+
+
 @pytest.mark.parametrize(("alone", "state"), [(False, 0), (True, 1)])
 def test_a_number_and_a_table_are_drawn_by_their_law(alone, state):
     """Up to three entries, 53 tables; tables drawn whatever was released, and by the other state's law, are told."""
-    given, made = cells([[1, 2, 0, 3, -1]] * loops.LANES), room()
-    loops.decays_of(given, made.decay)
+    given = cells([[1, 2, 0, 3, -1]] * loops.LANES)
+    room = loops.room_of(given, 2, np.full(loops.LANES, alone), RATES)
     every = [tuple(table) for table in tables(0, 3)]
     log = {
         k: np.array([log_weight(given, 0, k, np.array(table), alone) for table in every]) for k in (state, 1 - state)
@@ -84,15 +124,15 @@ def test_a_number_and_a_table_are_drawn_by_their_law(alone, state):
     test = law_test(log[state], [log[state] + noise, log[1 - state]])
     rng, states, drawn = np.random.default_rng(3), np.full(loops.LANES, state), []
     while len(drawn) < test.draws:
-        loops.tables_of_few(rng, given, np.arange(loops.LANES), 0, 3, states, made, np.full(loops.LANES, alone))
+        loops.tables_of_few(rng, given, np.arange(loops.LANES), 0, 3, states, LAWS, room, given.alike[0, 0])
         drawn += [every.index(tuple(table)) for table in given.counts.tolist()]
     test.check(drawn[: test.draws])
 
 
 def test_fields_that_cannot_agree_on_a_number_leave_the_cell_to_a_pool():
-    given, made, weight = cells([[0, 0, 6, 6, 6]], absolute=500.0), room(), np.full((1, 2), np.nan)
-    loops.decays_of(given, made.decay)
-    loops.weights_of_few(given, np.arange(1), 0, 3, weight, made, np.zeros(1, bool))
+    given, weight = cells([[0, 0, 6, 6, 6]], absolute=500.0), np.full((1, 2), np.nan)
+    room = loops.room_of(given, 2, np.zeros(1, bool), RATES)
+    loops.weights_of_few(given, np.arange(1), 0, 3, LAWS, weight, room, given.alike[0, 0])
     assert weight.tolist() == [[0.0, 0.0]]
 
 
@@ -201,7 +241,7 @@ def test_chains_in_pieces_are_as_likely_as_whole_ones(shape):
             state = state / state.sum()
     pieces = loops.pieces_of(weight)
     assert (pieces.weight.shape[1] < shape[1]) == (shape[0] < 5)
-    found = loops.log_likelihood(pieces, transition, np.empty((2, size, loops.LANES)))
+    found = loops.log_likelihood(pieces, transition, np.empty((2, size, size, loops.LANES)))
     assert found == pytest.approx(expected, rel=1e-9)
     filtered = np.empty(shape)
     loops.forward(weight, transition, filtered)

@@ -89,9 +89,30 @@ MUTANTS = (
     Mutant(
         "entries of the last block alone",
         "inference/markov/loops.py",
-        "while entries < last and left >= number[entries, c]:",
+        "while entries < last and left >= law[entries]:",
         "while entries < last:",
         (f"{FEW}::test_a_number_and_a_table_are_drawn_by_their_law",),
+    ),
+    Mutant(
+        "alike cells drawn whatever their state",
+        "inference/markov/loops.py",
+        "pair = room.class_of[at] * size + states[members[at]]",
+        "pair = room.class_of[at] * size",
+        (f"{FEW}::test_alike_cells_in_two_states_are_drawn_by_the_law_of_each",),
+    ),
+    Mutant(
+        "cells alike that are not",
+        "inference/markov/latent.py",
+        "np.clip(values, 0, last)",
+        "np.clip(values, 0, last - 1)",
+        (f"{FEW}::test_cells_that_noise_does_not_tell_apart_share_their_sums",),
+    ),
+    Mutant(
+        "a sweep that is deaf",
+        "inference/markov/loops.py",
+        "while begin < start[block + 1] and cells.stop[0] == 0:",
+        "while begin < start[block + 1]:",
+        ("tests/inference/test_interruption.py::test_a_sweep_ends_soon_wherever_it_is",),
     ),
     Mutant(
         "a resize that comes to few entries",

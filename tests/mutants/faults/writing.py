@@ -95,8 +95,8 @@ MUTANTS = (
     Mutant(
         "a compiled loop that a signal may break into",
         "inference/markov/sampler.py",
-        "    interruptible(swept)\n",
-        "    swept(threading.Event())\n",
+        "    interruptible(every_chain)\n",
+        "    every_chain(Stop())\n",
         ("tests/inference/test_interruption.py::test_the_loops_of_a_log_run_in_another_thread",),
     ),
     Mutant(
