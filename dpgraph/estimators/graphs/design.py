@@ -1,13 +1,14 @@
 """Which pairs to measure, from the noise they would get, about how many rows there are, and the domain: no data.
 
-A pair is worth its share of the budget where its noise is small beside what independence would miss of it. How much
-that is nobody knows beforehand, so a plan's expected error is the mean over a range of strengths of dependence. For
-each it is the mean total variation of all pairs of variables: from the noise of both variables and, for a measured
-pair, from that of what it adds to independence, which shrinking keeps from exceeding what independence misses. Where
-pairs drown at every strength, single variables get all.
+A pair is worth its share of the budget where its noise is small beside what independence would miss of it. What is
+expected of a plan is the mean total variation of all pairs of variables: that of both variables, and for a measured
+pair its noise, which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses
+that.
 
-With Gaussian noise where a person's rows come or go, pairs and variables are measured in the residual basis (proofs.md
-P29): what a pair adds to independence is then told apart from its variables, and no noise is spent on these twice.
+With Gaussian noise where a person's rows come or go, narrow pairs and variables are measured in the residual basis
+(proofs.md P29): what a pair adds to independence is told apart from its variables, and no noise is spent on these
+twice. How much independence misses nobody knows, so the mean there is over a range of strengths too. Where pairs drown
+at every strength, single variables get all.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.consistency import block_variances
+from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.allocation import residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.margins import Margins, all_pairs
 from dpgraph.structure.network import Family
 
-#: What independence may miss of a pair, in total variation: weak to strong dependence of tables of people.
-STRENGTHS = np.geomspace(0.01, 0.2, 5)
-#: The total variation that noise leaves in a variable for each square root of a level, and in what a pair adds to
-#: independence for each square root of a cell: shrinking must learn what to keep.
-SINGLE, PAIR = 0.4, 1.6
+#: With tables: the total variation that independence is taken to miss of a pair; what noise in a cell, halved, adds to
+#: that of a variable for each cell; and what a pair's noise leaves after shrinking for each square root of a cell.
+MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
+#: In the residual basis: what independence may miss, weak to strong; the total variation that noise leaves in a
+#: variable for each square root of a level, and in what a pair adds to independence for each square root of a cell.
+STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
 #: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
 TOLD = 3
 #: Less noise than this is none.
 LEAST = 1e-12
 #: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
 #: variables get; in the residual basis, how much more their squared errors count than those in all their pairs.
-PARTS, ALONE, COUNTED = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75, 0.9), (0, 1, 4, 16, 64, 256)
+PARTS, ALONE, COUNTED = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75), (0, 1, 4, 16, 64, 256)
 #: The most cells of a pair in the residual basis: chains of records read every coefficient of a pair at each step.
 MOST_CELLS = 128
 #: And the most variables there, for the time that planning takes; with less rho for one row, noise leaves 64 bits.
@@ -108,9 +110,33 @@ def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Mar
 
 
 def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
-    """What is expected of the mean total variation of all pairs: the mean over ``STRENGTHS``."""
+    """What is expected of the mean total variation of all pairs."""
+    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
+        return _error_of_blocks(margins, float(mechanism.rho or 0) / unit.rows_per_person**2, n)
+    return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
+
+
+def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
+    """That of tables, at one strength of dependence."""
+    names, sizes = margins.domain.names, margins.domain.sizes
+    singles: list[Family] = [(name,) for name in names]
+    pairs = [table for table in margins.tables if len(table) == 2]
+    laws: dict[Any, Any] = {m.table: m.law for m in event.measurements}
+    found = consistent_variance(Margins.of_tables(margins.domain, [*singles, *pairs]), laws, unit.n_is_public)
+    spread = {table: math.sqrt(variance) / n for table, variance in found.items()}
+    raw = {name: PER_CELL * 0.75 * sizes[name] * spread[(name,)] for name in names}
+    alone = {name: one / (1 + one) for name, one in raw.items()}
+    noise = [PER_ROOT * math.sqrt(margins.cells(pair)) * spread[pair] for pair in pairs]
+    together = [MISSED * one / (MISSED + one) for one in noise]
+    many = math.comb(len(names), 2)
+    missed = sum(together) + MISSED * (many - len(pairs))
+    return (missed + (len(names) - 1) * sum(alone.values())) / many
+
+
+def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
+    """That of residual blocks: the mean over ``STRENGTHS``."""
     names = margins.domain.names
-    found = _variances(margins, mechanism, unit)
+    found = residual_design(margins, rho).variances
     place = {name: i for i, name in enumerate(names)}
     moved = np.array([SINGLE * _spread(margins, (name,), found) / n for name in names])
     squares = (moved / (1 + moved)) ** 2
@@ -125,17 +151,6 @@ def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n:
     apart, noise = apart[upper], noise[upper]
     missed = 1 / np.hypot(1 / STRENGTHS[:, None], 1 / np.maximum(noise, LEAST))
     return float(np.sqrt(apart + missed**2).mean())
-
-
-def _variances(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit) -> dict[Family, float]:
-    """The variance of each residual block's coordinates after least squares."""
-    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
-        found = residual_design(margins, float(mechanism.rho or 0)).variances
-        return {block: variance * unit.rows_per_person**2 for block, variance in found.items()}
-    singles: list[Family] = [(name,) for name in margins.domain.names]
-    pairs = [table for table in margins.tables if len(table) == 2]
-    laws: dict[Any, Any] = {m.table: m.law for m in mechanism.event(margins, unit).measurements}
-    return block_variances(Margins.of_tables(margins.domain, [*singles, *pairs]), laws, unit.n_is_public)
 
 
 def _spread(margins: Margins, block: Family, found: dict[Family, float]) -> float:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.estimators.graphs.design import PER_CELL
 from dpgraph.estimators.graphs.purse import (
     LESS,
     adding,
@@ -58,8 +59,6 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 PAIRS_SHARE, CHOICE_SHARE, MOST_ROUNDS = Fraction(1, 2), Fraction(1, 10), 16
 #: How many variables a table of the second stage has.
 VARIABLES = 3
-#: The mean size of normal noise in a cell, halved: what it adds to the total variation for each cell.
-PER_CELL = 0.4
 #: All such tables are measured where the noise of one would be, on average, at most this far in total variation.
 BEARABLE = 0.025
 #: Bytes of the expected counts of a candidate, as the model has them and as the choice keeps them.

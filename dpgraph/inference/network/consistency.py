@@ -159,13 +159,8 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """
-    variances = block_variances(network, laws, n_is_public)
+    variances = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
     return {family: cell_variance(network, variances, family) for family in network.families}
-
-
-def block_variances(network: Network, laws: Mapping[Family, NoiseLaw], n_is_public: bool) -> dict[Family, float]:
-    """The noise variance of the coordinates of each residual block after ``reconcile``, from public values alone."""
-    return _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
 
 
 def family_variances(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict[Family, float]:
