@@ -16,7 +16,7 @@ Three scalings of the same blocks, for a variable of K levels:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar
@@ -212,12 +212,18 @@ def cell_variance(network: Network, variances: Mapping[Family, Spread], table: F
     return total
 
 
-def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, float]:
+def error_weights(network: Network, blocks: Iterable[Family], counted: Sequence[float] = ()) -> dict[Family, float]:
     """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (proofs.md P28).
 
     V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v.
+
+    Args:
+        network: The families.
+        blocks: Blocks of them.
+        counted: How much the cells of each family count, where not all count the same.
     """
     sizes = network.domain.sizes
+    count = dict(zip(network.families, counted or (1,) * len(network.families), strict=True))
     by_name: dict[str, list[Family]] = {name: [] for name in network.domain.names}
     for family in network.families:
         for name in family:
@@ -226,7 +232,7 @@ def error_weights(network: Network, blocks: Iterable[Family]) -> dict[Family, fl
     for block in blocks:
         holding = min((by_name[name] for name in block), key=len, default=network.families)
         near = [family for family in holding if set(block) <= set(family)]
-        outside = sum(1 / math.prod(sizes[name] for name in family if name not in block) for family in near)
+        outside = sum(count[family] / math.prod(sizes[name] for name in family if name not in block) for family in near)
         weights[block] = math.prod(block_shape(network, block)) * outside
     return weights
 

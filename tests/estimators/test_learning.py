@@ -154,11 +154,32 @@ def test_what_is_measured_follows_from_public_values():
     wide = dg.Domain.of({name: list(range(20)) for name in "abcdef"})
 
     def measured(n):
-        return designed(wide, lambda one: mechanism.event(one, UNIT), UNIT, n, beside=True)
+        margins, how = designed(wide, mechanism, UNIT, n)
+        assert how == mechanism  # a pair of 400 cells is measured as a table
+        return margins
 
     assert {len(one) for one in measured(100).tables} == {1}
     many = measured(10_000_000)
     assert sum(len(one) == 2 for one in many.tables) == 15
+
+
+def test_narrow_pairs_are_measured_in_the_residual_basis_where_rows_come_and_go():
+    """Under replace that basis is refused; with hardly any rho its fixed point would leave 64 bits."""
+    narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
+    mechanism = dg.GaussianMechanism("0.5", "1e-6")
+    margins, how = designed(narrow, mechanism, UNIT, 10_000)
+    assert how == dg.GaussianMechanism("0.5", "1e-6", basis="residual")
+    assert sum(len(one) == 2 for one in margins.tables) == 15
+    assert designed(narrow, mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
+    faint = dg.GaussianMechanism(delta="1e-6", rho="1e-7")
+    assert designed(narrow, faint, UNIT, 10_000)[1] == faint
+
+
+def test_where_pairs_drown_variables_get_all():
+    """40 rows at epsilon .1: the noise of any cell exceeds all rows."""
+    narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
+    margins, _ = designed(narrow, dg.GaussianMechanism("0.1", "1e-6"), UNIT, 40)
+    assert {len(one) for one in margins.tables} == {1}
 
 
 def test_what_is_measured_follows_from_what_was_released():

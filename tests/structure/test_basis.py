@@ -161,5 +161,16 @@ def test_the_error_weights_add_up_to_the_total_error():
     assert sum(weights[block] * variances[block] for block in blocks) == pytest.approx(total)
 
 
+def test_families_count_as_often_as_is_said():
+    """A family that counts three times weighs as three families of the same cells would."""
+    blocks = coefficient_blocks(NETWORK)
+    variances = {block: 0.5 + i for i, block in enumerate(blocks)}
+    counted = [1 + 2 * (i == 1) for i, _ in enumerate(NETWORK.families)]
+    cells = [cell_variance(NETWORK, variances, f) * NETWORK.cells(f) for f in NETWORK.families]
+    weights = error_weights(NETWORK, blocks, counted)
+    found = sum(weights[block] * variances[block] for block in blocks)
+    assert found == pytest.approx(sum(a * b for a, b in zip(counted, cells, strict=True)))
+
+
 def test_subsets_keep_the_order_of_the_table():
     assert subsets(("b", "a")) == [(), ("b",), ("a",), ("b", "a")]

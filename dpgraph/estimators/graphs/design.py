@@ -1,49 +1,78 @@
 """Which pairs to measure, from the noise they would get, about how many rows there are, and the domain: no data.
 
-A pair is worth its share of the budget where its noise is small beside the rows. What is expected of a plan is the
-mean total variation of all pairs of variables: that of both margins, and for a measured pair its noise, which shrinking
-keeps from exceeding what independence would miss; a pair that is not measured misses that.
+A pair is worth its share of the budget where its noise is small beside what independence would miss of it. What is
+expected of a plan is the mean total variation of all pairs of variables: that of both variables, and for a measured
+pair its noise, which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses
+that.
+
+With Gaussian noise where a person's rows come or go, narrow pairs and variables are measured in the residual basis
+(proofs.md P29): what a pair adds to independence is told apart from its variables, and no noise is spent on these
+twice. How much independence misses nobody knows, so the mean there is over a range of strengths too. Where pairs drown
+at every strength, single variables get all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.mechanisms.additive.allocation import residual_design
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.margins import Margins, all_pairs
 from dpgraph.structure.network import Family
 
-#: The total variation that independence is taken to miss of a pair: what is seen of tables of people, .02 to .2.
-MISSED = 0.1
-#: The mean size of normal noise in a cell, halved: what it adds to the total variation for each cell, at the worst.
-PER_CELL = 0.4
-#: The same of a pair's noise after shrinking, for each square root of a cell.
-PER_ROOT = 0.8
-#: Plans that are compared: how many of the pairs, narrowest first, and which part of the budget single variables get.
-PARTS, ALONE = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75)
+#: With tables: the total variation that independence is taken to miss of a pair; what noise in a cell, halved, adds to
+#: that of a variable for each cell; and what a pair's noise leaves after shrinking for each square root of a cell.
+MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
+#: In the residual basis: what independence may miss, weak to strong; the total variation that noise leaves in a
+#: variable for each square root of a level, and in what a pair adds to independence for each square root of a cell.
+STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
+#: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
+TOLD = 3
+#: Less noise than this is none.
+LEAST = 1e-12
+#: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
+#: variables get; in the residual basis, how much more their squared errors count than those in all their pairs.
+PARTS, ALONE, COUNTED = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75), (0, 1, 4, 16, 64, 256)
+#: The most cells of a pair in the residual basis: chains of records read every coefficient of a pair at each step.
+MOST_CELLS = 128
+#: And the most variables there, for the time that planning takes; with less rho for one row, noise leaves 64 bits.
+MOST_VARIABLES, LEAST_RHO = 128, 1e-6
 
-Plan = Callable[[Margins], Event]
+Mechanism = GaussianMechanism | LaplaceMechanism
 
 
-def designed(domain: Domain, plan: Plan, unit: PrivacyUnit, n: float, *, beside: bool) -> Margins:
-    """The margins whose release is expected to give the best pairs.
+def designed(domain: Domain, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
+    """The margins whose release is expected to give the best pairs, and the mechanism in the basis that they are for.
 
     Args:
         domain: The variables.
-        plan: The event of measuring some margins.
+        mechanism: What adds the noise.
         unit: Whom it protects.
         n: About how many rows there are.
-        beside: Whether single variables may get a part of the budget beside pairs that hold them.
     """
-    return min(_candidates(domain, beside=beside), key=lambda margins: expected_error(margins, plan(margins), unit, n))
+    how = mechanism
+    if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit):
+        how = replace(mechanism, basis="residual")
+    return min(_candidates(domain, how), key=lambda margins: expected_error(margins, how, unit, n)), how
 
 
-def _candidates(domain: Domain, *, beside: bool) -> Iterator[Margins]:
+def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit) -> bool:
+    """Whether the residual basis is for this unit, its pairs are narrow, and its fixed point holds the noise."""
+    sizes = sorted(domain.sizes.values())
+    enough = float(mechanism.rho or 0) >= LEAST_RHO * unit.rows_per_person**2
+    return not unit.n_is_public and enough and math.prod(sizes[-2:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
+
+
+def _candidates(domain: Domain, how: Mechanism) -> Iterator[Margins]:
     """Plans from all pairs down to single variables alone."""
     everything = all_pairs(domain, beyond="leave-out")
     pairs = sorted((table for table in everything.tables if len(table) == 2), key=everything.cells)
@@ -55,23 +84,40 @@ def _candidates(domain: Domain, *, beside: bool) -> Iterator[Margins]:
         if many in seen or not many:
             continue
         seen.add(many)
-        for alone in ALONE if beside else (0.0,):
-            yield _margins(domain, pairs[:many], alone)
+        yield from _shared(domain, pairs[:many], how)
     yield Margins.of_tables(domain, [(name,) for name in domain.names])
 
 
-def _margins(domain: Domain, pairs: list[Family], alone: float) -> Margins:
-    """Some pairs, and single variables with a part of the budget; those that no pair holds have a pair's share."""
-    held = {name for pair in pairs for name in pair}
-    single: list[Family] = [(name,) for name in domain.names if alone or name not in held]
-    kept = set(pairs)
-    tables = [pair for pair in combinations(domain.names, 2) if pair in kept]
-    each = max(1, round(1000 * alone / (1 - alone) * len(pairs) / max(1, len(single)))) if alone else 1000
-    return Margins.of_tables(domain, [*tables, *single], [1000] * len(tables) + [each] * len(single))
+def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Margins]:
+    """Some pairs, and single variables beside them with more and more of the budget."""
+    kept, held = set(pairs), {name for pair in pairs for name in pair}
+    tables = [table for table in all_pairs(domain, beyond="leave-out").tables if table in kept]
+    singles: list[Family] = [(name,) for name in domain.names]
+    outside = [table for table in singles if table[0] not in held]
+    if not isinstance(how, GaussianMechanism):
+        yield Margins.of_tables(domain, [*tables, *outside], [1000] * (len(tables) + len(outside)))
+        return
+    if how.basis == "residual":
+        yield Margins.of_tables(domain, [*tables, *outside])
+        for more in COUNTED[1:]:
+            each = more * (len(singles) - 1)
+            yield Margins.of_tables(domain, [*tables, *singles], [1] * len(tables) + [each] * len(singles))
+        return
+    for alone in ALONE:
+        beside = singles if alone else outside
+        each = max(1, round(1000 * alone / (1 - alone) * len(pairs) / len(singles))) if alone else 1000
+        yield Margins.of_tables(domain, [*tables, *beside], [1000] * len(tables) + [each] * len(beside))
 
 
-def expected_error(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
-    """What is expected of the mean total variation of all pairs, from the noise of an event."""
+def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
+    """What is expected of the mean total variation of all pairs."""
+    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
+        return _error_of_blocks(margins, float(mechanism.rho or 0) / unit.rows_per_person**2, n)
+    return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
+
+
+def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
+    """That of tables, at one strength of dependence."""
     names, sizes = margins.domain.names, margins.domain.sizes
     singles: list[Family] = [(name,) for name in names]
     pairs = [table for table in margins.tables if len(table) == 2]
@@ -85,3 +131,28 @@ def expected_error(margins: Margins, event: Event, unit: PrivacyUnit, n: float) 
     many = math.comb(len(names), 2)
     missed = sum(together) + MISSED * (many - len(pairs))
     return (missed + (len(names) - 1) * sum(alone.values())) / many
+
+
+def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
+    """That of residual blocks: the mean over ``STRENGTHS``."""
+    names = margins.domain.names
+    found = residual_design(margins, rho).variances
+    place = {name: i for i, name in enumerate(names)}
+    moved = np.array([SINGLE * _spread(margins, (name,), found) / n for name in names])
+    squares = (moved / (1 + moved)) ** 2
+    apart = np.add.outer(squares, squares)
+    noise = np.full(apart.shape, np.inf)
+    left = PAIR * math.sqrt(min(1.0, TOLD / (len(names) - 1))) / n
+    for table in margins.tables:
+        if len(table) == 2:
+            one, other = sorted(table, key=place.__getitem__)
+            noise[place[one], place[other]] = left * _spread(margins, (one, other), found)
+    upper = np.triu_indices(len(names), 1)
+    apart, noise = apart[upper], noise[upper]
+    missed = 1 / np.hypot(1 / STRENGTHS[:, None], 1 / np.maximum(noise, LEAST))
+    return float(np.sqrt(apart + missed**2).mean())
+
+
+def _spread(margins: Margins, block: Family, found: dict[Family, float]) -> float:
+    """The root of a table's cells times the variance of its residual block; 0 where a variable has one level."""
+    return math.sqrt(margins.cells(block) * found[block]) if block in found else 0.0

@@ -66,9 +66,7 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
         n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)
     else:
         n = float(task.n or max(1, _public_rows(task, rows)))
-    unit = task.budget.unit
-    beside = isinstance(mechanism, GaussianMechanism)
-    margins = designed(task.domain, lambda one: mechanism.event(one, unit), unit, n, beside=beside)
+    margins, mechanism = designed(task.domain, mechanism, task.budget.unit, n)
     releases.append(_release(task, rows, margins, mechanism))
     return replace(choose_within(joint_release(releases), task.constraints, seed=task.seed), reason=task.reason)
 

@@ -130,7 +130,8 @@ def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
     (sum_A sqrt(p_A V_A))^2 / (2 rho): the least any Gaussian design attains. Continuous noise, as yardstick for
     ``GaussianMechanism``, whose independent integers in the cells are 3 to 12 % above it in root mean square.
 
-    A set of variables of one level each carries nothing but the total, and its own residual is empty.
+    Margins that say shares have the cells of each table count by these. A set of variables of one level each carries
+    nothing but the total, and its own residual is empty.
 
     >>> from dpgraph.structure.network import Network
     >>> coins = Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
@@ -139,7 +140,8 @@ def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
     4
     """
     sizes = network.domain.sizes
-    weight = error_weights(network, network.downward_closure())
+    counted = network.shares if isinstance(network, Margins) else ()
+    weight = error_weights(network, network.downward_closure(), counted)
     moved = {block: prod(1 - 1 / sizes[name] for name in block) for block in weight}
     live = [block for block in weight if moved[block] > 0]
     whole = sum(sqrt(moved[block] * weight[block]) for block in live)

@@ -23,6 +23,7 @@ from dpgraph.privacy.records import (
     ReleaseError,
 )
 from dpgraph.structure.basis import coefficient_blocks, error_weights, fixed_point
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers
 
@@ -90,7 +91,7 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
             "few per cent of the best"
         )
     blocks = coefficient_blocks(network)
-    cost = error_weights(network, blocks)
+    cost = error_weights(network, blocks, network.shares if isinstance(network, Margins) else ())
     moved = block_movements(network, tuple(blocks), GRID, unit)
     roots = {block: (moved[block].l2_squared * cost[block]) ** 0.5 for block in blocks}
     whole = sum(roots.values())
