@@ -347,7 +347,8 @@ def test_the_estimate_of_posterior_samples(levels, parents, draws):
     counts = dg.count(pd.DataFrame({name: [0, 1] for name in names}), network)
     mechanism, unit = dg.PosteriorSample(1000, draws=draws, grid=11), dg.PrivacyUnit("replace")
     mechanism.randomise(counts, unit, SeededNoise(0))  # what is kept from call to call
-    taken = peak(lambda: mechanism.randomise(counts, unit, SeededNoise(0)))
+    # of little memory: the least of three, as what ends of earlier tests takes meanwhile is counted too
+    taken = min(peak(lambda: mechanism.randomise(counts, unit, SeededNoise(0))) for _ in range(3))
     assert near(mechanism.working_bytes(network), taken)
 
 

@@ -175,7 +175,7 @@ def test_files_that_are_not_there_or_not_models_say_so(tmp_path):
     with pytest.raises(dg.errors.FileError, match="without probabilities"):
         dg.load(tmp_path / "graph.toml")
     (tmp_path / "bare.toml").write_text('[variables]\nkind of event = ["x", "y"]\n')
-    with pytest.raises(dg.errors.FileError, match="names and texts stand in quotes"):
+    with pytest.raises(dg.errors.FileError, match="Names and texts stand in quotes"):
         dg.read_domain(tmp_path / "bare.toml")
 
 

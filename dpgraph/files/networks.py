@@ -99,7 +99,7 @@ def read_document(path: Path) -> dict[str, Any]:
         document = parse_toml(text) if suffix == ".toml" else parse_json(text)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError | FileError) else type(error).__name__
-        cause = "names and texts stand in quotes, or is it truncated?" if suffix == ".toml" else "is it truncated?"
+        cause = "is it truncated? Names and texts stand in quotes" if suffix == ".toml" else "is it truncated?"
         raise FileError(f"{path} cannot be parsed; {cause} ({shortened(reason)})") from None
     if not isinstance(document, dict):
         raise FileError(f"{path} does not hold a table of variables")

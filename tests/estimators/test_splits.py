@@ -37,7 +37,7 @@ def test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_
     bayes(budget).fit(X, Y)
     with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL) as caught:
         bayes(budget).fit(X.head(20), Y.head(20))
-    assert [warning.filename for warning in caught] == [__file__]
+    assert [one.filename for one in caught if one.category is dg.errors.SplitWarning] == [__file__]
     bayes(budget).fit(X.tail(20), Y.tail(20))
     bayes(budget).fit(X, Y)
     assert budget.spent == 4
@@ -154,4 +154,4 @@ def test_splitters_of_scikit_learn_are_warned_of():
     ):
         with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL) as caught:
             run(dg.Budget(100))
-        assert len(caught) == 1
+        assert sum(one.category is dg.errors.SplitWarning for one in caught) == 1

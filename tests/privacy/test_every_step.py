@@ -207,6 +207,7 @@ def test_a_file_is_the_old_one_or_the_new_one(suffix, every, tmp_path):
     dg.save(new, path)
     left = [name for name in os.listdir(tmp_path) if name != path.name]
     # What an interrupted clean-up left went with the next write; but for a file that was interrupted before anything
-    # knew of it, which is locked as long as this process lives.
-    assert left == [] or (every and all(name.startswith(".dpgraph-") and name.endswith(".tmp") for name in left))
+    # knew of it, which is locked as long as this process lives. Of the few places tried that is one at most.
+    assert all(name.startswith(".dpgraph-") and name.endswith(".tmp") for name in left)
+    assert every or len(left) <= 1
     assert kept[0] > 10

@@ -176,7 +176,6 @@ GIVEN_A_GENERATOR = (
     "expfam/walk",
     "markov/_kernels",
     "markov/effects",
-    "markov/latent",
     "markov/loops",
     "markov/sampler",
     "markov/starts",

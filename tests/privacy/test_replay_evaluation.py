@@ -99,4 +99,5 @@ def test_the_command_line_says_and_writes_the_same_bytes(models, monkeypatch, tm
         result = CliRunner().invoke(main, words)
         assert result.exit_code == 0, result.output
         outputs.append([result.stdout, result.stderr, (tmp_path / "e.json").read_bytes(), source.calls])
+        (tmp_path / "e.json").unlink()
     assert outputs[0] == outputs[1]
