@@ -162,33 +162,49 @@ class Told:
         return getattr(self._rng, name)
 
 
-def test_a_sweep_ends_soon_wherever_it_is(monkeypatch):
-    """In plain Python, with parts of four cells: whichever look at the flag is the first to see it up, little follows.
-
-    Weights are counted in parts, all else by the random numbers drawn: a turn of four cells takes tens.
-    """
+def swept(monkeypatch, flag, weigh):
+    """A sweep in plain Python over sixty cells, in parts of four, whose weights are asked of ``weigh``."""
     from dpgraph.inference.markov import loops
     from dpgraph.inference.markov.evidence import cells_evidence
     from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
     from dpgraph.privacy.records import DiscreteLaplace
 
-    monkeypatch.setattr(loops, "PART", 4)
-    monkeypatch.setattr(loops, "HEARD", 3)
-    weighed, real = [], loops.weights_of_few
+    real, rng = loops.weights_of_few, np.random.default_rng(2)
     given = cells_evidence(
         np.random.default_rng(1).integers(-2, 12, (1, 60, 2)), (slice(0, 2),), [(DiscreteLaplace(2.0), 60)] * 2
     )
+    latent = latent_cells(given, 1, 2, np.maximum(given.values, 0))
+    states, transition, emissions = rng.integers(0, 2, (1, 60)), np.full((2, 2), 0.5), rng.dirichlet([2, 2], 2)
+    cells = cells_of_chain(latent, 0)._replace(stop=flag)
+    with monkeypatch.context() as patched:
+        patched.setattr(loops, "PART", 4)
+        patched.setattr(loops, "HEARD", 3)
+        patched.setattr(loops, "weights_of_few", lambda *given: (weigh(), real(*given)))
+        rng = Told(rng, flag) if isinstance(flag, Heard) else rng
+        loops.sweep(rng, cells, states, transition, emissions, (1.0, 1.0, 1.0, 1.0), 2, 0.1)
+
+
+def test_weights_are_left_once_nobody_waits(monkeypatch):
+    """Of some fifteen parts the second is the last where the flag goes up in it."""
+    flag, parts = np.zeros(1, np.int64), []
+
+    def weigh():
+        parts.append(len(parts))
+        flag[0] = len(parts) == 2
+
+    swept(monkeypatch, flag, weigh)
+    assert len(parts) == 2
+    parts.clear()
+    swept(monkeypatch, np.zeros(1, np.int64), lambda: parts.append(0))
+    assert len(parts) > 10
+
+
+def test_a_sweep_ends_soon_wherever_it_is(monkeypatch):
+    """Whichever look at the flag is the first to see it up, little follows: four cells take tens of numbers."""
     outcomes, reads = [], 0
     while True:
-        flag, rng = Heard(reads), np.random.default_rng(2)
-        latent = latent_cells(given, 1, 2, np.maximum(given.values, 0))
-        states, transition, emissions = rng.integers(0, 2, (1, 60)), np.full((2, 2), 0.5), rng.dirichlet([2, 2], 2)
-        weighed.clear()
-        monkeypatch.setattr(
-            loops, "weights_of_few", lambda *given, flag=flag: (weighed.append(flag.left < 0), real(*given))
-        )
-        cells = cells_of_chain(latent, 0)._replace(stop=flag)
-        loops.sweep(Told(rng, flag), cells, states, transition, emissions, (1.0, 1.0, 1.0, 1.0), 2, 0.1)
+        flag, weighed = Heard(reads), []
+        swept(monkeypatch, flag, lambda flag=flag, weighed=weighed: weighed.append(flag.left < 0))
         assert not any(weighed)
         outcomes.append(flag.drawn)
         if flag.left >= 0:

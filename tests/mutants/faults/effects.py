@@ -112,7 +112,7 @@ MUTANTS = (
         "inference/markov/loops.py",
         "while begin < start[block + 1] and cells.stop[0] == 0:",
         "while begin < start[block + 1]:",
-        ("tests/inference/test_interruption.py::test_a_sweep_ends_soon_wherever_it_is",),
+        ("tests/inference/test_interruption.py::test_weights_are_left_once_nobody_waits",),
     ),
     Mutant(
         "a resize that comes to few entries",
