@@ -4,6 +4,7 @@ Every graph runs in a process of its own, under a limit of time and of memory; a
 Seconds are of processor time, so that other work on the machine matters less.
 
     python benchmarks/growth.py --rows 100000 --timeout 300
+    python benchmarks/growth.py --rows 2000 --figure docs/figures/growth_graph.png
     python benchmarks/growth.py --kinds chain star --sizes 100 1000 --steps order count
     python benchmarks/growth.py --kinds family --sizes 10000 100000 1000000
     python benchmarks/growth.py --kinds log steps entries --sizes 10000 100000
@@ -43,6 +44,15 @@ SWEEPS = {"iterations": 200, "burn_in": 100}
 SIZES = (100, 1000, 10_000)
 #: Graphs that ship with pgmpy, for steps that must not become slower.
 BUNDLED = ("asia", "alarm", "munin")
+#: The steps of the figure, by their names in its legend.
+LINES = {
+    "privacy_cost": "privacy_cost",
+    "count": "count",
+    "release": "release",
+    "posterior": "posterior",
+    "draws, 100": "100 draws, tables",
+    "load draws": "load draws",
+}
 #: Above this many bytes of address space a process is refused memory.
 MEMORY = 12 << 30
 
@@ -234,6 +244,26 @@ def shown(found: dict[int, dict[str, dict[str, Any]]], kind: str) -> None:
         print(f"| {step} |", " | ".join(cells), "|", ", ".join(exponents), "|", ", ".join(peak), "|", flush=True)
 
 
+def drawn(found: dict[str, dict[int, dict[str, dict[str, Any]]]], path: str) -> None:
+    """A panel for each kind of graph: processor seconds of the longest steps against variables, and what is linear."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(found), figsize=(1.6 + 2.6 * len(found), 3.4), sharey=True, layout="constrained")
+    for axis, (kind, sizes) in zip(np.atleast_1d(axes), found.items(), strict=True):
+        for (step, label), marker in zip(LINES.items(), "osv^D*", strict=True):
+            at = [(size, lines[step]["processor"]) for size, lines in sizes.items() if step in lines]
+            axis.plot([x for x, _ in at], [y for _, y in at], marker=marker, markersize=4, label=label)
+        ends = [min(sizes), max(sizes)]
+        axis.plot(ends, [1e-3 * size / ends[0] for size in ends], color="#888888", linestyle=":", label="linear")
+        axis.set(xscale="log", yscale="log", title=kind, xlabel="variables")
+    np.atleast_1d(axes)[0].set_ylabel("processor seconds")
+    figure.legend(*np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside right center", fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     """Runs all that is asked for and prints a table of each kind of graph."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -243,14 +273,19 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one graph")
     parser.add_argument("--memory", type=int, default=MEMORY, help="bytes for one graph")
     parser.add_argument("--steps", nargs="*", default=[], help="only these, and what they need")
+    parser.add_argument("--figure", help="where to draw the graphs' steps")
     parser.add_argument("--worker", nargs=2, metavar=("KIND", "SIZE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         worker(arguments.worker[0], int(arguments.worker[1]), arguments.rows, arguments.steps, arguments.memory)
         return
+    found: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
     for kind in arguments.kinds:
         sizes = [0] if kind in BUNDLED else arguments.sizes
-        shown({size: run(kind, size, arguments) for size in sizes}, kind)
+        found[kind] = {size: run(kind, size, arguments) for size in sizes}
+        shown(found[kind], kind)
+    if arguments.figure:
+        drawn({kind: sizes for kind, sizes in found.items() if kind in KINDS}, arguments.figure)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ A property is tried on the same examples in every run; ``make search`` tries new
 faults are tried on those of every run, and what they break is not made smaller.
 """
 
+import gc
 import subprocess
 import sys
 
@@ -45,3 +46,11 @@ def budgets_of_one_name(monkeypatch):
     A budget draws its name before any row is read, so the name says nothing of rows.
     """
     monkeypatch.setattr(accounts.secrets, "token_hex", lambda size: "0" * (2 * size))
+
+
+@pytest.fixture
+def uncollected():
+    """Garbage is not collected meanwhile: hypothesis listens to the collector, and an interruption there is lost."""
+    gc.disable()
+    yield
+    gc.enable()

@@ -23,6 +23,8 @@ from dpgraph.privacy import noise as noise_module
 from dpgraph.statistics.contingency import _kernels, bitslice
 from dpgraph.statistics.contingency import tables as contingency
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 UNIT = dg.PrivacyUnit("replace")
 
 

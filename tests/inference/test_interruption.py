@@ -15,6 +15,8 @@ from dpgraph.inference import interruption
 from dpgraph.inference.interruption import interruptible
 from dpgraph.inference.network import by_tables
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 
 def test_an_interruption_stops_the_work_and_is_raised_here():
     main, stopped = threading.get_ident(), []

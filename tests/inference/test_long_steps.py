@@ -16,6 +16,8 @@ from dpgraph.inference.interruption import side_by_side
 from dpgraph.privacy import noise as noise_module
 from dpgraph.privacy.records import DiscreteLaplace
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 
 class Interrupted:
     """Calls a function, and interrupts the main thread at the third call."""

@@ -24,6 +24,8 @@ from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 
 def tables(rows, network=NETWORK, **settings):
     return dg.count(rows, network, **settings).sensitive_tables
