@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -72,6 +73,22 @@ def _counted(bar: Any, items: Collection[T]) -> Iterator[T]:
             bar.n = done
     finally:
         bar.n, bar.total, bar.bar_format = 0, None, TIME
+
+
+def result_of(work: Future[T]) -> T:
+    """What a thread's work returns or raises; unlike ``work.result()`` this hears Ctrl-C whatever is loaded.
+
+    A handler of signals may ask the system to begin waits without a limit again (polars' does); Python's main thread,
+    waiting so, hears of no signal until the work is done. Waits with a limit are never begun again.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as pool:
+    ...     result_of(pool.submit(sum, [1, 2]))
+    3
+    """
+    while not wait([work], timeout=EVERY).done:
+        pass
+    return work.result()
 
 
 @contextmanager

@@ -121,6 +121,33 @@ def test_a_model_that_noise_has_not_drowned_is_silent(recwarn):
     assert not [one for one in recwarn if one.category is dg.errors.PriorWarning]
 
 
+def test_a_log_that_noise_has_drowned_says_so_and_one_that_it_has_not_is_silent(recwarn):
+    levels = {"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]}
+    log = pd.DataFrame({"region": ["N", "S"] * 300, "month": [1, 2, 3] * 200, "kind": ["a", "b"] * 300})
+    short = {"iterations": 10, "burn_in": 5, "noise": dg.testing.SeededNoise(1)}
+    for unit in ("replace", "add-remove"):
+        dg.PrivateHMM(2, levels, epsilon=1, unit=dg.PrivacyUnit(unit), **short).fit(log)
+        assert not [one for one in recwarn if one.category is dg.errors.PriorWarning]
+        with pytest.warns(dg.errors.PriorWarning, match="summed over the cells of a state") as told:
+            dg.PrivateHMM(2, levels, epsilon="0.01", unit=dg.PrivacyUnit(unit), **short).fit(log)
+        assert next(one for one in told if one.category is dg.errors.PriorWarning).filename == __file__
+
+
+def test_an_epsilon_beside_a_mechanism_with_another_is_refused():
+    """The mechanism's is what is spent: here four times what was asked for."""
+    rows, two = passengers(), dg.LaplaceMechanism(2)
+    with pytest.raises(
+        dg.errors.ReleaseError, match=r"epsilon is 0\.5 and the mechanism.s is 2"
+    ):
+        classifier(rows, epsilon="0.5", mechanism=two, inference="plug-in")
+    for epsilon in (2, "2", 1, None):
+        model = classifier(rows, epsilon=epsilon, mechanism=two, inference="plug-in")
+        assert model.privacy_cost_.epsilon == 2
+    numbers, target = pd.DataFrame({"x": [0.1, 0.9]}), pd.Series([0.2, 0.8], name="y")
+    with pytest.raises(dg.errors.ReleaseError, match="leave one out"):
+        dg.PrivateLinearRegression({"x": (0, 1)}, (0, 1), epsilon="0.5", mechanism=two).fit(numbers, target)
+
+
 def test_an_estimator_predicts_from_a_path(tmp_path):
     rows = passengers()
     rows.to_csv(tmp_path / "rows.csv")

@@ -45,7 +45,7 @@ from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Probabilities
-from dpgraph.waiting import at_terminal
+from dpgraph.waiting import at_terminal, result_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,9 +224,13 @@ def calibration(
     with ThreadPoolExecutor(workers) as pool, warnings.catch_warnings(), bar:
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
         outcomes = []
-        for outcome in pool.map(study.trial, seeds) if workers > 1 else map(study.trial, seeds):
-            outcomes.append(outcome)
-            bar.update()
+        begun = [pool.submit(study.trial, one) for one in seeds] if workers > 1 else []
+        try:
+            for outcome in map(result_of, begun) if begun else map(study.trial, seeds):
+                outcomes.append(outcome)
+                bar.update()
+        finally:
+            pool.shutdown(cancel_futures=True)
     return study.summary(outcomes)
 
 

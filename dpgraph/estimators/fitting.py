@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PriorWarning
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.rows.arrow import foreign_engine
 from dpgraph.statistics.rows.cells import cells_of
 from dpgraph.statistics.rows.features import (
@@ -178,22 +178,34 @@ def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) 
     return budget
 
 
-def _drowned(noisy: NoisyCounts, table: Family) -> bool:
-    """Whether half the sum of the noise's absolute values, expected as if Laplace, is half of the rows or more.
+def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:
+    """Refuses an epsilon beside a mechanism value with another one, which alone would be spent.
 
-    Where their number is private it is the noisy table's sum, less three standard deviations of that.
+    Raises:
+        ReleaseError: If ``epsilon`` is not the default, 1, and the mechanism's is another.
+    """
+    its = getattr(mechanism, "epsilon", None)
+    if its is not None and epsilon is not None and exact(epsilon) not in (1, exact(its)):
+        raise ReleaseError(f"epsilon is {epsilon} and the mechanism's is {its}, which is what is spent; leave one out")
+
+
+def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
+    """Whether noise moves half the rows or more, in sums of so many cells; expected as if Laplace.
+
+    Where the number of rows is private it is the noisy table's sum, less three standard deviations of that.
     """
     cells, variance = noisy.network.cells(table), noisy.variance(table)
     rows = float(noisy.tables[table].sum()) - 3 * math.sqrt(cells * variance) if noisy.n is None else noisy.n
-    return rows <= cells * math.sqrt(variance / 2)
+    return rows <= cells * math.sqrt(variance / 2 / pooled)
 
 
-def warn_if_drowned(noisy: Any, *, stacklevel: int) -> None:
+def warn_if_drowned(noisy: Any, *, stacklevel: int, pooled: float = 1.0) -> None:
     """Warns if the noise moves half or more of every table of two variables or more; by the release alone.
 
     Args:
         noisy: What was released; of anything but noisy counts nothing is said.
         stacklevel: Whose line the warning names.
+        pooled: In sums of how many cells; a state of a Markov model is learned from those of all its cells.
 
     Warns:
         PriorWarning: If so.
@@ -201,9 +213,10 @@ def warn_if_drowned(noisy: Any, *, stacklevel: int) -> None:
     if not isinstance(noisy, NoisyCounts):
         return
     wide = [table for table in noisy.tables if len(table) > 1]
-    if wide and all(_drowned(noisy, table) for table in wide):
+    if wide and all(_drowned(noisy, table, pooled) for table in wide):
+        summed = "" if pooled == 1 else ", summed over the cells of a state"
         warnings.warn(
-            "noise hides what the rows say: it is expected to move half or more of every released table, so "
+            f"noise hides what the rows say: it is expected to move half or more of every released table{summed}, so "
             "predictions are about the prior's. Spend more epsilon, or declare fewer or coarser variables; "
             "privacy_cost says beforehand how large the noise will be",
             PriorWarning,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import fit_budget, inference_seed
+from dpgraph.estimators.fitting import fit_budget, inference_seed, warn_if_drowned
 from dpgraph.estimators.persons import cap_for
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
@@ -168,6 +168,7 @@ class PrivateHMM(BaseEstimator):
 
         Warns:
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
+            PriorWarning: If noise moves half or more of what the cells of a state hold together, by the release alone.
         """
         return refit(self, lambda fresh, spend: fresh._learn(log, held_out, spend))
 
@@ -203,6 +204,7 @@ class PrivateHMM(BaseEstimator):
         self.diagnostics_ = self.model_.diagnostics
         self.choice_ = self.model_.choice
         self.held_out_ = hidden
+        warn_if_drowned(self.release_.value, stacklevel=6, pooled=max(1.0, hidden.size / self.states_used_))
 
     def _check_room(self, network: Network) -> None:
         """Refuses what is learned from the release if there is no room for it, before any row is counted."""

@@ -24,6 +24,7 @@ from dpgraph.estimators.fitting import (
     keep_names,
     name_of,
     named_column,
+    one_epsilon,
     scored,
     stays_in_place,
     target_name,
@@ -65,7 +66,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), with a part of epsilon for the label's own counts where the features' tables
             would leave them unclear, at most 95 % and by public values alone; ``"fourier"``, ``"auto"`` for the one
-            that ``privacy_cost`` recommends, or a mechanism value, whose own epsilon and delta are then what is spent.
+            that ``privacy_cost`` recommends, or a mechanism value, whose own epsilon and delta are then what is spent
+            (another ``epsilon`` beside it is refused).
         inference: ``"noise-aware"`` (default): the predictive probabilities average over what the true counts may be
             given the released ones. ``"plug-in"``: their expectation is treated as exact.
         prior: The Dirichlet concentration of every cell; of the labels alone where the counts are near their noise, and
@@ -142,7 +144,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         Raises:
             DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
                 another name than the target; nothing is charged.
-            ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
+            ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
             InferenceError: If there is no room for what is learned from it (``DPGRAPH_MEMORY``); nothing is charged.
 
         Warns:
@@ -277,6 +279,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         elif not callable(getattr(self.mechanism, "randomise", None)):
             names = ", ".join(map(repr, MECHANISMS))
             raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}")
+        else:
+            one_epsilon(self.mechanism, self.epsilon)
 
     def _mechanism(self, network: Network) -> Any:
         """The mechanism value for this network."""

@@ -21,6 +21,7 @@ from dpgraph.estimators.fitting import (
     inference_seed,
     keep_names,
     named_column,
+    one_epsilon,
     scored,
     stays_in_place,
     target_name,
@@ -64,7 +65,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             reads; ``bounds_y``, ``fit_intercept`` and ``strict`` are then its own.
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
-        mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent.
+        mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent
+            (another ``epsilon`` beside it is refused).
             ``"sampler"`` draws weights once in place of sums: it is ``RegressionSample(epsilon, draws=1, radius=1,
             precision=1, idealized_numerics=True)``, which is private for real numbers and not proved for floating
             point. A ``RegressionSample`` value has settings of its own. Then ``predict`` takes the mean of the draws,
@@ -275,6 +277,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if sampler and self.prior is not None:
             raise ReleaseError("prior is for noisy sums; that of sampled weights is RegressionSample(precision=...)")
         if callable(getattr(self.mechanism, "randomise", None)):
+            one_epsilon(self.mechanism, self.epsilon)
             return self.mechanism
         if sampler:
             return RegressionSample(exact(self.epsilon), idealized_numerics=True)

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpgraph.waiting import result_of
+
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -61,7 +63,7 @@ def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
         return [one(item) for item in waiting]
     with ThreadPoolExecutor(workers) as pool:
         try:
-            return [begun.result() for begun in [pool.submit(one, item) for item in waiting]]
+            return [result_of(begun) for begun in [pool.submit(one, item) for item in waiting]]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -114,7 +116,7 @@ def interruptible(work: Callable[[Stop], T]) -> T:
 
     try:
         threading.Thread(target=context.run, args=(run,), name="dpgraph loops").start()
-        return outcome.result()
+        return result_of(outcome)
     except BaseException:
         stop.set()
         if not outcome.cancel():

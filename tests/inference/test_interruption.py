@@ -1,6 +1,8 @@
 """Compiled loops run where no signal is heard, and stop where one was."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -30,6 +32,23 @@ def test_an_interruption_stops_the_work_and_is_raised_here():
     with pytest.raises(KeyboardInterrupt):
         interruptible(work)
     assert stopped == [True, "ended"]
+
+
+def test_an_interruption_is_heard_whatever_handlers_of_signals_are_loaded():
+    """Polars has the system begin waits again that a signal ended, unless they have a limit."""
+    pytest.importorskip("polars")
+    program = """
+import polars, signal, threading, time
+from dpgraph.inference.interruption import interruptible
+main = threading.get_ident()
+def work(stop):
+    time.sleep(1)  # the main thread waits by then
+    signal.pthread_kill(main, signal.SIGINT)
+    print(stop.wait(30), flush=True)
+interruptible(work)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, "True\n")
 
 
 def test_an_error_of_the_work_is_raised_here():

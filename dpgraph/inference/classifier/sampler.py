@@ -24,6 +24,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.tables import Integers, Reals
+from dpgraph.waiting import result_of
 
 #: The concentrations that a feature's columns may have about their centre.
 CONCENTRATIONS = tuple(2.0**k for k in range(17))
@@ -97,7 +98,8 @@ def draw_by_counts(
     stop = threading.Event()
     with ThreadPoolExecutor(chains) as pool:
         try:
-            done = list(pool.map(lambda stream: run.chain(stream, stop), rng.spawn(chains)))
+            begun = [pool.submit(run.chain, stream, stop) for stream in rng.spawn(chains)]
+            done = [result_of(one) for one in begun]
         except BaseException:
             stop.set()
             raise

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.interruption import heed
 from dpgraph.inference.markov import loops
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.structure.tables import Integers, Reals
@@ -104,8 +105,10 @@ def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
     Returns:
         A number that alike cells share, shape (ways to cut, blocks, cells).
     """
-    values = released.reshape(-1, released.shape[-1])
-    found = {last: _numbered(_told_apart(values, squares, last)) for last in set(loops.BLOCKS.ravel().tolist())}
+    values, found = released.reshape(-1, released.shape[-1]), {}
+    for last in set(loops.BLOCKS.ravel().tolist()):
+        heed()
+        found[last] = _numbered(_told_apart(values, squares, last))
     return np.stack([np.stack([found[last] for last in ends]) for ends in loops.BLOCKS.tolist()])
 
 

@@ -19,7 +19,7 @@ from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
-from dpgraph.waiting import at_terminal
+from dpgraph.waiting import at_terminal, result_of
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
 WANTED_ACCEPTANCE = 0.35
@@ -132,7 +132,7 @@ def run_all(
 
 def _results(waiting: list[Future[Chain]]) -> list[Chain]:
     """The results of the chains, in order."""
-    return [one.result() for one in waiting]
+    return [result_of(one) for one in waiting]
 
 
 def _silent() -> None:

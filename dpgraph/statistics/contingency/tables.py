@@ -20,6 +20,7 @@ import numpy as np
 from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.contingency import _kernels, bitslice
 from dpgraph.statistics.contingency.histograms import Column, Table, histogram_counts, packs
+from dpgraph.waiting import result_of
 
 #: The most cells of a table that is bit-sliced; above it a histogram is quicker (docs/performance.md).
 SLICED = 600
@@ -126,7 +127,8 @@ def _in_threads(
     parts = [[column[start : start + part] for column in columns] for start in range(0, rows, part)]
     with ThreadPoolExecutor(threads) as pool:
         try:
-            return np.sum(list(pool.map(partial(counted, stopped), parts)), axis=0)
+            begun = [pool.submit(counted, stopped, one) for one in parts]
+            return np.sum([result_of(one) for one in begun], axis=0)
         except BaseException:
             stopped.set()
             raise

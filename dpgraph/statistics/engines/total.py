@@ -26,7 +26,7 @@ from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
 from dpgraph.statistics.rows.places import Place, place_of
 from dpgraph.structure.domain import DomainError
-from dpgraph.waiting import at_terminal
+from dpgraph.waiting import at_terminal, result_of
 
 Part = TypeVar("Part")
 
@@ -176,9 +176,9 @@ def _sum(parts: Iterable[Part], work: Callable[[Part, Event], Integers], tally: 
             for part in chain(first, found):
                 waiting.append(pool.submit(work, part, stopped))
                 if len(waiting) > workers:
-                    vector += waiting.popleft().result()
+                    vector += result_of(waiting.popleft())
             while waiting:
-                vector += waiting.popleft().result()
+                vector += result_of(waiting.popleft())
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
