@@ -89,7 +89,7 @@ def test_without_a_budget_each_fit_costs_what_it_says():
 def test_a_mechanism_value_spends_its_own_epsilon():
     budget = dg.Budget(3)
     mechanism = dg.LaplaceMechanism(2, tables="families")
-    fitted = dg.PrivateNaiveBayes(DOMAIN, epsilon="0.5", mechanism=mechanism, budget=budget).fit(X, Y)
+    fitted = dg.PrivateNaiveBayes(DOMAIN, mechanism=mechanism, budget=budget).fit(X, Y)
     assert budget.spent == 2
     assert [m.table for m in fitted.release_.event.measurements] == [("f", "t"), ("g", "t"), ("t",)]
 
