@@ -19,7 +19,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph import extension as ext
-from dpgraph.audit import noise_laws
+from dpgraph.audit import losses, noise_laws
 from dpgraph.audit.checks import FALSE_ALARM, Check, Clock
 from dpgraph.audit.differences import difference
 from dpgraph.audit.losses import Loss, exact_loss_check, judged
@@ -117,6 +117,14 @@ def test_a_network_too_large_is_tried_in_part_and_says_so():
     assert (found.verdict, found.numbers["all pairs"]) == ("pass", False)
     assert 0.99999 <= found.numbers["share"] <= 1
     assert "not all there are" in found.found
+
+
+def test_where_no_time_is_left_the_first_few_pairs_are_tried_and_no_more():
+    """Half of no time is none, which is never passed: it went on for ever."""
+    alarm = dg.read_network("example:alarm")
+    check = exact_loss_check(alarm, dg.LaplaceMechanism(1), unit=REPLACE, clock=Clock(1e-9))
+    assert check.verdict == "pass"
+    assert check.numbers["pairs"] == losses.FIRST
 
 
 def test_a_mechanism_that_refuses_is_not_judged():

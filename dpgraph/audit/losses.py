@@ -39,8 +39,8 @@ BLIND = (
     "memory, files; a mechanism that behaves otherwise when its noise is recorded."
 )
 
-#: Pairs that are compared at once.
-BLOCK = 4096
+#: Pairs that are compared at once, and those of a network with too many that are tried whatever the time.
+BLOCK, FIRST = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ class _Search:
             loss = self._tried(runs, pair)
             if worst is None or (loss.rho, loss.epsilon) > (best.rho, best.epsilon):
                 best, worst = loss, pair
-            if self.clock.left < half:
+            if self.clock.left <= half and self.pairs >= FIRST:
                 break
         while worst is not None and self.clock.left > 0:
             pair = changed(worst, self.network, self.unit, self.rng)
