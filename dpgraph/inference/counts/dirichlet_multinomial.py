@@ -1,8 +1,8 @@
-"""Exact draws of Dirichlet-multinomial counts given noisy counts: forward convolution, backward sampling.
+"""Exact draws of Dirichlet-multinomial counts given noisy counts: sums by convolution, then draws given the sum.
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
-independent but for their sum, so the laws of the partial sums are convolutions, and the cells are drawn from the last
-to the first given the sum that is left (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
+independent but for their sum, so the laws of sums of them are convolutions, and the sum of all is drawn in halves,
+these in halves, down to the cells (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
 quicker (``block_proposals``, ``free_blocks``). Draws are independent; there is no chain. What is cut is beyond
 windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from dpgraph.inference.counts.block_proposals import draw_by_blocks
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.free_blocks import draw_by_free_blocks
-from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
+from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
 from dpgraph.privacy.records import InferenceError, NoiseLaw
@@ -150,7 +150,7 @@ def _by_sums(
     log_prior_n: LogPrior | None,
     compiled: bool,
 ) -> Callable[[np.random.Generator, int], Integers]:
-    """Draws from the last cell to the first given the sum that is left."""
+    """Draws given the sum, half by half."""
     laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, lows, highs))
     if n is None:
         log_total: LogPrior = lambda m: _log_total(m, float(alpha.sum()), log_prior_n)  # noqa: E731
@@ -159,9 +159,8 @@ def _by_sums(
         tilted = laws.tilted(laws.tilt_to(n))
         return lambda rng, size: tilted.draw(np.full(size, n), rng)
     tilt = laws.tilt_to(n)
-    cells = [tilted_law(low, log, tilt)[0] for low, log in laws.logs]
-    before_last = list(partial_sums(cells[: max(1, len(cells) - 1)], n))  # the whole sum is n
-    return lambda rng, size: draw_given_sum(cells, before_last, np.full(size, n), rng)
+    tree = SumTree(tuple(tilted_law(low, log, tilt)[0] for low, log in laws.logs), n)
+    return lambda rng, size: tree.draw(np.full(size, n), rng)
 
 
 @dataclass(frozen=True)
@@ -262,12 +261,8 @@ def _band(laws: FewCells | ManyCells, tilt: float, log_total: LogPrior) -> _Band
         weight, scale, draw, near = total.at(n), tilted.log_scale, tilted.draw, NEAR
     else:
         cells, scales = zip(*(tilted_law(low, log, tilt) for low, log in laws.logs), strict=True)
-        sums = list(partial_sums(list(cells)))
-        n, weight, scale, near = sums[-1].values, sums[-1].weight, sum(scales), 4.0
-
-        def draw(totals: Integers, rng: np.random.Generator) -> Integers:
-            return draw_given_sum(list(cells), sums, totals, rng)
-
+        tree = SumTree(cells)
+        n, weight, scale, draw, near = tree.law.values, tree.law.weight, sum(scales), tree.draw, 4.0
     weight = weight / weight.sum()
     mean = float(weight @ n)
     spread = float(np.sqrt(weight @ (n - mean) ** 2))

@@ -1,13 +1,15 @@
-"""Sums of independent integers: the laws of partial sums by convolution, and draws of the integers given their sum.
+"""Sums of independent integers: their laws by convolution, and draws of the integers given their sum.
 
-Tilting every law by exp(t s) changes nothing given the sum, and puts the sum that is wanted where the convolved mass
+Neighbours are added up in pairs, these in pairs, and so on: a sum is drawn in two halves, each of these in two. Tilting
+every law by exp(t s) changes nothing given the sum, and puts the sum that is wanted where the convolved mass
 is, so that fast Fourier transforms lose nothing that matters: tails of mass below 1e-15 in each convolution are cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -108,15 +110,54 @@ def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: 
     return tilt
 
 
-def partial_sums(cells: list[Mass], most: int | None = None) -> Iterator[Mass]:
-    """The law of the sum of the first k integers, for each k; sums above ``most`` are not wanted."""
-    running = cells[0]
-    yield running
-    for cell in cells[1:]:
-        weight = _convolution(running.weight, cell.weight)
-        low = running.low + cell.low
-        running = _without_tails(low, weight if most is None else weight[: max(1, most - low + 1)])
-        yield running
+@dataclass(frozen=True, eq=False)
+class SumTree:
+    """The sum of some integers as that of two halves; of one integer its law.
+
+    Attributes:
+        cells: The law of each integer.
+        most: Sums above it are not wanted, if it is a number.
+    """
+
+    cells: tuple[Mass, ...]
+    most: int | None = None
+
+    @cached_property
+    def halves(self) -> tuple[SumTree, SumTree]:
+        """Of two integers or more, the first half and the others."""
+        half = len(self.cells) // 2
+        return SumTree(self.cells[:half], self.most), SumTree(self.cells[half:], self.most)
+
+    @cached_property
+    def law(self) -> Mass:
+        """That of the sum."""
+        if len(self.cells) == 1:
+            return self.cells[0]
+        one, other = (half.law for half in self.halves)
+        weight, low = _convolution(one.weight, other.weight), one.low + other.low
+        return _without_tails(low, weight if self.most is None else weight[: max(1, self.most - low + 1)])
+
+    def draw(self, totals: Integers, rng: np.random.Generator) -> Integers:
+        """The integers given their sum; its own law is not asked for.
+
+        Args:
+            totals: The sums, one for each draw.
+            rng: Randomness for post-processing.
+
+        Returns:
+            Shape (draws, integers), each row adding up to its total.
+        """
+        drawn = np.zeros((totals.size, len(self.cells)), np.int64)
+        waiting = [(self, 0, totals)]
+        while waiting:
+            tree, first, sums = waiting.pop()
+            if len(tree.cells) == 1:
+                drawn[:, first] = sums
+                continue
+            one, other = tree.halves
+            some = _draws_given_sum(one.law, other.law, sums, rng)
+            waiting += [(one, first, some), (other, first + len(one.cells), sums - some)]
+        return drawn
 
 
 def _convolution(one: Reals, other: Reals) -> Reals:
@@ -129,27 +170,6 @@ def _convolution(one: Reals, other: Reals) -> Reals:
     length = next_fast_len(size, real=True)
     product = irfft(np.asarray(rfft(one, length)) * np.asarray(rfft(other, length)), length)
     return np.maximum(np.asarray(product)[:size], 0.0)
-
-
-def draw_given_sum(cells: list[Mass], sums: list[Mass], totals: Integers, rng: np.random.Generator) -> Integers:
-    """The last integer given the sum, then the one before it given what is left.
-
-    Args:
-        cells: The law of each integer, K of them.
-        sums: The laws of their partial sums; that of all of them is not needed.
-        totals: The sums, one for each draw.
-        rng: Randomness for post-processing.
-
-    Returns:
-        Shape (draws, K), each row adding up to its total.
-    """
-    drawn = np.zeros((totals.size, len(cells)), np.int64)
-    left = totals.copy()
-    for k in range(len(cells) - 1, 0, -1):
-        drawn[:, k] = _draws_given_sum(cells[k], sums[k - 1], left, rng)
-        left -= drawn[:, k]
-    drawn[:, 0] = left
-    return drawn
 
 
 def _draws_given_sum(cell: Mass, rest: Mass, totals: Integers, rng: np.random.Generator) -> Integers:

@@ -2,7 +2,7 @@
 
 P(s | y) is a product over cells on sum(s) = n. Most cells of a large table hold one of few noisy counts, few laws do.
 Half of the cells is drawn freely and kept with a chance proportional to that of what is then left for the other half,
-then half of that, and so on; the last few cells are drawn one after another (``integer_sums``).
+then half of that, and so on; the last few cells are drawn by convolution (``integer_sums``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.integer_sums import Mass, draw_given_sum, newton, partial_sums
+from dpgraph.inference.counts.integer_sums import Mass, SumTree, newton
 from dpgraph.inference.interruption import side_by_side
 from dpgraph.structure.tables import Integers, Reals
 
@@ -26,7 +26,7 @@ Complex = npt.NDArray[np.complex128]
 MANY = 4096
 #: The most weights of all laws that are held.
 MOST_WEIGHTS = 1.5e7
-#: So many cells at most are drawn one after another at the end.
+#: So many cells at most are drawn by convolution at the end.
 LAST = 64
 #: Mass beyond the window of a cell's law, and how often windows are doubled for it.
 EDGE, WIDER = 1e-15, 6
@@ -179,7 +179,7 @@ class TiltedCells:
         side_by_side(one, range(totals.size))
         masses = [Mass(int(lows[g]), self.weight[g]) for g in self.cells.group[last]]
         trimmed = [Mass(mass.low, mass.weight[: int(np.flatnonzero(mass.weight)[-1]) + 1]) for mass in masses]
-        drawn[:, last] = draw_given_sum(trimmed, list(partial_sums(trimmed)), left, rng)
+        drawn[:, last] = SumTree(tuple(trimmed)).draw(left, rng)
         return drawn
 
 

@@ -1,12 +1,17 @@
 """Laws of sums of independent integers, and draws given a sum, against plain convolution and enumeration."""
 
+import itertools
+import math
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from dpgraph.inference.counts import integer_sums
-from dpgraph.inference.counts.integer_sums import draw_given_sum, partial_sums, tilt_to, tilted_law
+from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 
 laws = st.lists(
     st.tuples(st.integers(-5, 5), st.lists(st.floats(-20, 3), min_size=1, max_size=12).map(np.array)),
@@ -16,11 +21,12 @@ laws = st.lists(
 
 
 @given(laws, st.floats(-2, 2))
-def test_partial_sums_have_the_laws_of_plain_convolutions(logs, tilt):
+def test_sums_have_the_laws_of_plain_convolutions(logs, tilt):
     """Tails of 1e-15 at either end of each are all that is missing."""
     cells = [tilted_law(low, log, tilt)[0] for low, log in logs]
     running, low = np.ones(1), 0
-    for (first, log), found in zip(logs, partial_sums(cells), strict=True):
+    for k, (first, log) in enumerate(logs):
+        found = SumTree(tuple(cells[: k + 1])).law
         weight = np.exp(log + tilt * np.arange(first, first + log.size))
         running, low = np.convolve(running, weight / weight.sum()), low + first
         np.testing.assert_allclose(found.at(np.arange(low, low + running.size)), running, rtol=0, atol=1e-13)
@@ -42,7 +48,7 @@ def test_a_tilt_puts_the_mean_where_it_is_wanted(logs, share):
     """Within a tenth of a standard deviation, or a thousandth."""
     lowest = sum(low for low, _ in logs)
     wanted = lowest + share * sum(log.size - 1 for _, log in logs)
-    *_, total = partial_sums([tilted_law(low, log, tilt_to(logs, wanted))[0] for low, log in logs])
+    total = SumTree(tuple(tilted_law(low, log, tilt_to(logs, wanted))[0] for low, log in logs)).law
     mean = total.weight @ total.values
     spread = np.sqrt(total.weight @ (total.values - mean) ** 2)
     assert abs(mean - wanted) <= max(0.1 * spread, 1e-3) + 1e-9
@@ -60,7 +66,33 @@ def test_draws_add_up_to_their_own_totals():
     logs = [(0, np.log([3.0, 2, 1])), (-1, np.log([1.0, 1])), (2, np.log([1.0, 5, 2, 2]))]
     cells = [tilted_law(low, log, 0.0)[0] for low, log in logs]
     totals = np.random.default_rng(1).integers(1, 8, 500)
-    drawn = draw_given_sum(cells, list(partial_sums(cells)), totals, np.random.default_rng(2))
+    drawn = SumTree(tuple(cells)).draw(totals, np.random.default_rng(2))
     assert (drawn.sum(axis=1) == totals).all()
     assert (drawn.min(axis=0) == [0, -1, 2]).all()
     assert (drawn.max(axis=0) == [2, 0, 5]).all()
+
+
+def test_draws_given_a_sum_have_the_enumerated_law():
+    """Five integers, halves of two and three: chi-square at 1e-6 over all of their values that add up to 9."""
+    rng = np.random.default_rng(3)
+    logs = [(low, rng.normal(size=size)) for low, size in ((0, 4), (-1, 3), (2, 4), (0, 2), (1, 5))]
+    cells = tuple(tilted_law(low, log, 0.3)[0] for low, log in logs)
+    drawn = SumTree(cells).draw(np.full(40_000, 9), rng)
+    weights = {}
+    for values in itertools.product(*(cell.values.tolist() for cell in cells)):
+        if sum(values) == 9:
+            found = (cell.weight[value - cell.low] for cell, value in zip(cells, values, strict=True))
+            weights[values] = math.prod(found)
+    seen = Counter(map(tuple, drawn.tolist()))
+    assert set(seen) <= set(weights)
+    expected = len(drawn) * np.array(list(weights.values())) / sum(weights.values())
+    observed = np.array([seen[values] for values in weights])
+    kept = expected >= 5
+    observed, expected = (np.append(one[kept], one[~kept].sum()) for one in (observed, expected))
+    assert stats.chisquare(observed, expected).pvalue > 1e-6
+
+
+def test_sums_above_the_most_are_cut():
+    cells = tuple(tilted_law(0, np.zeros(40), 0.0)[0] for _ in range(3))
+    assert SumTree(cells, 50).law.values[-1] == 50
+    assert SumTree(cells).law.values[-1] == 117
