@@ -329,7 +329,7 @@ def fits_steps(folder: Path) -> list[Step]:
     rng = np.random.default_rng(0)
     numbers = pd.DataFrame(rng.normal(size=(20_000, 20)), columns=[f"x{i}" for i in range(20)]).clip(-3, 3)
     numbers["y"] = (numbers[["x0", "x1"]].sum(axis=1) + rng.normal(size=20_000)).clip(-9, 9)
-    declared = {name: dg.Bounded(-3, 3) for name in numbers.columns[:-1]} | {"y": dg.Bounded(-9, 9)}
+    declared = {name: (-3, 3) for name in numbers.columns[:-1]}
     words = {f"w{i}": [0, 1] for i in range(30)}
     mails = pd.DataFrame(rng.integers(2, size=(50_000, 30)), columns=list(words)).assign(
         spam=rng.integers(2, size=50_000)
@@ -343,7 +343,7 @@ def fits_steps(folder: Path) -> list[Step]:
         return dg.PrivateNaiveBayes(words | {"spam": [0, 1]}, epsilon=1, random_state=0, progress=True, **settings)
 
     def regression(**settings: Any) -> Any:
-        return dg.PrivateLinearRegression(declared, target="y", epsilon=1, random_state=0, progress=True, **settings)
+        return dg.PrivateLinearRegression(declared, (-9, 9), epsilon=1, random_state=0, progress=True, **settings)
 
     big = 4_000_000
     return [
@@ -378,7 +378,7 @@ def fits_steps(folder: Path) -> list[Step]:
         (
             "cross_validate",
             lambda done: dg.cross_validate(
-                dg.PrivateLinearRegression(declared, target="y"),
+                dg.PrivateLinearRegression(declared, (-9, 9)),
                 numbers[numbers.columns[:-1]],
                 numbers["y"],
                 person=np.arange(20_000),

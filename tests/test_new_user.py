@@ -136,9 +136,7 @@ def test_a_log_that_noise_has_drowned_says_so_and_one_that_it_has_not_is_silent(
 def test_an_epsilon_beside_a_mechanism_with_another_is_refused():
     """The mechanism's is what is spent: here four times what was asked for."""
     rows, two = passengers(), dg.LaplaceMechanism(2)
-    with pytest.raises(
-        dg.errors.ReleaseError, match=r"epsilon is 0\.5 and the mechanism.s is 2"
-    ):
+    with pytest.raises(dg.errors.ReleaseError, match=r"epsilon is 0\.5 and the mechanism.s is 2"):
         classifier(rows, epsilon="0.5", mechanism=two, inference="plug-in")
     for epsilon in (2, "2", 1, None):
         model = classifier(rows, epsilon=epsilon, mechanism=two, inference="plug-in")

@@ -20,6 +20,8 @@ from dpgraph.structure.network import Family, Network
 
 #: A variable of more tables than this is a hub; a gain below the other counts as none.
 HUB, LEAST_GAIN = 32, 1e-9
+#: Where more pairs of kinds of tables than this share a hub, such as in all pairs of 130 variables, none are merged.
+MOST_PAIRS = 1_100_000
 
 
 def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
@@ -59,12 +61,16 @@ def measured_families(network: Network) -> tuple[Family, ...]:
     """The maximal families, small ones merged where that lowers the noise: what is counted, and measured by default.
 
     Greedily merges the pair of tables that lowers the total error most, until none does. A merged table has its
-    variables in the domain's order. The result depends on nothing but public structure.
+    variables in the domain's order. The result depends on nothing but public structure. Where very many tables share
+    variables with very many others (``MOST_PAIRS``) they stay as they are, for the time that choosing takes.
     """
     families = network.maximal_families
     starting = zip(families, weights(network, families), strict=True)
     tables = [_Table(frozenset(f), network.cells(f), w // network.cells(f)) for f, w in starting]
     merger = _Merger(network, tables)
+    if merger.crowded:
+        return families
+    merger.begin()
     while (pair := merger.best()) is not None:
         merger.merge(*pair)
     position = network.position
@@ -90,6 +96,9 @@ class _Table:
 
 #: Cells, families read, and hubs: all that a gain depends on where two tables share no variable but hubs.
 _Kind = tuple[int, int, frozenset[str]]
+#: Cells and families read: all that it depends on where they share none.
+_Size = tuple[int, int]
+_NONE: frozenset[str] = frozenset()
 
 
 class _Merger:
@@ -97,9 +106,10 @@ class _Merger:
 
     What a merge of two tables gains depends on their cells, the families read from each, and the variables they share.
     A variable of many tables, such as the class of a naive Bayes classifier, is a *hub*. Pairs that share another
-    variable are kept one by one. All other pairs are kept by kinds of tables: the gain of two kinds is that of sharing
-    their hubs alone, which is the least that any two tables of these kinds gain. So where two kinds are the best there
-    is, every pair of theirs gains just that: a pair that shared more would be better, and be kept by itself.
+    variable are kept one by one; pairs that share hubs alone by kinds of tables; all other pairs by their sizes. The
+    gain of two kinds is that of sharing their hubs alone, and that of two sizes that of sharing nothing: the least that
+    any two tables of these gain. So where they are the best there is, every pair of theirs gains just that: a pair that
+    shared more would be better, and be kept by itself or by its kinds.
     """
 
     def __init__(self, network: Network, tables: list[_Table]) -> None:
@@ -110,10 +120,22 @@ class _Merger:
             for name in table.members:
                 self._with[name].add(place)
         self._hubs = frozenset(name for name, places in self._with.items() if len(places) > HUB)
-        self._places: dict[_Kind, list[int]] = {}
-        self._count: Counter[_Kind] = Counter()
+        self._kinds: dict[str, dict[_Kind, None]] = {name: {} for name in sorted(self._hubs)}
+        self._places: dict[_Kind | _Size, list[int]] = {}
+        self._count: Counter[_Kind | _Size] = Counter()
+        self._alike: dict[_Size, None] = {}
+        self._gains: dict[tuple[_Size, _Size, int], float] = {}
         self._heap: list[tuple[float, int, Any]] = []
         self._made = itertools.count()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether too many pairs of kinds share a hub."""
+        of_hub = Counter(name for kind in {self._kind(table) for table in self.alive.values()} for name in kind[2])
+        return sum(number**2 for number in of_hub.values()) > 2 * MOST_PAIRS
+
+    def begin(self) -> None:
+        """Adds the gains of all tables."""
         for place in self.alive:
             self._enter(place)
 
@@ -146,27 +168,39 @@ class _Merger:
             gain = self._gain(table, self.alive[other], table.members & self.alive[other].members)
             self._push(gain, (place, table, other, self.alive[other]))
         kind = self._kind(table)
-        heapq.heappush(self._places.setdefault(kind, []), place)
-        self._count[kind] += 1
+        size = kind[:2]
+        for key in (kind, size):
+            heapq.heappush(self._places.setdefault(key, []), place)
+            self._count[key] += 1
         if self._count[kind] == 1:
-            for other in [other for other, number in self._count.items() if number and other != kind]:
-                self._push_kinds(kind, other)
-        if self._count[kind] == 2:
-            self._push_kinds(kind, kind)
+            for other in {other: None for name in sorted(kind[2]) for other in self._kinds[name]}:
+                self._push(self._gain_of(size, other[:2], kind[2] & other[2]), (kind, other))
+            for name in kind[2]:
+                self._kinds[name][kind] = None
+        if self._count[kind] == 2 and kind[2]:
+            self._push(self._gain_of(size, size, kind[2]), (kind, kind))
+        if self._count[size] == 1:
+            for other in self._alike:
+                self._push(self._gain_of(size, other, _NONE), (size, other))
+            self._alike[size] = None
+        if self._count[size] == 2:
+            self._push(self._gain_of(size, size, _NONE), (size, size))
 
     def _leave(self, place: int) -> _Table:
         table = self.alive.pop(place)
-        self._count[self._kind(table)] -= 1
+        kind = self._kind(table)
+        size = kind[:2]
+        for key in (kind, size):
+            self._count[key] -= 1
+        if not self._count[kind]:
+            for name in kind[2]:
+                del self._kinds[name][kind]
+        if not self._count[size]:
+            del self._alike[size]
         return table
 
     def _kind(self, table: _Table) -> _Kind:
         return table.cells, table.served, table.members & self._hubs
-
-    def _push_kinds(self, one: _Kind, two: _Kind) -> None:
-        shared = one[2] & two[2]
-        if min(one[0], two[0]) >= 8 * math.prod(self._sizes[name] for name in shared):
-            return  # W_a c_b + W_b c_a >= 8 s max(W_a, W_b) >= s (W_a^(1/3) + W_b^(1/3))^3: no gain
-        self._push(self._gain(_Table(one[2], *one[:2]), _Table(two[2], *two[:2]), shared), (one, two))
 
     def _push(self, gain: float, entry: Any) -> None:
         if gain > LEAST_GAIN:
@@ -174,24 +208,32 @@ class _Merger:
 
     def _gain(self, one: _Table, two: _Table, shared: frozenset[str]) -> float:
         """How much a merge lowers the sum of W^(1/3)."""
-        joint = one.cells * two.cells // math.prod(self._sizes[name] for name in shared)
-        return one.cost + two.cost - math.cbrt((one.served + two.served) * joint)
+        return self._gain_of((one.cells, one.served), (two.cells, two.served), shared)
 
-    def _first(self, kind: _Kind) -> int | None:
-        """The first place of a kind, taken from its heap; None where none is left."""
-        places = self._places[kind]
+    def _gain_of(self, one: _Size, two: _Size, shared: frozenset[str]) -> float:
+        """The same of tables of these sizes."""
+        key = one, two, math.prod(self._sizes[name] for name in shared)
+        if key not in self._gains:
+            (cells, served), (others, also), both = key
+            merged = (served + also) * (cells * others // both)
+            self._gains[key] = math.cbrt(cells * served) + math.cbrt(others * also) - math.cbrt(merged)
+        return self._gains[key]
+
+    def _first(self, key: _Kind | _Size) -> int | None:
+        """The first place of a kind or a size, taken from its heap; None where none is left."""
+        places = self._places[key]
         while places:
             place = heapq.heappop(places)
-            if place in self.alive and self._kind(self.alive[place]) == kind:
+            if place in self.alive and self._kind(self.alive[place])[: len(key)] == key:
                 return place
         return None
 
-    def _tables_of(self, one: _Kind, two: _Kind) -> tuple[int, int] | None:
+    def _tables_of(self, one: _Kind | _Size, two: _Kind | _Size) -> tuple[int, int] | None:
         first = self._first(one)
         second = None if first is None else self._first(two)
-        for kind, place in ((one, first), (two, second)):
+        for key, place in ((one, first), (two, second)):
             if place is not None:
-                heapq.heappush(self._places[kind], place)
+                heapq.heappush(self._places[key], place)
         return None if first is None or second is None else (first, second)
 
     def _places_of(self, one: int, table: _Table, two: int, other: _Table) -> tuple[int, int] | None:

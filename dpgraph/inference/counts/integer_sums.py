@@ -7,7 +7,7 @@ is, so that fast Fourier transforms lose nothing that matters: tails of mass bel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,14 @@ from dpgraph.structure.tables import Integers, Reals
 TAIL = 1e-15
 #: Convolutions of fewer products than this are done directly.
 DIRECT = 1 << 16
-#: Rejection rounds before the rest is drawn by inversion, and the weights that inversion holds at once.
-ROUNDS, HELD = 12, 1 << 22
+#: Inversion is at once where it looks at so few weights; else rejection comes first, for so many rounds.
+FEW, ROUNDS = 1 << 13, 12
+#: The most weights that inversion holds at once, and those of integers whose moments are computed at once.
+HELD, CACHED = 1 << 22, 1 << 13
+#: No log weight below the best counts for less: processors are slow with numbers that are nearly 0.
+FAINT = -600.0
+#: Of integers of more values a tilt is first looked for by so many of them.
+COARSE = 1024
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,12 @@ class Mass:
 
     def at(self, values: Integers) -> Reals:
         """The weights of some integers, 0 outside."""
-        index = values - self.low
-        inside = (index >= 0) & (index < self.weight.size)
-        return np.where(inside, self.weight[np.clip(index, 0, self.weight.size - 1)], 0.0)
+        return self._between.take(values - (self.low - 1), mode="clip")
+
+    @cached_property
+    def _between(self) -> Reals:
+        """The weights between two that are 0."""
+        return np.concatenate([[0.0], self.weight, [0.0]])
 
     @property
     def values(self) -> Integers:
@@ -64,20 +73,6 @@ def _without_tails(low: int, weight: Reals) -> Mass:
     return Mass(low + first, kept / kept.sum())
 
 
-def _moments(logs: list[tuple[int, Reals]], tilt: float) -> tuple[float, float]:
-    """Mean and variance of the sum of the tilted integers."""
-    mean, variance = 0.0, 0.0
-    for low, log in logs:
-        s = np.arange(log.size)
-        weight = log + tilt * s
-        weight = np.exp(weight - weight.max())
-        weight /= weight.sum()
-        centre = float(weight @ s)
-        mean += low + centre
-        variance += float(weight @ (s - centre) ** 2)
-    return mean, variance
-
-
 def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> float:
     """The t at which the tilted integers' means sum to the total: Newton on a monotone function, kept in a bracket.
 
@@ -86,7 +81,67 @@ def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> f
         total: The sum that is wanted.
         tilt: Where to start.
     """
-    return newton(lambda t: _moments(logs, t), total, tilt)
+    most = max(log.size for _, log in logs)
+    if most > COARSE:
+        tilt = newton(_moments_of(logs, most // COARSE), total, tilt)
+    return newton(_moments_of(logs, 1), total, tilt)
+
+
+def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
+    """Mean and variance of the sum at a tilt, from every so many values of each integer."""
+    parts = [_Side.of(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
+
+    def moments(tilt: float) -> tuple[float, float]:
+        mean, variance = 0.0, 0.0
+        for part in parts:
+            one, other = part.moments(tilt)
+            mean, variance = mean + one, variance + other
+        return mean, variance
+
+    return moments
+
+
+def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]]:
+    """Some integers after the other, as many as stay in the processor's cache with what is computed of them."""
+    part: list[tuple[int, Reals]] = []
+    held = 0
+    for one in logs:
+        if part and held + one[1].size > CACHED:
+            yield part
+            part, held = [], 0
+        part.append(one)
+        held += one[1].size
+    yield part
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The log weights of some integers side by side: values above the least one, where each begins, how many it has."""
+
+    low: int
+    log: Reals
+    above: Integers
+    starts: Integers
+    sizes: Integers
+
+    @classmethod
+    def of(cls, logs: list[tuple[int, Reals]], step: int) -> _Side:
+        sizes = np.array([log.size for _, log in logs])
+        starts = np.cumsum(sizes) - sizes
+        above = step * (np.arange(int(sizes.sum())) - np.repeat(starts, sizes))
+        return cls(sum(low for low, _ in logs), np.concatenate([log for _, log in logs]), above, starts, sizes)
+
+    def moments(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance of their sum, with a tilt."""
+        weight = self.log + tilt * self.above
+        weight -= np.repeat(np.maximum.reduceat(weight, self.starts), self.sizes)
+        np.maximum(weight, FAINT, out=weight)
+        np.exp(weight, out=weight)
+        weight /= np.repeat(np.add.reduceat(weight, self.starts), self.sizes)
+        centres = np.add.reduceat(weight * self.above, self.starts)
+        away = self.above - np.repeat(centres, self.sizes)
+        away *= away
+        return self.low + float(centres.sum()), float(weight @ away)
 
 
 def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
@@ -155,7 +210,7 @@ class SumTree:
                 drawn[:, first] = sums
                 continue
             one, other = tree.halves
-            some = _draws_given_sum(one.law, other.law, sums, rng)
+            some = _halved(one.law, other.law, sums, rng)
             waiting += [(one, first, some), (other, first + len(one.cells), sums - some)]
         return drawn
 
@@ -172,32 +227,46 @@ def _convolution(one: Reals, other: Reals) -> Reals:
     return np.maximum(np.asarray(product)[:size], 0.0)
 
 
-def _draws_given_sum(cell: Mass, rest: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
-    """One draw for each total, with weight cell(s) rest(total - s): rejection from the cell, then inversion."""
-    below = np.cumsum(cell.weight)
-    most = rest.weight.max()
-    drawn = np.zeros(totals.size, np.int64)
-    waiting = np.arange(totals.size)
-    for _ in range(ROUNDS):
-        tries = cell.low + np.searchsorted(below, rng.random(waiting.size) * below[-1], side="right")
-        accepted = rng.random(waiting.size) * most < rest.at(totals[waiting] - tries)
-        drawn[waiting[accepted]] = tries[accepted]
-        waiting = waiting[~accepted]
-        if waiting.size == 0:
-            return drawn
-    rows = max(1, HELD // cell.weight.size)
+def _halved(one: Mass, other: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
+    """The first half's part of each total; what is drawn is the part of the half with fewer values."""
+    if other.weight.size < one.weight.size:
+        return totals - _draws_given_sum(other, one, totals, rng)
+    return _draws_given_sum(one, other, totals, rng)
+
+
+def _draws_given_sum(one: Mass, other: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
+    """One draw for each total, with weight one(s) other(total - s): by inversion, of many by rejection first."""
+    drawn, waiting = np.zeros(totals.size, np.int64), np.arange(totals.size)
+    if totals.size * one.weight.size > FEW:
+        waiting = _accepted(one, other, totals, drawn, rng)
+    rows = max(1, HELD // one.weight.size)
     for start in range(0, waiting.size, rows):
         some = waiting[start : start + rows]
-        drawn[some] = _draws_by_inversion(cell, rest, totals[some], rng)
+        drawn[some] = _draws_by_inversion(one, other, totals[some], rng)
     return drawn
 
 
-def _draws_by_inversion(cell: Mass, rest: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
-    """One draw for each total by inversion of the cumulative weights; equal totals share theirs."""
-    unique, which = np.unique(totals, return_inverse=True)
-    weight = cell.weight * rest.at(unique[:, None] - cell.values)
-    below = np.cumsum(weight, axis=1)
+def _accepted(one: Mass, other: Mass, totals: Integers, drawn: Integers, rng: np.random.Generator) -> Integers:
+    """Fills in draws that are accepted in a few rounds; which are not."""
+    below, most = np.cumsum(one.weight), other.weight.max()
+    waiting = np.arange(totals.size)
+    for _ in range(ROUNDS):
+        tries = one.low + np.searchsorted(below, rng.random(waiting.size) * below[-1], side="right")
+        accepted = rng.random(waiting.size) * most < other.at(totals[waiting] - tries)
+        drawn[waiting[accepted]] = tries[accepted]
+        waiting = waiting[~accepted]
+        if waiting.size == 0:
+            break
+    return waiting
+
+
+def _draws_by_inversion(one: Mass, other: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
+    """One draw for each total by inversion of the cumulative weights; of many, equal totals share theirs."""
+    unique, which = totals, np.arange(totals.size)
+    if totals.size * one.weight.size > FEW:
+        unique, which = np.unique(totals, return_inverse=True)
+    below = (one.weight * other.at(unique[:, None] - one.values)).cumsum(axis=1)
     below /= below[:, -1:]
     flat = (below + np.arange(unique.size)[:, None]).ravel()
-    found = np.searchsorted(flat, rng.random(totals.size) + which, side="right") - which * cell.weight.size
-    return cell.low + np.clip(found, 0, cell.weight.size - 1)
+    found = np.searchsorted(flat, rng.random(totals.size) + which, side="right") - which * one.weight.size
+    return one.low + np.clip(found, 0, one.weight.size - 1)

@@ -194,11 +194,11 @@ def test_one_cell_and_no_records():
 
 
 def test_draws_are_reproducible_and_made_together(monkeypatch):
-    """What makes them quick: a table of 8 cells takes 6 convolutions and 7 draws of a cell, however many draws.
+    """What makes them quick: a table of 8 cells takes 6 convolutions and 7 draws of a half, however many draws.
 
     The sum of all eight cells is n: its law is not needed.
     """
-    calls = {"_convolution": 0, "_draws_given_sum": 0}
+    calls = {"_convolution": 0, "_halved": 0}
 
     def counted(name):
         plain = getattr(integer_sums, name)
@@ -219,9 +219,9 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
         return sample_counts(noisy, DiscreteLaplace(24.0), np.ones(8), 1000, np.random.default_rng(6), size)
 
     assert (drawn(1000) == drawn(1000)).all()
-    assert calls == {"_convolution": 6, "_draws_given_sum": 7}
+    assert calls == {"_convolution": 6, "_halved": 7}
     drawn(1)
-    assert calls == {"_convolution": 6, "_draws_given_sum": 7}
+    assert calls == {"_convolution": 6, "_halved": 7}
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,18 @@ def test_a_tilt_puts_the_mean_where_it_is_wanted(logs, share):
     assert abs(mean - wanted) <= max(0.1 * spread, 1e-3) + 1e-9
 
 
+@pytest.mark.parametrize("share", [0.0001, 0.02, 0.5, 0.99])
+def test_a_tilt_of_wide_laws_is_as_good_as_one_of_narrow_ones(share):
+    """Laws of 5000 values, of which few are looked at first; the tilts are such that most weights are nearly 0."""
+    rng = np.random.default_rng(5)
+    logs = [(int(low), -np.abs(np.arange(5000) - rng.integers(2500)) / 20) for low in rng.integers(0, 50, 30)]
+    wanted = sum(low for low, _ in logs) + share * sum(log.size - 1 for _, log in logs)
+    laws_of_all = [tilted_law(low, log, tilt_to(logs, wanted))[0] for low, log in logs]
+    means = np.array([law.weight @ law.values for law in laws_of_all])
+    squares = [law.weight @ (law.values - mean) ** 2 for law, mean in zip(laws_of_all, means, strict=True)]
+    assert abs(means.sum() - wanted) <= 0.1 * np.sqrt(np.sum(squares)) + 1e-3
+
+
 @pytest.mark.parametrize("direct", [0, 1 << 16])
 def test_convolutions_by_transform_are_the_direct_ones(direct, monkeypatch):
     monkeypatch.setattr(integer_sums, "DIRECT", direct)
