@@ -311,7 +311,7 @@ def learned_steps(folder: Path) -> list[Step]:
         ("learn win95pts", learnt("win95pts")),
         ("learn andes, 223 variables", learnt("andes")),
         ("choose_network", lambda done: dg.choose_network(done["learn andes, 223 variables"].release, **SHOWN)),
-        ("alternatives", lambda done: done["learn alarm"].alternatives(20)),
+        ("alternatives", lambda done: done["learn alarm"].alternatives(20, progress=True)),
         (
             "posterior over graphs",
             lambda done: done["learn alarm"].posterior(graphs="averaged", draws=50, progress=True),

@@ -206,6 +206,13 @@ def test_every_long_step_has_a_bar(step, bars, released, tmp_path):
     assert drawn == [words]
 
 
+def test_choosing_again_has_a_bar(bars):
+    learned = dg.learn_network(ROWS, NETWORK.domain, epsilon=9, unit=UNIT)
+    drawn = bars()
+    learned.alternatives(2, progress=True)
+    assert drawn == ["choosing again"]
+
+
 def test_a_bar_says_nothing_of_rows(bars, monkeypatch):
     """What a release counts is the same for any rows: tables, or cells."""
     bars()

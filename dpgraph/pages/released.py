@@ -15,11 +15,12 @@ from dpgraph.pages.contents import measurements, page_of, protection
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.learned import tables_section
 from dpgraph.privacy.records import Release
+from dpgraph.structure.holding import Holding
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.outcomes import NoisyOutcomes
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, smallest_holder
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 #: Released numbers of tables that a page holds; the rest is left out, and said.
 MOST_NUMBERS = 100_000
@@ -92,8 +93,9 @@ def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
     tables: list[Any] = []
     noise: list[float] = []
     room = MOST_NUMBERS
+    holding = Holding(network, value.tables)
     for family in network.families:
-        holder = smallest_holder(network, value.tables, family)
+        holder = holding.smallest(family)
         noise.append(float(value.variance(holder) ** 0.5))
         room -= value.tables[holder].size
         tables.append(None if room < 0 else {"axes": list(holder), **_cells(network, holder, value)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -46,15 +46,6 @@ def margin(table: npt.NDArray[Any], axes: Family, wanted: Family) -> npt.NDArray
     kept = [name for name in axes if name in wanted]
     summed = table.sum(axis=tuple(i for i, name in enumerate(axes) if name not in wanted))
     return np.transpose(summed, [kept.index(name) for name in wanted])
-
-
-def smallest_holder(network: Network, tables: Iterable[Family], wanted: Family) -> Family:
-    """The smallest table that contains the wanted variables.
-
-    Raises:
-        NetworkError: If none does.
-    """
-    return Holding(network, tables).smallest(wanted)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.tables import NoisyCoefficients, Tables, conditional_frame, margin, smallest_holder
+from dpgraph.structure.holding import Holding
+from dpgraph.structure.tables import NoisyCoefficients, Tables, conditional_frame, margin
 from tests.strategies import networks, probabilities
 
 NETWORK = dg.Network.of({"a": [0, 1], "b": ["x", "y", "z"], "c": [False, True]}, {"b": ["a"], "c": ["b", "a"]})
@@ -32,10 +33,10 @@ def test_a_margin_is_a_sum_over_the_rest(axes, wanted, size, seed):
 
 def test_the_smallest_table_that_holds_them_is_chosen():
     tables = [("c", "b", "a"), ("b", "a"), ("a", "b")]
-    assert smallest_holder(NETWORK, tables, ("a",)) == ("b", "a")
-    assert smallest_holder(NETWORK, tables, ("c",)) == ("c", "b", "a")
+    assert Holding(NETWORK, tables).smallest(("a",)) == ("b", "a")
+    assert Holding(NETWORK, tables).smallest(("c",)) == ("c", "b", "a")
     with pytest.raises(dg.errors.NetworkError, match="no table holds c, a together"):
-        smallest_holder(NETWORK, [("c", "b"), ("b", "a")], ("c", "a"))
+        Holding(NETWORK, [("c", "b"), ("b", "a")]).smallest(("c", "a"))
 
 
 def test_tables_give_margins_and_families():

@@ -22,6 +22,7 @@ from dpgraph.structure.holding import Holding
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts, Probabilities, Reals
+from dpgraph.waiting import counted, waiting
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -119,7 +120,9 @@ class LearnedNetwork:
         frame["share"] = [self._share(parent, child) for parent, child, _ in found]
         return frame.sort_values("strength", ascending=False, ignore_index=True)
 
-    def alternatives(self, k: int = 5, *, draws: int = DRAWS, seed: int = 0) -> tuple[Alternative, ...]:
+    def alternatives(
+        self, k: int = 5, *, draws: int = DRAWS, seed: int = 0, progress: bool = False
+    ) -> tuple[Alternative, ...]:
         """The graphs that are chosen most often on draws of the pairs from their posterior given the release.
 
         Each has a weight: its evidence over that of all that are listed, exp(e_G) / sum over H of exp(e_H). The
@@ -135,6 +138,7 @@ class LearnedNetwork:
             k: At most so many.
             draws: On how many draws to choose; each takes as long as choosing did.
             seed: For the draws.
+            progress: A bar on a terminal. With ``draws`` and ``seed`` as they are, ``edges`` uses the same draws.
 
         Returns:
             Graphs with their shares and weights, most frequent first. Where there are many variables nearly every draw
@@ -149,9 +153,10 @@ class LearnedNetwork:
         check_whole_number("seed", seed, 0)
         if self._again is None:
             raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
-        graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
-        many = Counter(graphs).most_common(k)
-        weights = _weights(self._again.log_evidences([network for network, _ in many]), len(many))
+        with waiting("choosing again", progress):
+            graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
+            many = Counter(graphs).most_common(k)
+            weights = _weights(self._again.log_evidences([network for network, _ in many]), len(many))
         found = zip(many, weights, strict=True)
         return tuple(Alternative(network, times / draws, weight) for (network, times), weight in found)
 
@@ -245,7 +250,7 @@ def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None
 
 def _graphs(again: Chooser, draws: int, seed: int) -> tuple[Network, ...]:
     rng = np.random.default_rng(seed)
-    return tuple(again(rng) for _ in range(draws))
+    return tuple(again(rng) for _ in counted(range(draws)))
 
 
 def strength(table: Reals, axis: int) -> float:
