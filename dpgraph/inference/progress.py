@@ -11,7 +11,7 @@ from typing import Any
 from dpgraph.waiting import at_terminal
 
 #: What is said where loops are compiled, which a fit waits for.
-COMPILING = "compiling the sampler's loops, once for this installation: half a minute of processor time, then as usual"
+COMPILING = "compiling the sampler's loops, once for this installation: up to a minute of processor time, then as usual"
 
 
 def say_that_loops_are_compiled(loops: Iterable[Any]) -> None:
