@@ -329,7 +329,7 @@ def fits_steps(folder: Path) -> list[Step]:
     rng = np.random.default_rng(0)
     numbers = pd.DataFrame(rng.normal(size=(20_000, 20)), columns=[f"x{i}" for i in range(20)]).clip(-3, 3)
     numbers["y"] = (numbers[["x0", "x1"]].sum(axis=1) + rng.normal(size=20_000)).clip(-9, 9)
-    declared = {name: (-3, 3) for name in numbers.columns[:-1]}
+    declared = dict.fromkeys(numbers.columns[:-1], (-3, 3))
     words = {f"w{i}": [0, 1] for i in range(30)}
     mails = pd.DataFrame(rng.integers(2, size=(50_000, 30)), columns=list(words)).assign(
         spam=rng.integers(2, size=50_000)
