@@ -84,8 +84,10 @@ def test_draws_add_up_to_their_own_totals():
     assert (drawn.max(axis=0) == [2, 0, 5]).all()
 
 
-def test_draws_given_a_sum_have_the_enumerated_law():
+@pytest.mark.parametrize("few", [0, 1 << 13, 1 << 40], ids=["rejection first", "as it is", "inversion"])
+def test_draws_given_a_sum_have_the_enumerated_law(few, monkeypatch):
     """Five integers, halves of two and three: chi-square at 1e-6 over all of their values that add up to 9."""
+    monkeypatch.setattr(integer_sums, "FEW", few)
     rng = np.random.default_rng(3)
     logs = [(low, rng.normal(size=size)) for low, size in ((0, 4), (-1, 3), (2, 4), (0, 2), (1, 5))]
     cells = tuple(tilted_law(low, log, 0.3)[0] for low, log in logs)

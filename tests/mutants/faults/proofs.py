@@ -60,8 +60,8 @@ MUTANTS = (
     Mutant(
         "kinds of tables that forget their hubs",
         "structure/merging.py",
-        "shared = one[2] & two[2]",
-        "shared = frozenset()",
+        "self._gain_of(size, other[:2], kind[2] & other[2])",
+        "self._gain_of(size, other[:2], _NONE)",
         ("tests/structure/test_merging_search.py::test_every_step_takes_the_best_pair_there_is",),
     ),
 )
