@@ -106,7 +106,7 @@ def _naive_bayes() -> Iterator[Case]:
         dg.LaplaceMechanism("0.7", tables="families"),
     )
     for mechanism in chosen:
-        model = dg.PrivateNaiveBayes(SPAM, "0.8", mechanism, "plug-in")
+        model = dg.PrivateNaiveBayes(SPAM, _epsilon(mechanism), mechanism, "plug-in")
         yield _fitted(model, fit, seen, f"{_short(mechanism)}, plug-in", pairs=all_neighbours)
     model = dg.PrivateNaiveBayes(SPAM, "0.8")
     yield _fitted(model, fit, seen, "laplace, noise-aware")
@@ -173,7 +173,7 @@ def _regression() -> Iterator[Case]:
         dg.papers.RegressionSample(3, radius=0.5, idealized_numerics=True),
     )
     for mechanism, inference in itertools.product(("laplace", gaussian), ("noise-aware", "plug-in")):
-        model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", mechanism, inference, draws=20)
+        model = dg.PrivateLinearRegression([SIDES], SIDES, _epsilon(mechanism), mechanism, inference, draws=20)
         yield learned_by_plug_in(_fitted(model, fit, seen, f"{_short(mechanism)}, {inference}"))
 
     def of_a_person(rows: Rows) -> Any:
@@ -184,7 +184,7 @@ def _regression() -> Iterator[Case]:
     persons = _fitted(model, of_a_person, seen, "persons", units=(REPLACE, ADD, ADD_3), pairs=_persons)
     yield learned_by_plug_in(persons)
     for mechanism in ("sampler", sample):
-        model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", mechanism)
+        model = dg.PrivateLinearRegression([SIDES], SIDES, _epsilon(mechanism), mechanism)
         yield _fitted(model, fit, seen, _short(mechanism), pairs=all_neighbours, idealized=True)
 
 
@@ -273,6 +273,11 @@ def _cross_validated() -> Iterator[Case]:
         (("replace", 0.4), ("add-remove", 0.6)),
     )
     yield case(model, ENTRIES, names, None, 2, tight=least, why=sure)
+
+
+def _epsilon(mechanism: Any) -> Any:
+    """What is asked for of a mechanism by name; of a value its own."""
+    return "0.8" if isinstance(mechanism, str) else mechanism.epsilon
 
 
 def _short(mechanism: Any) -> str:
