@@ -22,7 +22,7 @@ from dpgraph.inference.queries import contraction
 from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, InferenceError, ReleaseError
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
-from dpgraph.statistics.grouped import groups_bytes
+from dpgraph.statistics.grouped import groups_bytes, sums_bytes
 from dpgraph.structure.tables import NoisyCounts
 from dpgraph.testing import SeededNoise
 
@@ -395,3 +395,17 @@ def test_the_estimate_of_groups(monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
     with pytest.raises(DomainError, match="counts of 100 groups would take about"):
         count()
+
+
+def test_the_estimate_of_sums_of_groups(monkeypatch):
+    names = [f"x{i}" for i in range(80)]
+    design = dg.LinearDesign(dict.fromkeys(names, (0, 1)), "y", (0, 1))
+    rows = pd.DataFrame({name: [0.0, 1.0] for name in [*names, "y"]}).assign(group=[0, 1])
+    groups = dg.Domain.of({"group": range(400)})
+    summed = partial(dg.statistics.regression_groups, rows, design, "group", domain=groups)
+    summed()
+    needed = sums_bytes(design, 400)
+    assert near(needed, peak(summed))
+    monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
+    with pytest.raises(DomainError, match="sums of 400 groups would take about"):
+        summed()

@@ -119,7 +119,8 @@ def regression_groups(
         For each level of ``by``, or each tuple of levels where ``by`` is several, the moments of its rows; sensitive.
 
     Raises:
-        DomainError: As ``regression_moments``; if there are more than 4096 groups.
+        DomainError: As ``regression_moments``; if there are more than 4096 groups, or there is no room for their sums
+            (``DPGRAPH_MEMORY``).
 
     >>> import pandas as pd
     >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
@@ -135,6 +136,8 @@ def regression_groups(
     declared = {name: found for name, found in design.features.items() if name in names}
     declared |= {} if domain is None else {name: domain[name] for name in names if name in domain}
     groups = _levels(declared, by, lambda where: group_of_design(where, design, domain))
+    what = f"sums of {len(groups)} groups"
+    memory.check(sums_bytes(design, len(groups)), what, "sum fewer groups at once", DomainError)
     beside: Any = tuple((name, declared[name]) for name in names if name not in (*design.features, design.target))
     tallies = tuple(Products(design, group, beside) for group in groups.values())
     cap = cap_of(person, rows_per_person)
@@ -142,6 +145,11 @@ def regression_groups(
     record = _record(cap, design.strict)
     made = zip(groups.items(), parts, strict=True)
     return {level: moments_of_vector(part, design, group, record) for (level, group), part in made}
+
+
+def sums_bytes(design: LinearDesign, groups: int) -> int:
+    """About how many bytes the sums of so many groups take while they are made."""
+    return COPIES * 8 * groups * (len(design.pairs) + 1)
 
 
 def _parts(rows: Any, grouped: Grouped, cap: PersonCap | None, engine: Any, progress: bool) -> list[Integers]:
