@@ -81,9 +81,9 @@ def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> f
         total: The sum that is wanted.
         tilt: Where to start.
     """
-    most = max(log.size for _, log in logs)
-    if most > COARSE:
-        tilt = newton(_moments_of(logs, most // COARSE), total, tilt)
+    step = max(log.size for _, log in logs) // COARSE
+    if step > 1 and total < sum(low + (log.size - 1) // step * step for low, log in logs):
+        tilt = newton(_moments_of(logs, step), total, tilt)
     return newton(_moments_of(logs, 1), total, tilt)
 
 
@@ -152,15 +152,17 @@ def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: 
         total: The mean that is wanted.
         tilt: Where to start.
     """
-    below, above = -np.inf, np.inf
+    below, above, span = -np.inf, np.inf, max(1.0, abs(tilt))
     for _ in range(100):
         mean, variance = moments(tilt)
         if abs(mean - total) <= max(0.1 * np.sqrt(variance), 1e-3):
             break
         below, above = (tilt, above) if mean < total else (below, tilt)
         step = tilt + (total - mean) / variance if variance > 0 else np.inf
-        if not below < step < above:
-            step = (below + above) / 2 if np.isfinite(below + above) else 2 * tilt + np.sign(total - mean)
+        if not below < step < above and np.isfinite(below + above):
+            step = (below + above) / 2
+        elif not below < step < above or abs(step - tilt) > span:
+            step, span = tilt + np.copysign(span, total - mean), 2 * span
         tilt = step
     return tilt
 

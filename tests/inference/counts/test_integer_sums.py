@@ -66,6 +66,19 @@ def test_a_tilt_of_wide_laws_is_as_good_as_one_of_narrow_ones(share):
     assert abs(means.sum() - wanted) <= 0.1 * np.sqrt(np.sum(squares)) + 1e-3
 
 
+@pytest.mark.parametrize("start", [-1e4, -3.0, 0.0, 2.0, 1e4])
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.5, 0.9999, 1.0])
+def test_a_tilt_is_found_from_far_away_and_for_sums_at_the_ends(start, share):
+    """From where all mass is on the wrong side; and sums that only the first or the last values have."""
+    rng = np.random.default_rng(6)
+    logs = [(int(low), -np.abs(np.arange(5000) - rng.integers(5000)) / 100) for low in rng.integers(0, 50, 3)]
+    wanted = sum(low for low, _ in logs) + share * sum(log.size - 1 for _, log in logs)
+    laws_of_all = [tilted_law(low, log, tilt_to(logs, wanted, start))[0] for low, log in logs]
+    means = np.array([law.weight @ law.values for law in laws_of_all])
+    squares = [law.weight @ (law.values - mean) ** 2 for law, mean in zip(laws_of_all, means, strict=True)]
+    assert abs(means.sum() - wanted) <= 0.11 * np.sqrt(np.sum(squares)) + 2e-3
+
+
 @pytest.mark.parametrize("direct", [0, 1 << 16])
 def test_convolutions_by_transform_are_the_direct_ones(direct, monkeypatch):
     monkeypatch.setattr(integer_sums, "DIRECT", direct)
