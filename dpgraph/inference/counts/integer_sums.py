@@ -89,7 +89,7 @@ def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> f
 
 def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
     """Mean and variance of the sum at a tilt, from every so many values of each integer."""
-    parts = [_Side.of(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
+    parts = [_Side(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
 
     def moments(tilt: float) -> tuple[float, float]:
         mean, variance = 0.0, 0.0
@@ -114,34 +114,40 @@ def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]
     yield part
 
 
-@dataclass(frozen=True, eq=False)
 class _Side:
-    """The log weights of some integers side by side: values above the least one, where each begins, how many it has."""
+    """Some integers side by side: their log weights, values above the least one, whose each is, where each begins.
 
-    low: int
-    log: Reals
-    above: Integers
-    starts: Integers
-    sizes: Integers
+    Two arrays are written again at each tilt, since memory that is taken anew costs more than what is computed in it.
+    """
 
-    @classmethod
-    def of(cls, logs: list[tuple[int, Reals]], step: int) -> _Side:
+    def __init__(self, logs: list[tuple[int, Reals]], step: int) -> None:
         sizes = np.array([log.size for _, log in logs])
-        starts = np.cumsum(sizes) - sizes
-        above = step * (np.arange(int(sizes.sum())) - np.repeat(starts, sizes))
-        return cls(sum(low for low, _ in logs), np.concatenate([log for _, log in logs]), above, starts, sizes)
+        self._low = sum(low for low, _ in logs)
+        self._log = np.concatenate([log for _, log in logs])
+        self._starts = np.cumsum(sizes) - sizes
+        self._whose = np.repeat(np.arange(sizes.size), sizes)
+        self._above = step * (np.arange(self._log.size) - self._starts[self._whose]).astype(float)
+        self._weight, self._other = np.empty(self._log.size), np.empty(self._log.size)
 
     def moments(self, tilt: float) -> tuple[float, float]:
         """Mean and variance of their sum, with a tilt."""
-        weight = self.log + tilt * self.above
-        weight -= np.repeat(np.maximum.reduceat(weight, self.starts), self.sizes)
+        weight, other = self._weight, self._other
+        np.multiply(self._above, tilt, out=weight)
+        weight += self._log
+        weight -= self._spread(np.maximum.reduceat(weight, self._starts))
         np.maximum(weight, FAINT, out=weight)
         np.exp(weight, out=weight)
-        weight /= np.repeat(np.add.reduceat(weight, self.starts), self.sizes)
-        centres = np.add.reduceat(weight * self.above, self.starts)
-        away = self.above - np.repeat(centres, self.sizes)
-        away *= away
-        return self.low + float(centres.sum()), float(weight @ away)
+        totals = np.add.reduceat(weight, self._starts)
+        np.multiply(weight, self._above, out=other)
+        centres = np.add.reduceat(other, self._starts) / totals
+        np.subtract(self._above, self._spread(centres), out=other)
+        other *= other
+        other *= weight
+        return self._low + float(centres.sum()), float((np.add.reduceat(other, self._starts) / totals).sum())
+
+    def _spread(self, each: Reals) -> Reals:
+        """A number of each integer at all of its values."""
+        return each.take(self._whose, out=self._other, mode="clip")
 
 
 def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
