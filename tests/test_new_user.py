@@ -133,6 +133,15 @@ def test_a_log_that_noise_has_drowned_says_so_and_one_that_it_has_not_is_silent(
         assert next(one for one in told if one.category is dg.errors.PriorWarning).filename == __file__
 
 
+def test_noise_that_drowns_cells_and_not_what_a_states_cells_hold_is_no_reason_to_warn(recwarn):
+    """120 numbers of 5 rows each, noise of scale 7: no cell is seen, and a state's thirty cells together are."""
+    levels = {"region": ["N", "S"], "month": list(range(30)), "kind": ["a", "b"]}
+    log = pd.DataFrame({"region": ["N", "S"] * 300, "month": list(range(30)) * 20, "kind": ["a", "b"] * 300})
+    settings = {"iterations": 10, "burn_in": 5, "noise": dg.testing.SeededNoise(1), "unit": dg.PrivacyUnit("replace")}
+    dg.PrivateHMM(2, levels, epsilon="0.3", **settings).fit(log)
+    assert not [one for one in recwarn if one.category is dg.errors.PriorWarning]
+
+
 def test_an_epsilon_beside_a_mechanism_with_another_is_refused():
     """The mechanism's is what is spent: here four times what was asked for."""
     rows, two = passengers(), dg.LaplaceMechanism(2)
