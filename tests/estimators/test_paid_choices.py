@@ -319,6 +319,28 @@ def test_a_measured_table_joins_the_model_and_leaves_its_other_pairs():
     assert set(model.candidates()) == {("a", "b", "c"), ("a", "b", "d"), ("a", "c", "d"), ("b", "c", "d")}
 
 
+def test_joints_that_a_new_table_does_not_change_are_kept_and_no_others():
+    """What is computed once is what is computed anew, above, below and beside the family that changed."""
+    frame, domain = parity()
+    even = dg.Probabilities(
+        dg.Network.of(domain, {"d": ["c"]}),
+        {"a": [0.5, 0.5], "b": [0.4, 0.6], "c": [0.5, 0.5], "d": [[0.9, 0.1], [0.1, 0.9]]},
+    )
+    model = PublicModel(even, 4000.0, read_constraints(domain))
+    counts = np.zeros((2, 2, 2))
+    np.add.at(counts, tuple(frame[name] for name in "abc"), 1)
+    beside, below = ("a", "b"), ("a", "b", "d")
+    for table in (beside, below, ("a", "b", "c")):
+        model.joint(table)
+    after = model.with_table(("a", "b", "c"), counts, 1e-3)
+    assert beside in after.joints
+    assert below not in after.joints
+    anew = replace(after, joints={})
+    assert np.abs(anew.joint(below) - model.joint(below)).max() > 0.05
+    for table in (beside, below, ("a", "b", "c"), ("b", "c", "d")):
+        np.testing.assert_allclose(after.joint(table), anew.joint(table), atol=1e-12)
+
+
 def task_of(domain, n, epsilon, delta=0, **settings):
     nothing = dict.fromkeys(("budget", "max_parents", "max_cells", "order", "target", "seed", "noise"))
     more = {"unit": ADD, "required": (), "forbidden": (), "stages": 1, "n": n}

@@ -62,7 +62,7 @@ VARIABLES = 3
 #: All such tables are measured where the noise of one would be, on average, at most this far in total variation.
 BEARABLE = 0.025
 #: Bytes of the expected counts of a candidate, as the model has them and as the choice keeps them.
-BYTES_PER_EXPECTED = 800
+BYTES_PER_EXPECTED = 1600
 
 
 def with_stages(one: Learner) -> Learner:

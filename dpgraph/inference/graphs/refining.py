@@ -22,6 +22,7 @@ from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.joint import Joint
 from dpgraph.inference.graphs.pairs import FLOOR, read_pairs, shrinkage
 from dpgraph.inference.queries.contraction import conditional as conditional_of
+from dpgraph.inference.queries.pruning import ancestors
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.privacy.arrays import Reals
@@ -98,12 +99,14 @@ class PublicModel:
         n: The number of rows, estimated or public.
         constraints: The graphs that may be chosen.
         targets: For each variable the tables that its family must hold, with the variable's axis first.
+        joints: Joint probabilities of some variables that were computed already, axes in their order.
     """
 
     probabilities: Probabilities
     n: float
     constraints: Constraints
     targets: FrozenMap[str, tuple[tuple[Family, Reals], ...]] = field(default_factory=FrozenMap)
+    joints: dict[Family, Reals] = field(default_factory=dict[Family, Reals])
 
     @property
     def network(self) -> Network:
@@ -112,8 +115,10 @@ class PublicModel:
 
     def joint(self, table: Family) -> Reals:
         """The joint probabilities of some variables, axes in their order."""
-        found = conditional_of(drawn_tables(self.probabilities), table, NOTHING, whole=False)
-        return found.probabilities[0, 0]
+        if table not in self.joints:
+            found = conditional_of(drawn_tables(self.probabilities), table, NOTHING, whole=False)
+            self.joints[table] = found.probabilities[0, 0]
+        return self.joints[table]
 
     def expected(self, size: int = 3) -> dict[Family, Reals]:
         """The expected counts of every table of so many variables that a family of the network could hold."""
@@ -164,7 +169,9 @@ class PublicModel:
         network = Network.of(old.network.domain, {**old.network.parents, child: parents})
         tables = FrozenMap((name, conditional(fitted) if name == child else old.tables[name]) for name in old.tables)
         made = Probabilities(network, tables, old.provenance)
-        return replace(self, probabilities=made, targets=FrozenMap({**self.targets, child: held}))
+        above = {name: ancestors(old.network, [name]) for name in old.tables}
+        same = {table: one for table, one in self.joints.items() if not any(child in above[name] for name in table)}
+        return replace(self, probabilities=made, targets=FrozenMap({**self.targets, child: held}), joints=same)
 
 
 def _ratio(target: Reals, now: Reals, family: Family, names: Family) -> Reals:

@@ -143,4 +143,11 @@ MUTANTS = (
         "kept = np.ones_like(excess)",
         (f"{PAID}::test_a_measured_table_joins_the_model_and_leaves_its_other_pairs",),
     ),
+    Mutant(
+        "joints of a public model that outlive the family that changed",
+        "inference/graphs/refining.py",
+        "if not any(child in above[name] for name in table)",
+        "if child not in table",
+        (f"{PAID}::test_joints_that_a_new_table_does_not_change_are_kept_and_no_others",),
+    ),
 )
