@@ -53,6 +53,9 @@ CHAINS = 2
 #: Sweeps between steps on the parents, and how many steps are then taken.
 BETWEEN, STEPS = 5, 3
 UNMOVED = np.zeros(2, np.int64)
+#: The prior of tables. That a variable does not depend on another is for the graph to say, which may have no arc: if
+#: rows could be as alike as one likes, an arc would be a second way to have none.
+TABLES = HierarchicalPrior(highest=20, steps=16)
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
 
@@ -124,7 +127,8 @@ def averaged_posterior(
         noisy: The release, or its value.
         network: A chosen graph: its order is kept, and chains start from it.
         constraints: The graphs that may be drawn.
-        prior: ``HierarchicalPrior(...)``, or None or ``"hierarchical"`` for the default one.
+        prior: ``HierarchicalPrior(...)``, or ``"hierarchical"`` for that of networks whose graph is known; None for one
+            whose rows are at most 20 records' worth alike.
         method: ``"auto"`` or ``"records"``.
         draws: How many of each chain to keep.
         seed: For the draws.
@@ -140,7 +144,7 @@ def averaged_posterior(
     check_whole_number("draws", draws, 1)
     if not (isinstance(method, str) and method in ("auto", "records")):
         raise InferenceError('records alone can draw graphs: leave method out, or "records"')
-    hierarchy, _ = read_prior("hierarchical" if prior is None else prior)
+    hierarchy, _ = read_prior(TABLES if prior is None else prior)
     if hierarchy is None:
         raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
     value, provenance = released_value(noisy)
@@ -199,7 +203,7 @@ def draw_averaged(
     thin: int = 1,
     progress: bool = False,
     compiled: bool = True,
-    hierarchy: HierarchicalPrior | None = None,
+    hierarchy: HierarchicalPrior = TABLES,
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
@@ -220,7 +224,7 @@ def draw_averaged(
     Returns:
         Draws with method ``"records"`` of a network that has every parent that some draw has.
     """
-    run = Run(given, start, graphs, Plan(draws, burn_in, passes, thin), hierarchy or HierarchicalPrior(), compiled)
+    run = Run(given, start, graphs, Plan(draws, burn_in, passes, thin), hierarchy, compiled)
     chain: Any = _run_chain
     kept: Any = run_all(run, rng.spawn(chains), progress, chain)
     done: list[Kept] = kept

@@ -127,6 +127,18 @@ def learned(**settings):
     return dg.choose_network(release(), order=["a", "b", "c"], **settings)
 
 
+def test_rows_are_less_alike_beforehand_than_where_the_graph_is_known():
+    found = learned(max_parents=1)
+
+    def totals(**settings):
+        drawn = found.posterior(graphs="averaged", draws=20, seed=1, **settings)
+        return [float((drawn.tables[name] ** 2).sum()) for name in "abc"]
+
+    assert totals() == totals(prior=dg.HierarchicalPrior(highest=20, steps=16))
+    assert totals(prior="hierarchical") == totals(prior=dg.HierarchicalPrior())
+    assert totals() != totals(prior="hierarchical")
+
+
 def test_constraints_hold_in_every_drawn_graph():
     drawn = learned(required=[("a", "c")], forbidden=[("b", "c")]).posterior(graphs="averaged", draws=40, seed=0)
     assert drawn.network.parents["c"] == ("a",)

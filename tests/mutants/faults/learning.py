@@ -70,4 +70,11 @@ MUTANTS = (
         "order = network.order",
         (f"{AVERAGING}::test_two_variables_that_one_direction_alone_may_join_stand_in_it",),
     ),
+    Mutant(
+        "the prior of a graph that is known where graphs are drawn",
+        "inference/graphs/averaging.py",
+        "read_prior(TABLES if prior is None else prior)",
+        'read_prior("hierarchical" if prior is None else prior)',
+        (f"{AVERAGING}::test_rows_are_less_alike_beforehand_than_where_the_graph_is_known",),
+    ),
 )
