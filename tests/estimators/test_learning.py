@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.estimators.graphs import design
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
 from dpgraph.privacy.recording_noise import RecordingNoise
@@ -173,6 +174,21 @@ def test_narrow_pairs_are_measured_in_the_residual_basis_where_rows_come_and_go(
     assert designed(narrow, mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
     faint = dg.GaussianMechanism(delta="1e-6", rho="1e-7")
     assert designed(narrow, faint, UNIT, 10_000)[1] == faint
+
+
+def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkeypatch):
+    """As if every pair depended, 40 variables would have more noise; of 15 variables each pair may depend."""
+    mechanism = dg.GaussianMechanism("0.1", "1e-6", basis="residual")
+
+    def noise(many):
+        domain = dg.Domain.of({f"v{i}": [0, 1, 2] for i in range(many)})
+        margins, how = designed(domain, mechanism, UNIT, 10_000)
+        return float(how.variance(margins, UNIT)["v0",])
+
+    few, many = noise(15), noise(40)
+    monkeypatch.setattr(design, "DEPENDENT", 1000)
+    assert noise(15) == few
+    assert noise(40) > 1.1 * many
 
 
 def test_where_pairs_drown_variables_get_all():

@@ -7,8 +7,8 @@ that.
 
 With Gaussian noise where a person's rows come or go, narrow pairs and variables are measured in the residual basis
 (proofs.md P29): what a pair adds to independence is told apart from its variables, and no noise is spent on these
-twice. How much independence misses nobody knows, so the mean there is over a range of strengths too. Where pairs drown
-at every strength, single variables get all.
+twice. How much independence misses nobody knows, so the mean there is over a range of strengths too, and in a wide
+domain over pairs that do not depend at all. Where pairs drown at every strength, single variables get all.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
 STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
 #: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
 TOLD = 3
+#: Each variable depends on at most about so many others: of more, the rest of its pairs say nothing beyond noise.
+DEPENDENT = 14
 #: Less noise than this is none.
 LEAST = 1e-12
 #: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
@@ -134,7 +136,7 @@ def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float
 
 
 def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
-    """That of residual blocks: the mean over ``STRENGTHS``."""
+    """That of residual blocks: the mean over ``STRENGTHS`` and pairs, of which in a wide domain some do not depend."""
     names = margins.domain.names
     found = residual_design(margins, rho).variances
     place = {name: i for i, name in enumerate(names)}
@@ -150,7 +152,8 @@ def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
     upper = np.triu_indices(len(names), 1)
     apart, noise = apart[upper], noise[upper]
     missed = 1 / np.hypot(1 / STRENGTHS[:, None], 1 / np.maximum(noise, LEAST))
-    return float(np.sqrt(apart + missed**2).mean())
+    depend = min(1.0, DEPENDENT / (len(names) - 1))
+    return float(depend * np.sqrt(apart + missed**2).mean() + (1 - depend) * np.sqrt(apart).mean())
 
 
 def _spread(margins: Margins, block: Family, found: dict[Family, float]) -> float:

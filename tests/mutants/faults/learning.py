@@ -77,4 +77,11 @@ MUTANTS = (
         'read_prior("hierarchical" if prior is None else prior)',
         (f"{AVERAGING}::test_rows_are_less_alike_beforehand_than_where_the_graph_is_known",),
     ),
+    Mutant(
+        "all pairs of a wide domain taken to depend",
+        "estimators/graphs/design.py",
+        "depend = min(1.0, DEPENDENT / (len(names) - 1))",
+        "depend = 1.0",
+        ("tests/estimators/test_learning.py::test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have",),
+    ),
 )
