@@ -38,7 +38,7 @@ STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
 #: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
 TOLD = 3
 #: Each variable depends on at most about so many others: of more, the rest of its pairs say nothing beyond noise.
-DEPENDENT = 14
+DEPENDENT = 16
 #: Less noise than this is none.
 LEAST = 1e-12
 #: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
