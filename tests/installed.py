@@ -99,6 +99,25 @@ def bare_files() -> list[Path]:
     return sorted(file for file in files if not needs_more(file))
 
 
+def lowest_places() -> list[Path]:
+    """The files and folders of tests that the lowest run holds."""
+    return [ROOT / "tests" / one for one in (*FOLDERS, *FILES, *ENGINES)]
+
+
+def copy_beside(place: Path) -> None:
+    """Copies tests, and the pages, data and examples that they read, into a folder without the package."""
+    for name in ("tests", "docs", "datasets", "examples"):
+        shutil.copytree(ROOT / name, place / name, ignore=_not_copied)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, place)
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """What is made, not kept: caches anywhere, pictures of the pages, rows written beside the data sets."""
+    made = {"docs": {"figures"}, "datasets": {"rows"}}.get(Path(folder).relative_to(ROOT).as_posix(), set())
+    return (made | {"__pycache__"}) & set(names)
+
+
 def run(*words: str | Path, cwd: Path = ROOT) -> None:
     """Runs a program to its end; a failure ends this one."""
     done = subprocess.run([str(word) for word in words], cwd=cwd, check=False)
@@ -120,15 +139,12 @@ def main(kind: str) -> None:
             constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
             extras = set(project()["optional-dependencies"]) - {"test", "docs", "dev"}
             run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
-            tests = [ROOT / "tests" / one for one in (*FOLDERS, *FILES, *ENGINES)]
+            tests = lowest_places()
         else:
             run(*pip, wheel, *RUNNERS)
             tests = bare_files()
         copy = place / "copy"
-        for name in ("tests", "docs", "datasets", "examples"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "rows", "figures"))
-        for name in ("pyproject.toml", "README.md"):
-            shutil.copy(ROOT / name, copy)
+        copy_beside(copy)
         print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
         run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
         words = [one.relative_to(ROOT) for one in tests]

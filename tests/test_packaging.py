@@ -1,5 +1,6 @@
 """What is handed out: wheel and sdist, one version in all places, workflows of commands that exist."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,16 @@ from pathlib import Path
 import pytest
 
 import dpgraph as dg
-from tests.installed import REQUIREMENT, bare_files, lowest, needs_more, project, requirements
+from tests.installed import (
+    REQUIREMENT,
+    bare_files,
+    copy_beside,
+    lowest,
+    lowest_places,
+    needs_more,
+    project,
+    requirements,
+)
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -108,6 +118,16 @@ def test_what_needs_an_extra_is_told_from_what_does_not():
     assert {"tests/files/test_bif.py", "tests/cli/test_start_up.py", "tests/test_extras.py"} <= files
     assert needs_more(ROOT / "tests" / "test_plot.py")
     assert needs_more(ROOT / "tests" / "structure" / "test_conversion.py")  # by what it imports of other tests
+
+
+def test_all_tests_that_run_beside_a_wheel_are_copied(tmp_path):
+    """Each file and folder of both runs, and no picture: a folder of tests was left out with another of its name."""
+    copy_beside(tmp_path)
+    for place in [*bare_files(), *lowest_places()]:
+        copied = tmp_path / place.relative_to(ROOT)
+        assert copied.exists(), copied
+        assert place.is_file() or {one.name for one in place.iterdir()} - {"__pycache__"} <= set(os.listdir(copied))
+    assert not (tmp_path / "docs" / "figures").exists()
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
