@@ -112,12 +112,12 @@ def learn(
         if beside[0] is not None:
             save_charged(learned.release, beside[0])
             say(f"wrote {beside[0]}")
-        if beside[1] is not None:
-            save_charged(learned.probabilities, beside[1])
-            say(f"wrote {beside[1]}")
         with delivering(out):
             save(learned.network, out, progress=True)
         say(f"wrote {out}: {learned.provenance}; {learned.reason}")
+        if beside[1] is not None:
+            save_charged(learned.probabilities, beside[1])
+            say(f"wrote {beside[1]}")
     edges = [
         {"parent": parent, "child": child, "strength": f"{data['strength']:.4f}"}
         for parent, child, data in sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])

@@ -114,9 +114,13 @@ class DeclaredBounds:
         by_name = self._by_name()
         if by_name is None or isinstance(self.bounds_y, str):
             raise DomainError("rows in a file or on a cluster need bounds_X by name and the target's bounds_y")
-        return _design(
-            {name: value for name, value in by_name.items() if name != target}, target, self.bounds_y, intercept, strict
-        )
+        features = {name: value for name, value in by_name.items() if name != target}
+        if target in by_name and tuple(by_name[target]) != tuple(self.bounds_y):
+            raise DomainError(
+                f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
+                "leave it out of bounds_X"
+            )
+        return _design(features, target, self.bounds_y, intercept, strict)
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         """The features' bounds or levels by name, in the order of the declaration."""

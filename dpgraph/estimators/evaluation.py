@@ -187,12 +187,17 @@ def task_of(
     """
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
+            _no_use("bounds", bounds, None, "a classifier has classes")
             classes = held_out.domain_of(classifier).levels(classifier.target)
             return Classification(classes, largest_loss, scores=_asked(scores))
         case LinearRegressionModel() | SampledRegressionModel() as regression:
+            _no_use("bounds", bounds, None, "this regression has declared its own")
+            _no_use("scores", tuple(scores), SCORES, "they are of classifiers")
             declared = held_out.design_of(regression).bounds
             return Regression(declared.low, declared.high, largest_error)
         case HiddenMarkovModel() as markov:
+            _no_use("bounds", bounds, None, "entries have outcomes")
+            _no_use("scores", tuple(scores), SCORES, "they are of classifiers")
             return Entries(held_out.outcomes_of_an_entry(markov), largest_loss)
         case other if getattr(other, "classes_", None) is not None:
             whole = callable(getattr(other, "predict_proba", None))
@@ -207,6 +212,12 @@ def task_of(
             return Regression(*_pair(bounds), largest_error)
         case other:
             raise ReleaseError(f"evaluate takes a fitted model with predict; got {type(other).__name__}")
+
+
+def _no_use(name: str, given: Any, usual: Any, why: str) -> None:
+    """Refuses a setting that this model has no use for, before anything is charged."""
+    if given != usual:
+        raise DomainError(f"{name}= has no meaning for this model: {why}; leave it out")
 
 
 def evaluation_of(

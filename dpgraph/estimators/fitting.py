@@ -224,8 +224,26 @@ def warn_if_drowned(noisy: Any, *, stacklevel: int, pooled: float = 1.0) -> None
         )
 
 
-def inference_seed(random_state: int | np.random.RandomState | None) -> int:
+def check_seed(random_state: Any) -> None:
+    """Refuses a ``random_state`` that is none, before anything is charged; draws nothing from one.
+
+    Raises:
+        ReleaseError: If it is no seed, no ``RandomState`` and no ``Generator``.
+    """
+    try:
+        if not isinstance(random_state, np.random.Generator):
+            check_random_state(random_state)
+    except (ValueError, TypeError):
+        raise ReleaseError(
+            "random_state is None, a whole number from 0 to 2**32 - 1, a numpy Generator or a RandomState; got "
+            f"{type(random_state).__name__}"
+        ) from None
+
+
+def inference_seed(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:
     """A seed for what follows the release; a fixed one where none is given, so that equal releases learn alike."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import fit_budget, inference_seed, warn_if_drowned
+from dpgraph.estimators.fitting import check_seed, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.estimators.persons import cap_for
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
@@ -187,6 +187,7 @@ class PrivateHMM(BaseEstimator):
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
             )
+        check_seed(self.random_state)
         self._check_room(network)
         budget = self._budget(mechanism, network.domain.strict)
         counts = self._counts(log, network, budget)

@@ -109,6 +109,12 @@ def learn_network(
         noise=noise,
     )
     name, task = chosen_method(task, method)
+    if task.budget.accounting == "pld" and name == "pairs" and task.stages == 1:
+        raise ReleaseError(
+            "which pairs are measured depends on what was released first, so a budget with accounting='pld', which is "
+            "planned beforehand, cannot pay for it: use accounting='zcdp' or 'basic', or release dg.all_pairs(domain), "
+            "which can be planned, and dg.choose_network"
+        )
     if task.budget.accounting != "pld":
         task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
     with waiting("learning a network", progress):
@@ -155,7 +161,7 @@ def learning_task(
         raise NetworkError("a graph needs two variables at least; the domain declares one")
     check_whole("stages", stages, 1, 2)
     if n is not None:
-        check_whole("n", n, 1)
+        check_whole("n", n, 1, 2**53)
     if seed is not None:
         check_whole("seed", seed, 0)
     spend, slack = exact(epsilon), exact_delta(delta)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.analysis.choice import mechanism_named
 from dpgraph.estimators.fitting import (
+    check_seed,
     check_target_name,
     column_of,
     feature_frame,
@@ -171,6 +172,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             rows, whose = with_persons(with_target(frame, target, labels.values), persons)
         warn_of_many_levels(domain, stacklevel=6)
         network = naive_bayes_network(domain, target)
+        check_seed(self.random_state)
         self._check_room(network)
         mechanism = self._mechanism(network)
         counts = self._counts(rows, network, whose)

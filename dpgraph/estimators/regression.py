@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dpgraph.estimators.declared_bounds import DeclaredBounds
 from dpgraph.estimators.fitting import (
+    check_seed,
     check_target_name,
     column_of,
     feature_frame,
@@ -271,6 +272,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
+        check_seed(self.random_state)
         if self._named("laplace"):
             return LaplaceMechanism(exact(self.epsilon))
         sampler = isinstance(self.mechanism, RegressionSample) or self._named("sampler")

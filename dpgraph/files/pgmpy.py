@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.files.bif import read_bif
 from dpgraph.files.limits import excerpt
@@ -91,13 +92,28 @@ def from_pgmpy(model: Any) -> Probabilities:
         if set(parents[name]) != set(model.predecessors(name)):
             raise NetworkError(f"the probability table of {name!r} has other parents than the graph")
     network = Network.of(levels, parents)
-    tables = {name: np.asarray(cpds[name].values, dtype=float) for name in model.nodes}
+    tables = {name: _in_declared_order(cpds[name], levels) for name in model.nodes}
     for name, table in tables.items():
         if table.shape != network.shape(network.family(name)):
             raise NetworkError(f"the probability table of {name!r} has the wrong shape {table.shape}")
         if not np.isfinite(table).all() or (table < 0).any() or not np.allclose(table.sum(axis=0), 1, atol=1e-2):
             raise NetworkError(f"the probability table of {name!r} does not sum to 1")
     return Probabilities(network, FrozenMap((name, table / table.sum(axis=0)) for name, table in tables.items()))
+
+
+def _in_declared_order(cpd: Any, levels: dict[Any, list[Any]]) -> npt.NDArray[np.float64]:
+    """A CPD's table with each parent's levels in the order of the parent's own CPD; it may have another."""
+    table = np.asarray(cpd.values, dtype=float)
+    for axis, name in enumerate(cpd.variables[1:], 1):
+        own = list(cpd.state_names[name])
+        if len(own) != len(levels[name]) or set(own) != set(levels[name]):
+            raise NetworkError(
+                f"the probability table of {cpd.variables[0]!r} names other levels of its parent {name!r} than that "
+                "one's own table does"
+            )
+        if own != levels[name] and table.shape[axis] == len(own):
+            table = table.take([own.index(level) for level in levels[name]], axis=axis)
+    return table
 
 
 def write_bif(probabilities: Probabilities) -> str:

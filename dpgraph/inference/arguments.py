@@ -42,8 +42,8 @@ def check_above_zero(name: str, value: object, *, infinite: bool = False) -> Non
         raise InferenceError(f"{name} must be {wanted} above 0; got {value!r:.60}")
 
 
-def generator(rng: object) -> np.random.Generator:
-    """Randomness for post-processing: a generator as it is, or a new one of a seed.
+def generator(rng: object, name: str = "rng") -> np.random.Generator:
+    """Randomness for post-processing: a generator as it is, or a new one of a seed; ``name`` is the argument's.
 
     Raises:
         InferenceError: If it is neither; the message says how to make one.
@@ -52,10 +52,19 @@ def generator(rng: object) -> np.random.Generator:
         return rng
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
         raise InferenceError(
-            f"rng must be a numpy Generator, such as np.random.default_rng(), or a seed, a whole number of at least 0; "
-            f"got {type(rng).__name__}"
+            f"{name} must be a numpy Generator, such as np.random.default_rng(), or a seed, a whole number of at "
+            f"least 0; got {type(rng).__name__}"
         )
     return np.random.default_rng(int(rng))
+
+
+def seeded(seed: object) -> np.random.Generator:
+    """Randomness of ``seed=``: a new generator where there is none.
+
+    Raises:
+        InferenceError: If it is no seed and no generator.
+    """
+    return np.random.default_rng() if seed is None else generator(seed, "seed")
 
 
 def tails(probability: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.network.posterior import network_posterior
@@ -100,9 +100,10 @@ def noise_aware_posterior(
     value, provenance = read_released(noisy, network)
     check_graph(value)
     check_whole_number("draws", draws, 1)
+    rng = seeded(seed)
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     description = getattr(value, "description", None)
-    made = posterior_given(description, value, rng=np.random.default_rng(seed), **settings)
+    made = posterior_given(description, value, rng=rng, **settings)
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))

@@ -34,8 +34,9 @@ from dpgraph.privacy.records import (
     combined_label,
 )
 from dpgraph.structure.any_tables import AnyTables
-from dpgraph.structure.basis import block_shape, coefficient_blocks
+from dpgraph.structure.basis import MAX_BLOCKS, block_shape, coefficient_blocks
 from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 
 #: What was measured: a description, or None where a record needs none.
@@ -242,7 +243,7 @@ def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[R
 
 def _residual_blocks(unit: PrivacyUnit, network: Network, recorded: Sequence[Recorded]) -> Remeasured | None:
     """Blocks of the residual basis, each with noise of its own."""
-    if unit.n_is_public or {one.table for one in recorded} != set(coefficient_blocks(network)):
+    if unit.n_is_public or _whose_blocks(network, [one.table for one in recorded]) is None:
         return None
     moved = block_movements(network, tuple(one.table for one in recorded), GRID, unit)
     return Remeasured(tuple(_block(network, one, moved[one.table]) for one in recorded))
@@ -254,11 +255,12 @@ def _coefficients(
     """Blocks that move together: Walsh sums, parity counts, or blocks of the residual basis."""
     if not isinstance(structure, Network):
         return None
-    blocks, measured = set(coefficient_blocks(structure)), [one.table for one in recorded]
-    if set(measured) not in (blocks, blocks - {()} if unit.n_is_public else blocks):
-        return None
     if not recorded:
-        return Remeasured(())
+        return Remeasured(()) if unit.n_is_public and set(coefficient_blocks(structure)) == {()} else None
+    measured = [one.table for one in recorded]
+    structure = _whose_blocks(structure, [(), *measured] if unit.n_is_public else measured)
+    if structure is None:
+        return None
     if all(size <= 2 for size in structure.domain.sizes.values()):
         for paper in (False, True) if () in measured and unit.n_is_public else (False,):
             moved = [walsh_movement(block, unit, paper=paper) for block in measured]
@@ -273,6 +275,24 @@ def _coefficients(
     moves = block_movements(structure, tuple(measured), GRID, unit)
     together = joint_distance(structure, tuple(measured), weights, GRID, unit)
     return Remeasured(tuple(_block(structure, one, moves[one.table]) for one in recorded), Joint(weights, together))
+
+
+def _whose_blocks(network: Network, measured: Sequence[Family]) -> Network | None:
+    """What some blocks are all blocks of: the network, or other tables over its variables; None where of none.
+
+    A model may be of a graph that was chosen after its blocks were measured.
+    """
+    found = set(measured)
+    if found == set(coefficient_blocks(network)):
+        return network
+    if () not in found or not all(name in network.domain for block in found for name in block):
+        return None
+    covered = {block[:i] + block[i + 1 :] for block in found for i in range(len(block))}
+    largest = sorted(block for block in found - covered if block)
+    if not largest or sum(2 ** len(block) for block in largest) > MAX_BLOCKS:
+        return None
+    tables = Margins.of_tables(network.domain, largest)
+    return tables if found == set(coefficient_blocks(tables)) else None
 
 
 def _inferred_weights(recorded: Sequence[Recorded]) -> tuple[int, ...]:

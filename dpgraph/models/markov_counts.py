@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.arguments import seeded
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
@@ -95,7 +96,7 @@ def fit_hmm(
     check_settings(size, sampler, inference, {"chains": chains, **numbers})
     most = most_states if isinstance(states, str) else states
     check_fit(given.shape, given.values.shape[3], most, chains=chains, draws=iterations, effects=effects)
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed)
     if states == "auto":
         how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
         total = sweeps_of_choice(given, most_states)

@@ -270,7 +270,10 @@ def _check_readable(network: Network, parts: Sequence[Single]) -> None:
     """Refuses a network that the tables of some releases of the same rows do not determine."""
     for part in parts:
         if isinstance(part, NoisyCoefficients) and part.network != network:
-            raise ReleaseError("coefficients are read in the network they were released of; network= is another")
+            raise ReleaseError(
+                "coefficients are read in the network they were released of; network= is another. Of pairs choose the "
+                "graph and take its posterior: dg.choose_network(release).posterior()"
+            )
     if any(isinstance(part, NoisyCoefficients) for part in parts):
         return
     measured: list[Family] = [key for part in parts if isinstance(part, NoisyCounts) for key in part.tables]

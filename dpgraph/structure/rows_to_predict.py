@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from dpgraph.lazy import provided
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Domain
+from dpgraph.structure.domain import Domain, DomainError
 
 
 def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
-    """Columns of codes and numbers: a mapping as it is, anything else read by what is declared.
+    """Columns of codes and numbers: a mapping of numpy arrays as it is, anything else read by what is declared.
 
     Raises:
         DomainError: If the rows do not fit the declaration.
@@ -23,4 +25,10 @@ def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[st
     >>> columns_to_predict([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
     """
-    return rows if isinstance(rows, Mapping) else provided("read_features")(rows, declared)
+    if isinstance(rows, Mapping):
+        if not all(isinstance(column, np.ndarray) for column in rows.values()):
+            raise DomainError(
+                "a mapping is of numpy arrays of codes and numbers; of rows give a table, pd.DataFrame(X)"
+            )
+        return rows
+    return provided("read_features")(rows, declared)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
@@ -160,9 +160,7 @@ def averaged_posterior(
         for v, name in enumerate(graphs.order)
     }
     check_chains(Network.of(network.domain, everything), draws, CHAINS, rows_estimate(given)[0])
-    made = draw_averaged(
-        given, network, graphs, rng=np.random.default_rng(seed), draws=draws, progress=progress, hierarchy=hierarchy
-    )
+    made = draw_averaged(given, network, graphs, rng=seeded(seed), draws=draws, progress=progress, hierarchy=hierarchy)
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 

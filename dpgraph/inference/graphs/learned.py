@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_whole_number
-from dpgraph.inference.graphs.averaging import averaged_posterior
+from dpgraph.inference.arguments import check_whole_number, seeded
+from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.graphs.averaging import CHAINS, averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network.by_records import draw_by_records
-from dpgraph.inference.network.evidence import concentration_tables, evidence_for
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import concentration_tables, evidence_for, rows_estimate
+from dpgraph.inference.network.held_draws import check_chains
 from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.records import InferenceError, Provenance, released_value
@@ -196,22 +199,7 @@ class LearnedNetwork:
         value, provenance = released_value(self.release)
         if _all_held(value, self.network):
             return noise_aware_posterior(self.release, network=self.network, **settings)
-        if settings.get("method", "auto") not in ("auto", "records"):
-            raise InferenceError(
-                'no table holds some family, so records alone can draw: leave method out, or "records"'
-            )
-        draws, prior = settings.get("draws", 1000), settings.get("prior")
-        check_whole_number("draws", draws, 1)
-        hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
-        drawn = draw_by_records(
-            evidence_for(self.network, value),
-            concentration_tables(self.network, cells),
-            rng=np.random.default_rng(settings.get("seed")),
-            draws=draws,
-            progress=settings.get("progress", False),
-            hierarchy=hierarchy,
-        )
-        return replace(drawn, provenance=provenance, reason="no table holds some family")
+        return replace(_by_records(value, self.network, **settings), provenance=provenance)
 
     def to_networkx(self) -> nx.DiGraph:
         """The graph as an ``nx.DiGraph``; each edge has its strength, in total variation."""
@@ -235,6 +223,30 @@ class LearnedNetwork:
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.network.parents.values())
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
+
+
+def _by_records(
+    value: Any,
+    network: Network,
+    *,
+    prior: Any = None,
+    method: str = "auto",
+    draws: int = 1000,
+    seed: int | np.random.Generator | None = None,
+    progress: bool = False,
+) -> PosteriorDraws:
+    """Draws of a network some family of which lies in no measured table."""
+    if method not in ("auto", "records"):
+        raise InferenceError('no table holds some family, so records alone can draw: leave method out, or "records"')
+    check_whole_number("draws", draws, 1)
+    rng = seeded(seed)
+    hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
+    given = evidence_for(network, value)
+    check_chains(network, draws, CHAINS, rows_estimate(given)[0])
+    concentrations = concentration_tables(network, cells)
+    made = draw_by_records(given, concentrations, rng=rng, draws=draws, progress=progress, hierarchy=hierarchy)
+    warn_if_not_mixed(made.diagnostics)
+    return replace(made, reason="no table holds some family")
 
 
 def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:

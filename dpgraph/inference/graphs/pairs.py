@@ -21,7 +21,7 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
-from dpgraph.structure.joint import JointCounts, joint_counts, learning
+from dpgraph.structure.joint import JointCounts, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -132,7 +132,7 @@ def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
     """
     domain = declared_domain(noisy)
     names = domain.names
-    held = _held(noisy, 2)
+    held = _held(_singles(noisy), 2)
     found = _estimates(noisy, largest)
     missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
     if missing:
@@ -157,12 +157,12 @@ def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:
     tables = [part for part in parts if isinstance(part, NoisyCounts)]
     found = [residual_estimates(part) for part in blocks]
     if tables:
-        together = tables[0] if len(tables) == 1 else joint_counts(*tables)
-        held = [block for size in range(2, largest + 1) for block in _held(together, size)]
+        held = [block for size in range(2, largest + 1) for block in _held(tables, size)]
         inside = {name for block in held for name in block}
         alone = [(name,) for part in tables for table in part.tables for name in table if name not in inside]
         margins = Margins.of_tables(declared_domain(noisy), [*held, *dict.fromkeys(alone)])
-        found.append(residual_estimates(learning(together, margins)))
+        together = learning(tables[0], margins) if len(tables) == 1 else JointCounts(tuple(tables), margins)
+        found.append(residual_estimates(together))
     return joint_estimates(found, noisy.n)
 
 
@@ -184,14 +184,14 @@ def _singles(noisy: Any) -> tuple[Any, ...]:
     return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
 
 
-def _held(noisy: Any, size: int) -> list[Any]:
+def _held(parts: Sequence[Any], size: int) -> list[Any]:
     """The sets of so many variables that some measured table or block holds, in the domain's order."""
     tables: set[Family] = {
-        key for part in _singles(noisy) for key in (part.blocks if isinstance(part, NoisyCoefficients) else part.tables)
+        key for part in parts for key in (part.blocks if isinstance(part, NoisyCoefficients) else part.tables)
     }
-    place = declared_domain(noisy).names.index
-    held = {tuple(sorted(map(place, some))) for table in tables for some in combinations(table, size)}
-    return [tuple(declared_domain(noisy).names[i] for i in some) for some in sorted(held)]
+    names = parts[0].network.domain.names
+    held = {tuple(sorted(map(names.index, some))) for table in tables for some in combinations(table, size)}
+    return [tuple(names[i] for i in some) for some in sorted(held)]
 
 
 def _single(found: Any, name: str, size: int, n: float) -> Reals:

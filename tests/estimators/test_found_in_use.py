@@ -1,0 +1,158 @@
+"""What users of learned networks and estimators met: each call that was lost, silently wrong or charged for nothing."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgraph as dg
+
+ADD = dg.PrivacyUnit("add-remove")
+DOMAIN = dg.Domain.of({"a": [1, 2, 3], "c": [1, 2, 3], "y": [1, 2]})
+
+
+def chain(rows=1000, variables=4, seed=0):
+    rng = np.random.default_rng(seed)
+    found = [rng.integers(0, 2, rows)]
+    for _ in range(variables - 1):
+        found.append((found[-1] + (rng.random(rows) < 0.3)) % 2)
+    return pd.DataFrame(dict(zip("abcdefg", found, strict=False))), dg.Domain.of(
+        {name: [0, 1] for name in "abcdefg"[:variables]}
+    )
+
+
+def labelled(rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(1, 3, rows)
+    return pd.DataFrame({"a": np.where(rng.random(rows) < 0.9, y, 3), "c": rng.integers(1, 4, rows), "y": y})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_stages_of_a_known_number_of_rows_read_tables_of_few_variables(seed):
+    """Rounds that measured some variables only: nine calls in ten were charged and lost."""
+    frame, domain = chain(1000, 7, seed)
+    budget, noise = dg.Budget(1, "1e-5", unit=ADD), dg.testing.SeededNoise(seed)
+    learned = dg.learn_network(frame, domain, budget=budget, epsilon="0.3", delta="1e-6", stages=2, n=1000, noise=noise)
+    assert budget.remaining == Fraction("0.7")
+    np.testing.assert_allclose(learned.probabilities.table("g").sum(axis=0), 1)
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize("variables", [3, 5])
+@pytest.mark.parametrize("settings", [{}, {"n": 2000}, {"stages": 2}], ids=["n asked", "n said", "two stages"])
+@pytest.mark.parametrize("kind", [".json", ".npz"])
+def test_what_was_learned_in_the_residual_basis_is_saved_and_loaded(variables, settings, kind, tmp_path):
+    """The model's graph is not the pairs that were measured."""
+    frame, domain = chain(2000, variables)
+    learned = dg.learn_network(
+        frame, domain, unit=ADD, epsilon=1, delta="1e-6", noise=dg.testing.SeededNoise(1), **settings
+    )
+    path = tmp_path / f"model{kind}"
+    for value in (learned, learned.probabilities, learned.posterior(draws=5, seed=1)):
+        dg.save(value, path)
+        assert dg.load(path).network == learned.network
+    dg.save(dg.choose_network(learned.release), path)
+    if kind == ".json":
+        text = json.loads(path.read_text())
+        changed = json.dumps(text).replace('["a", "b"]', '["a", "c"]') if variables == 3 else ""
+        if changed:
+            path.write_text(changed)
+            with pytest.raises(dg.errors.DPGraphError):
+                dg.load(path)
+
+
+def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):
+    frame, domain = chain(300, 3)
+    learned = dg.learn_network(frame, domain, unit=ADD, epsilon=2, delta="1e-6", noise=dg.testing.SeededNoise(0))
+    with pytest.warns(dg.errors.ConvergenceWarning):
+        learned.posterior(draws=4, seed=1)
+    with pytest.raises(TypeError, match="drwas"):
+        learned.posterior(drwas=5)
+    with pytest.raises(dg.errors.InferenceError, match="chains of records would take"):
+        learned.posterior(draws=10**12)
+    for graphs in ("chosen", "averaged"):
+        for seed in (-1, "x"):
+            with pytest.raises(dg.errors.InferenceError, match="seed must be"):
+                learned.posterior(graphs=graphs, draws=5, seed=seed)
+
+
+def test_a_budget_that_is_planned_does_not_pay_for_what_is_chosen_on_the_way():
+    frame, domain = chain()
+    budget = dg.Budget(2, "1e-5", unit=ADD, accounting="pld")
+    with pytest.raises(dg.errors.ReleaseError, match="accounting='zcdp' or 'basic'"):
+        dg.learn_network(frame, domain, epsilon=1, delta="1e-6", budget=budget)
+    assert budget.spent == 0
+
+
+def test_an_absurd_number_of_rows_is_refused():
+    with pytest.raises(dg.errors.ReleaseError, match="n must be"):
+        dg.learn_network(*chain(), epsilon=1, n=10**400)
+
+
+@pytest.mark.parametrize("state", ["a", -1, 1.5, 2**40, object()])
+@pytest.mark.parametrize("kind", ["naive Bayes", "hidden Markov", "regression"])
+def test_a_random_state_that_is_none_charges_nothing(state, kind):
+    budget, frame = dg.Budget(100), labelled()
+    usual = {"epsilon": 1, "budget": budget, "random_state": state}
+    model, rows = {
+        "naive Bayes": (dg.PrivateNaiveBayes(DOMAIN, target="y", **usual), (frame[["a", "c"]], frame.y)),
+        "hidden Markov": (dg.PrivateHMM(2, domain=DOMAIN, sequence="a", time="c", **usual), (frame,)),
+        "regression": (dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), **usual), (frame[["a"]], frame.y)),
+    }[kind]
+    with pytest.raises(dg.errors.ReleaseError, match="random_state is None, a whole number"):
+        model.fit(*rows)
+    assert budget.spent == 0
+
+
+def test_a_generator_is_a_random_state():
+    frame = labelled()
+    model = dg.PrivateNaiveBayes(DOMAIN, epsilon=5, target="y", random_state=np.random.default_rng(0))
+    assert set(model.fit(frame[["a", "c"]], frame.y).predict(frame[["a", "c"]])) <= {1, 2}
+
+
+def test_a_mapping_of_rows_is_not_read_as_codes(tmp_path):
+    frame = labelled()
+    dg.save(dg.PrivateNaiveBayes(DOMAIN, epsilon=5, target="y").fit(frame[["a", "c"]], frame.y), tmp_path / "m.json")
+    with pytest.raises(dg.errors.DomainError, match=r"pd.DataFrame\(X\)"):
+        dg.load(tmp_path / "m.json").predict({"a": [1, 2], "c": [1, 2]})
+
+
+def test_levels_of_a_parent_in_another_order_in_pgmpy():
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    def read(names):
+        model = DiscreteBayesianNetwork([("a", "b")])
+        model.add_cpds(
+            TabularCPD("a", 2, [[0.3], [0.7]], state_names={"a": ["x", "y"]}),
+            TabularCPD("b", 2, [[0.1, 0.9], [0.9, 0.1]], ["a"], [2], state_names={"a": names, "b": ["t", "f"]}),
+        )
+        return model, dg.from_pgmpy(model)
+
+    for names in (["x", "y"], ["y", "x"]):
+        model, found = read(names)
+        for i, level in enumerate(["x", "y"]):
+            assert found.table("b")[0, i] == pytest.approx(model.get_cpds("b").get_value(a=level, b="t"))
+    with pytest.raises(dg.errors.NetworkError, match="other levels of its parent"):
+        read(["p", "q"])
+
+
+@pytest.mark.parametrize("settings", [{"scores": ["accuracy"]}, {"bounds": (0, 30)}])
+def test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for(settings):
+    frame, budget = labelled(), dg.Budget(1)
+    model = dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a"]], frame.y)
+    with pytest.raises(dg.errors.DomainError, match="has no meaning for this model"):
+        dg.evaluate(model, frame[["a"]], frame.y, epsilon=1, budget=budget, **settings)
+    assert budget.spent == 0
+
+
+def test_a_feature_named_as_the_target_is_not_dropped(tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.DomainError, match="y names 'a', which bounds_X declares otherwise"):
+        dg.PrivateLinearRegression({"a": (1, 3), "c": (1, 3)}, (1, 2), epsilon=1, budget=budget).fit(
+            str(tmp_path / "rows.csv"), "a"
+        )
+    assert budget.spent == 0
