@@ -378,8 +378,12 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         declared = Domain.of(self.domain)
         left = [name for name in declared.names if name not in frame.columns]
         if len(left) != 1:
+            target = self.target or name_of(labels.y)
+            absent = [name for name in left if name != target]
             found = (
-                f"not in X: {', '.join(left)}" if left else f"X holds them all, the target too{self._dropped(labels.y)}"
+                f"not in X: {', '.join(absent)}"
+                if left
+                else f"X holds them all, the target too{self._dropped(labels.y)}"
             )
             raise DomainError(f"every declared variable but the target must be a column of X; {found}")
         if self.target is not None and left[0] != self.target:

@@ -105,6 +105,12 @@ def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
     return _KINDS.get((released, kind)) if isinstance(kind, str) else None
 
 
+def unfitted(value: Any) -> bool:
+    """Whether a value is an estimator of this package that has learned nothing."""
+    ours = type(value).__module__.startswith("dpgraph.") and not isinstance(value, type)
+    return ours and callable(getattr(value, "fit", None)) and not hasattr(value, "model_")
+
+
 def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
     """A value's codec, and the value as plain JSON values.
 
@@ -114,6 +120,8 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
     for codec in _TYPES.get((released, type(value)), []):
         if (plain := codec.write(value)) is not None:
             return codec, plain
+    if unfitted(value):
+        raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
     raise FileError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 

@@ -80,6 +80,11 @@ def read_probabilities(source: str | Path) -> Any:
         from dpgraph.files.pgmpy import example
 
         return example(text_source.removeprefix(EXAMPLE))
+    if (suffix := Path(source).suffix.lower()) in (".toml", ".json"):
+        raise FileError(
+            f"{excerpt(text_source)}: a {suffix} file of a network holds no probabilities; give a .bif, an .xmlbif or "
+            "example:NAME"
+        )
     reader = read_xmlbif if text_source.lower().endswith(".xmlbif") else read_bif
     text = read_text(Path(source), MAX_NETWORK_BYTES)
     return with_source_name(source, lambda: reader(text))

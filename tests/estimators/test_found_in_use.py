@@ -156,3 +156,23 @@ def test_a_feature_named_as_the_target_is_not_dropped(tmp_path):
             str(tmp_path / "rows.csv"), "a"
         )
     assert budget.spent == 0
+
+
+def test_what_was_not_fitted_says_so_when_it_is_written(tmp_path):
+    for model in (dg.PrivateNaiveBayes(DOMAIN, target="y"), dg.PrivateHMM(2)):
+        for write, name in ((dg.save, "m.json"), (dg.write_html, "m.html")):
+            with pytest.raises(dg.errors.FileError, match="has learned nothing yet: fit it first"):
+                write(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_target_that_is_known_is_not_among_the_columns_that_are_missing():
+    frame = labelled()
+    with pytest.raises(dg.errors.DomainError, match=r"not in X: c$"):
+        dg.PrivateNaiveBayes(DOMAIN, target="y").fit(frame[["a"]], frame.y)
+
+
+def test_a_graph_without_probabilities_is_not_read_as_one_with_them(tmp_path):
+    (tmp_path / "net.toml").write_text('[variables]\na = ["x", "y"]\n\n[parents]\na = []\n')
+    with pytest.raises(dg.errors.FileError, match="holds no probabilities"):
+        dg.files.networks.read_probabilities(tmp_path / "net.toml")
