@@ -17,7 +17,9 @@ from dpgraph.structure.domain import Domain, DomainError
 
 
 def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
-    """Columns of codes and numbers: a mapping of numpy arrays as it is, anything else read by what is declared.
+    """Columns of codes and numbers: a mapping of them as it is, anything else read by what is declared.
+
+    A mapping of codes is one of numpy arrays: lists, which are what tables of rows become, are refused.
 
     Raises:
         DomainError: If the rows do not fit the declaration.
@@ -26,7 +28,7 @@ def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[st
     [1, 0]
     """
     if isinstance(rows, Mapping):
-        if not all(isinstance(column, np.ndarray) for column in rows.values()):
+        if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):
             raise DomainError(
                 "a mapping is of numpy arrays of codes and numbers; of rows give a table, pd.DataFrame(X)"
             )

@@ -75,7 +75,7 @@ def test_a_record_around_exact_counts_makes_them_no_release(released, tmp_path):
 
 
 def test_an_estimator_that_is_not_fitted_has_no_page(tmp_path):
-    with pytest.raises(dg.errors.FileError, match="PrivateNaiveBayes has no page"):
+    with pytest.raises(dg.errors.FileError, match="this PrivateNaiveBayes has learned nothing yet: fit it first"):
         dg.write_html(dg.PrivateNaiveBayes(DOMAIN, target="a"), tmp_path / "p.html")
 
 
