@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.mechanisms.reproduction import _whose_blocks
 
 ADD = dg.PrivacyUnit("add-remove")
 DOMAIN = dg.Domain.of({"a": [1, 2, 3], "c": [1, 2, 3], "y": [1, 2]})
@@ -37,6 +38,20 @@ def test_two_stages_of_a_known_number_of_rows_read_tables_of_few_variables(seed)
     learned = dg.learn_network(frame, domain, budget=budget, epsilon="0.3", delta="1e-6", stages=2, n=1000, noise=noise)
     assert budget.remaining == Fraction("0.7")
     np.testing.assert_allclose(learned.probabilities.table("g").sum(axis=0), 1)
+
+
+def test_blocks_of_a_record_are_all_blocks_of_some_tables():
+    """A model's record may name blocks of more tables than its graph has, but none without those inside it."""
+    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
+    graph = dg.Network.of(domain, {"b": ["a"]})
+    whole = [(), ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")]
+    found = _whose_blocks(graph, whole)
+    assert set(found.families) == {("a", "b"), ("b", "c")}
+    assert _whose_blocks(graph, whole[:5]) is graph
+    for gone in (0, 2):
+        assert _whose_blocks(graph, [*whole[:gone], *whole[gone + 1 :]]) is None
+    assert _whose_blocks(graph, [*whole, ("z",)]) is None
+    assert _whose_blocks(graph, [()]) is None
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")

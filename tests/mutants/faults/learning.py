@@ -84,4 +84,32 @@ MUTANTS = (
         "depend = 1.0",
         ("tests/estimators/test_learning.py::test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have",),
     ),
+    Mutant(
+        "blocks of a record that are not all of any tables'",
+        "mechanisms/reproduction.py",
+        "return tables if found == set(coefficient_blocks(tables)) else None",
+        "return tables",
+        ("tests/estimators/test_found_in_use.py::test_blocks_of_a_record_are_all_blocks_of_some_tables",),
+    ),
+    Mutant(
+        "a random state that is read after the charge",
+        "estimators/naive_bayes.py",
+        "        check_seed(self.random_state)\n",
+        "",
+        ("tests/estimators/test_found_in_use.py::test_a_random_state_that_is_none_charges_nothing",),
+    ),
+    Mutant(
+        "levels of a parent in its own order whatever the child's table says",
+        "files/pgmpy.py",
+        "if own != levels[name] and table.shape[axis] == len(own):",
+        "if not own:",
+        ("tests/estimators/test_found_in_use.py::test_levels_of_a_parent_in_another_order_in_pgmpy",),
+    ),
+    Mutant(
+        "a setting without a use, paid for",
+        "estimators/evaluation.py",
+        "    if given != usual:\n",
+        "    if not name:\n",
+        ("tests/estimators/test_found_in_use.py::test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for",),
+    ),
 )
