@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.records import PrivacyLeakWarning
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
 from dpgraph.structure.domain import DomainError, NetworkError
 
 if TYPE_CHECKING:
@@ -114,13 +114,20 @@ class DeclaredBounds:
         by_name = self._by_name()
         if by_name is None or isinstance(self.bounds_y, str):
             raise DomainError("rows in a file or on a cluster need bounds_X by name and the target's bounds_y")
-        features = {name: value for name, value in by_name.items() if name != target}
-        if target in by_name and tuple(by_name[target]) != tuple(self.bounds_y):
+        if target in by_name and not self._bounds_alike(target, by_name[target]):
             raise DomainError(
                 f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
                 "leave it out of bounds_X"
             )
+        features = {name: value for name, value in by_name.items() if name != target}
         return _design(features, target, self.bounds_y, intercept, strict)
+
+    def _bounds_alike(self, target: str, declared: Any) -> bool:
+        """Whether what ``bounds_X`` declares of the target is what ``bounds_y`` does."""
+        try:
+            return feature_of(target, declared) == bounds_of(target, self.bounds_y)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         """The features' bounds or levels by name, in the order of the declaration."""

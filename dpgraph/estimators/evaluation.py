@@ -183,7 +183,7 @@ def task_of(
 
     Raises:
         ReleaseError: If it is no model that can be judged.
-        DomainError: If a setting is not valid.
+        DomainError: If a setting is not valid, or the model has no use for it.
     """
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
@@ -192,14 +192,15 @@ def task_of(
             return Classification(classes, largest_loss, scores=_asked(scores))
         case LinearRegressionModel() | SampledRegressionModel() as regression:
             _no_use("bounds", bounds, None, "this regression has declared its own")
-            _no_use("scores", tuple(scores), SCORES, "they are of classifiers")
+            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
             declared = held_out.design_of(regression).bounds
             return Regression(declared.low, declared.high, largest_error)
         case HiddenMarkovModel() as markov:
             _no_use("bounds", bounds, None, "entries have outcomes")
-            _no_use("scores", tuple(scores), SCORES, "they are of classifiers")
+            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
             return Entries(held_out.outcomes_of_an_entry(markov), largest_loss)
         case other if getattr(other, "classes_", None) is not None:
+            _no_use("bounds", bounds, None, "a classifier has classes")
             whole = callable(getattr(other, "predict_proba", None))
             known = _asked(scores) if whole else _asked(name for name in _asked(scores) if name in SCORES[:2])
             return Classification(held_out.foreign_classes(other), largest_loss, scores=known)
@@ -209,6 +210,7 @@ def task_of(
                     f"a {type(other).__name__} without classes_ is a regressor or is not fitted; a regressor needs "
                     "bounds=(low, high), public bounds of the target"
                 )
+            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
             return Regression(*_pair(bounds), largest_error)
         case other:
             raise ReleaseError(f"evaluate takes a fitted model with predict; got {type(other).__name__}")

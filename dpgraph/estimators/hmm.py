@@ -74,7 +74,8 @@ class PrivateHMM(BaseEstimator):
         budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
             ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
         unit: Whom to protect where ``budget`` is None; see above for what None means.
-        random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
+        random_state: A seed or a Generator for the inference after the release; None is a fixed seed. It never
+            reaches the noise.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         most_states: The largest number of states that ``"auto"`` tries.
         sequence_effects: Whether each sequence has effects of its own on the fields, shrunk to zero. None: with
@@ -122,7 +123,7 @@ class PrivateHMM(BaseEstimator):
         sweeps: int = 3,
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         noise: Noise | None = None,
         progress: bool = False,
         most_states: int = MOST_STATES,

@@ -76,8 +76,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         budget: What to charge; shared by clones. The charges of several fits add, which covers rows that were chosen
             without looking at rows; splitters lose more: use ``cross_validate``. None makes a budget of exactly one
             fit each time.
-        random_state: A seed for the inference after the release; None is a fixed one, so that equal releases give
-            equal models. It never reaches the noise; plug-in inference draws nothing, and ignores it.
+        random_state: A seed or a Generator for the inference after the release; None is a fixed seed, so that equal
+            releases give equal models. It never reaches the noise; plug-in inference draws nothing, and ignores it.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         progress: Whether ``fit`` shows a bar on a terminal: what share of a path's rows is counted.
@@ -109,7 +109,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         inference: str = "noise-aware",
         prior: float = 1.0,
         budget: Budget | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         unit: PrivacyUnit | None = None,
         noise: Noise | None = None,
         progress: bool = False,

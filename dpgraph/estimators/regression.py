@@ -81,7 +81,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         draws: Draws from the posterior.
         budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
             ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
-        random_state: A seed for the inference after the release; None is a fixed one. It never reaches the noise.
+        random_state: A seed or a Generator for the inference after the release; None is a fixed seed. It never
+            reaches the noise.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         strict: Whether the bounds and levels must be such that no row can refuse a table, as in ``LinearDesign``.
@@ -122,7 +123,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         fit_intercept: bool = True,
         draws: int = 2000,
         budget: Budget | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         unit: PrivacyUnit | None = None,
         noise: Noise | None = None,
         strict: bool = False,

@@ -105,10 +105,15 @@ def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
     return _KINDS.get((released, kind)) if isinstance(kind, str) else None
 
 
-def unfitted(value: Any) -> bool:
-    """Whether a value is an estimator of this package that has learned nothing."""
+def refuse_unfitted(value: Any) -> None:
+    """Refuses an estimator of this package that has learned nothing, where something is to be written of it.
+
+    Raises:
+        FileError: With what to do.
+    """
     ours = type(value).__module__.startswith("dpgraph.") and not isinstance(value, type)
-    return ours and callable(getattr(value, "fit", None)) and not hasattr(value, "model_")
+    if ours and callable(getattr(value, "fit", None)) and not hasattr(value, "model_"):
+        raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
 
 
 def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
@@ -120,8 +125,7 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
     for codec in _TYPES.get((released, type(value)), []):
         if (plain := codec.write(value)) is not None:
             return codec, plain
-    if unfitted(value):
-        raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
+    refuse_unfitted(value)
     raise FileError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from dpgraph.files.codecs import unfitted
+from dpgraph.files.codecs import refuse_unfitted
 from dpgraph.pages.blocks import Facts, Page, Section, Table, Words
 from dpgraph.pages.words import AFTERWARDS, NO_RECORD, NOT_PRIVATE, cost, neighbours, number, promise, whom
 from dpgraph.privacy.errors import FileError
@@ -26,8 +26,7 @@ def page_of(value: Any) -> Page:
     Raises:
         FileError: If the value is sensitive, or of a class that has no page.
     """
-    if unfitted(value):
-        raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
+    refuse_unfitted(value)
     raise FileError(
         f"{type(value).__name__} has no page: only public values do, that were declared, left through a release or "
         "were learned from one"

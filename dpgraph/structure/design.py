@@ -164,14 +164,14 @@ class LinearDesign:
     ) -> None:
         if not isinstance(features, Mapping) or not features:
             raise NetworkError("a regression needs at least one feature: a mapping from names to bounds or levels")
-        declared = ((name, _feature(name, value)) for name, value in features.items())
+        declared = ((name, feature_of(name, value)) for name, value in features.items())
         object.__setattr__(self, "features", FrozenMap(declared))
         if not isinstance(target, str) or not target:
             raise NetworkError(f"the target's name must be text; got {target!r}")
         object.__setattr__(self, "target", target)
         if target in self.features:
             raise NetworkError(f"the target {target!r} is a feature as well")
-        object.__setattr__(self, "bounds", _bounded(target, bounds))
+        object.__setattr__(self, "bounds", bounds_of(target, bounds))
         object.__setattr__(self, "intercept", bool(intercept))
         if on_missing not in get_args(OnMissing):
             raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
@@ -396,8 +396,12 @@ def _undeclared(declared: Feature, drop: bool) -> list[str]:
     return [action for action in lacking if not (dropped and action.startswith("missing"))]
 
 
-def _feature(name: Any, value: Any) -> Feature:
-    """One declared feature."""
+def feature_of(name: Any, value: Any) -> Feature:
+    """One declared feature: a pair of bounds, a list of levels, or one of ``Bounded``, ``Categories`` and ``Bins``.
+
+    Raises:
+        NetworkError: If it is none.
+    """
     if not isinstance(name, str) or not name:
         raise NetworkError(f"a feature's name must be text; got {name!r}")
     if isinstance(value, list):
@@ -407,11 +411,15 @@ def _feature(name: Any, value: Any) -> Feature:
             raise NetworkError(f"{name!r}: {error}") from None
     if isinstance(value, Categories | Bins):
         return value
-    return _bounded(name, value)
+    return bounds_of(name, value)
 
 
-def _bounded(name: str, value: Any) -> Bounded:
-    """Declared bounds; there is no default."""
+def bounds_of(name: str, value: Any) -> Bounded:
+    """Declared bounds; there is no default.
+
+    Raises:
+        NetworkError: If they are none.
+    """
     if isinstance(value, Bounded):
         return value
     if value is None:

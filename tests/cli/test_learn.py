@@ -73,6 +73,33 @@ def test_files_of_their_own_are_all_written(run):
     assert dg.choose_network(dg.load("release.json")).network == made
 
 
+@pytest.mark.parametrize("stages", ["1", "2"])
+def test_what_gaussian_noise_paid_for_is_all_written(stages, run):
+    """In the residual basis the tables that were measured are not those of the graph."""
+    settings = ["--delta", "1e-6", "--neighbours", "add-remove", "--stages", stages]
+    run(*WORDS, *settings, "--out", "made.toml", "--release", "release.json", "--model", "model.json")
+    made, release = dg.read_network("made.toml"), dg.load("release.json")
+    assert dg.load("model.json").network == made
+    assert release.unit == dg.PrivacyUnit("add-remove")
+    assert dg.choose_network(release).network.domain == made.domain
+
+
+def test_a_model_that_cannot_be_written_leaves_what_was_paid_for(desk, monkeypatch):
+    """The release and the graph are written first."""
+    import dpgraph.cli.learning as command
+
+    def save_charged(value, path):
+        if path.name == "model.json":
+            raise dg.errors.FileError("the disk is full")
+        dg.save(value, path)
+
+    monkeypatch.setattr(command, "save_charged", save_charged)
+    words = ["--out", "made.toml", "--release", "release.json", "--model", "model.json"]
+    told = CliRunner().invoke(main, [*WORDS, *words])
+    assert told.exit_code != 0
+    assert dg.choose_network(dg.load("release.json")).network == dg.read_network("made.toml")
+
+
 def asked(words):
     told = CliRunner().invoke(main, words)
     assert told.exit_code == 0, told.stderr

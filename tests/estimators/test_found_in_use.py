@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.reproduction import _whose_blocks
 
 ADD = dg.PrivacyUnit("add-remove")
 DOMAIN = dg.Domain.of({"a": [1, 2, 3], "c": [1, 2, 3], "y": [1, 2]})
@@ -38,20 +37,6 @@ def test_two_stages_of_a_known_number_of_rows_read_tables_of_few_variables(seed)
     learned = dg.learn_network(frame, domain, budget=budget, epsilon="0.3", delta="1e-6", stages=2, n=1000, noise=noise)
     assert budget.remaining == Fraction("0.7")
     np.testing.assert_allclose(learned.probabilities.table("g").sum(axis=0), 1)
-
-
-def test_blocks_of_a_record_are_all_blocks_of_some_tables():
-    """A model's record may name blocks of more tables than its graph has, but none without those inside it."""
-    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
-    graph = dg.Network.of(domain, {"b": ["a"]})
-    whole = [(), ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")]
-    found = _whose_blocks(graph, whole)
-    assert set(found.families) == {("a", "b"), ("b", "c")}
-    assert _whose_blocks(graph, whole[:5]) is graph
-    for gone in (0, 2):
-        assert _whose_blocks(graph, [*whole[:gone], *whole[gone + 1 :]]) is None
-    assert _whose_blocks(graph, [*whole, ("z",)]) is None
-    assert _whose_blocks(graph, [()]) is None
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
@@ -134,26 +119,6 @@ def test_a_mapping_of_rows_is_not_read_as_codes(tmp_path):
         dg.load(tmp_path / "m.json").predict({"a": [1, 2], "c": [1, 2]})
 
 
-def test_levels_of_a_parent_in_another_order_in_pgmpy():
-    from pgmpy.factors.discrete import TabularCPD
-    from pgmpy.models import DiscreteBayesianNetwork
-
-    def read(names):
-        model = DiscreteBayesianNetwork([("a", "b")])
-        model.add_cpds(
-            TabularCPD("a", 2, [[0.3], [0.7]], state_names={"a": ["x", "y"]}),
-            TabularCPD("b", 2, [[0.1, 0.9], [0.9, 0.1]], ["a"], [2], state_names={"a": names, "b": ["t", "f"]}),
-        )
-        return model, dg.from_pgmpy(model)
-
-    for names in (["x", "y"], ["y", "x"]):
-        model, found = read(names)
-        for i, level in enumerate(["x", "y"]):
-            assert found.table("b")[0, i] == pytest.approx(model.get_cpds("b").get_value(a=level, b="t"))
-    with pytest.raises(dg.errors.NetworkError, match="other levels of its parent"):
-        read(["p", "q"])
-
-
 @pytest.mark.parametrize("settings", [{"scores": ["accuracy"]}, {"bounds": (0, 30)}])
 def test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for(settings):
     frame, budget = labelled(), dg.Budget(1)
@@ -173,6 +138,27 @@ def test_a_feature_named_as_the_target_is_not_dropped(tmp_path):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize("bounds", [(1, 2), dg.Bounded(1, 2)], ids=["pair", "bounded"])
+@pytest.mark.parametrize("bounds_y", [(1, 2), [1, 2], dg.Bounded(1, 2)], ids=["pair", "list", "bounded"])
+def test_a_target_declared_twice_alike_is_one_target(bounds, bounds_y, tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    declared = {"a": (1, 3), "c": (1, 3), "y": bounds}
+    model = dg.PrivateLinearRegression(declared, bounds_y, epsilon=1).fit(str(tmp_path / "rows.csv"), "y")
+    assert list(model.feature_names_in_) == ["a", "c"]
+
+
+@pytest.mark.parametrize("bounds", [(0, 2), [1, 2], dg.Bounded(1, 2, missing=1), 5, (2, 1)], ids=repr)
+def test_a_target_declared_twice_otherwise_is_refused(bounds, tmp_path):
+    """A list in bounds_X declares levels."""
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.DomainError, match="y"):
+        dg.PrivateLinearRegression({"a": (1, 3), "y": bounds}, (1, 2), epsilon=1, budget=budget).fit(
+            str(tmp_path / "rows.csv"), "y"
+        )
+    assert budget.spent == 0
+
+
 def test_what_was_not_fitted_says_so_when_it_is_written(tmp_path):
     for model in (dg.PrivateNaiveBayes(DOMAIN, target="y"), dg.PrivateHMM(2)):
         for write, name in ((dg.save, "m.json"), (dg.write_html, "m.html")):
@@ -185,9 +171,3 @@ def test_a_target_that_is_known_is_not_among_the_columns_that_are_missing():
     frame = labelled()
     with pytest.raises(dg.errors.DomainError, match=r"not in X: c$"):
         dg.PrivateNaiveBayes(DOMAIN, target="y").fit(frame[["a"]], frame.y)
-
-
-def test_a_graph_without_probabilities_is_not_read_as_one_with_them(tmp_path):
-    (tmp_path / "net.toml").write_text('[variables]\na = ["x", "y"]\n\n[parents]\na = []\n')
-    with pytest.raises(dg.errors.FileError, match="holds no probabilities"):
-        dg.files.networks.read_probabilities(tmp_path / "net.toml")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 import dpgraph as dg
-from dpgraph.files.networks import network_of, parse_json, plain_network
+from dpgraph.files.networks import network_of, parse_json, plain_network, read_probabilities
 from tests.fuzz.readers import TOML
 from tests.strategies import networks, words
 
@@ -351,3 +351,9 @@ def test_a_file_that_is_not_as_strict_as_it_says_is_refused(text, message, tmp_p
     (tmp_path / "net.toml").write_text(text)
     with pytest.raises(dg.errors.FileError, match=message):
         dg.read_network(tmp_path / "net.toml")
+
+
+def test_a_graph_without_probabilities_is_not_read_as_one_with_them(tmp_path):
+    (tmp_path / "net.toml").write_text('[variables]\na = ["x", "y"]\n\n[parents]\na = []\n')
+    with pytest.raises(dg.errors.FileError, match="holds no probabilities"):
+        read_probabilities(tmp_path / "net.toml")

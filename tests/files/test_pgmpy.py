@@ -211,3 +211,23 @@ def test_a_level_that_bif_does_not_keep_is_kept_by_the_call_that_the_warning_nam
     ):
         assert read_bif(write_bif(value)).network.domain.levels("school") == ("hs_or_lower", "more")
     assert dg.to_pgmpy(value).get_cpds("school").state_names == {"school": ["hs or lower", "more"]}
+
+
+def test_levels_of_a_parent_in_another_order_in_pgmpy():
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    def read(names):
+        model = DiscreteBayesianNetwork([("a", "b")])
+        model.add_cpds(
+            TabularCPD("a", 2, [[0.3], [0.7]], state_names={"a": ["x", "y"]}),
+            TabularCPD("b", 2, [[0.1, 0.9], [0.9, 0.1]], ["a"], [2], state_names={"a": names, "b": ["t", "f"]}),
+        )
+        return model, dg.from_pgmpy(model)
+
+    for names in (["x", "y"], ["y", "x"]):
+        model, found = read(names)
+        for i, level in enumerate(["x", "y"]):
+            assert found.table("b")[0, i] == pytest.approx(model.get_cpds("b").get_value(a=level, b="t"))
+    with pytest.raises(dg.errors.NetworkError, match="other levels of its parent"):
+        read(["p", "q"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.blocks import GRID
-from dpgraph.mechanisms.reproduction import check_reproduced
+from dpgraph.mechanisms.reproduction import _whose_blocks, check_reproduced
 from dpgraph.privacy.noise import MIN_SCALE
 from dpgraph.privacy.records import DiscreteLaplace, Provenance, ReleaseError
 from dpgraph.structure.basis import contrast_blocks, fixed_point
@@ -154,3 +154,17 @@ def test_a_table_measured_twice_and_one_of_another_network_are_refused():
     law = replace(event.measurements[0], law=DiscreteLaplace(event.measurements[0].law.scale))
     with pytest.raises(ReleaseError, match="not the scales it was made with"):
         check_reproduced(Provenance(replace(event, measurements=(law,)), unit), network)
+
+
+def test_blocks_of_a_record_are_all_blocks_of_some_tables():
+    """A model's record may name blocks of more tables than its graph has, but none without those inside it."""
+    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
+    graph = dg.Network.of(domain, {"b": ["a"]})
+    whole = [(), ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")]
+    found = _whose_blocks(graph, whole)
+    assert set(found.families) == {("a", "b"), ("b", "c")}
+    assert _whose_blocks(graph, whole[:5]) is graph
+    for gone in (0, 2):
+        assert _whose_blocks(graph, [*whole[:gone], *whole[gone + 1 :]]) is None
+    assert _whose_blocks(graph, [*whole, ("z",)]) is None
+    assert _whose_blocks(graph, [()]) is None

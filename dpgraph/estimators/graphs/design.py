@@ -37,7 +37,7 @@ MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
 STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
 #: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
 TOLD = 3
-#: Each variable depends on at most about so many others: of more, the rest of its pairs say nothing beyond noise.
+#: On how many others a variable is taken to depend, at most: from the rest it is taken to be independent.
 DEPENDENT = 16
 #: Less noise than this is none.
 LEAST = 1e-12

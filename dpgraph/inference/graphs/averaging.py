@@ -55,7 +55,7 @@ BETWEEN, STEPS = 5, 3
 UNMOVED = np.zeros(2, np.int64)
 #: The prior of tables. That a variable does not depend on another is for the graph to say, which may have no arc: if
 #: rows could be as alike as one likes, an arc would be a second way to have none.
-TABLES = HierarchicalPrior(highest=20, steps=16)
+TABLE_PRIOR = HierarchicalPrior(highest=20, steps=16)
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
 
@@ -144,7 +144,7 @@ def averaged_posterior(
     check_whole_number("draws", draws, 1)
     if not (isinstance(method, str) and method in ("auto", "records")):
         raise InferenceError('records alone can draw graphs: leave method out, or "records"')
-    hierarchy, _ = read_prior(TABLES if prior is None else prior)
+    hierarchy, _ = read_prior(TABLE_PRIOR if prior is None else prior)
     if hierarchy is None:
         raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
     value, provenance = released_value(noisy)
@@ -201,7 +201,7 @@ def draw_averaged(
     thin: int = 1,
     progress: bool = False,
     compiled: bool = True,
-    hierarchy: HierarchicalPrior = TABLES,
+    hierarchy: HierarchicalPrior = TABLE_PRIOR,
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 

@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "the prior of a graph that is known where graphs are drawn",
         "inference/graphs/averaging.py",
-        "read_prior(TABLES if prior is None else prior)",
+        "read_prior(TABLE_PRIOR if prior is None else prior)",
         'read_prior("hierarchical" if prior is None else prior)',
         (f"{AVERAGING}::test_rows_are_less_alike_beforehand_than_where_the_graph_is_known",),
     ),
@@ -89,7 +89,7 @@ MUTANTS = (
         "mechanisms/reproduction.py",
         "return tables if found == set(coefficient_blocks(tables)) else None",
         "return tables",
-        ("tests/estimators/test_found_in_use.py::test_blocks_of_a_record_are_all_blocks_of_some_tables",),
+        ("tests/mechanisms/test_reproduction.py::test_blocks_of_a_record_are_all_blocks_of_some_tables",),
     ),
     Mutant(
         "a random state that is read after the charge",
@@ -103,7 +103,7 @@ MUTANTS = (
         "files/pgmpy.py",
         "if own != levels[name] and table.shape[axis] == len(own):",
         "if not own:",
-        ("tests/estimators/test_found_in_use.py::test_levels_of_a_parent_in_another_order_in_pgmpy",),
+        ("tests/files/test_pgmpy.py::test_levels_of_a_parent_in_another_order_in_pgmpy",),
     ),
     Mutant(
         "a setting without a use, paid for",
