@@ -113,7 +113,9 @@ class DeclaredBounds:
             return self.bounds_X
         by_name = self._by_name()
         if by_name is None or isinstance(self.bounds_y, str):
-            raise DomainError("rows in a file or on a cluster need bounds_X by name and the target's bounds_y")
+            raise DomainError(
+                "rows in a file, of a query or on a cluster need bounds_X by name and the target's bounds_y"
+            )
         if target in by_name and not self._bounds_alike(target, by_name[target]):
             raise DomainError(
                 f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "

@@ -24,6 +24,7 @@ from dpgraph.statistics.rows.features import (
     array_frame,
     declared_columns,
     is_table,
+    is_unread,
     refuse_list,
     refuse_other_shapes,
     table_frame,
@@ -80,6 +81,17 @@ def stays_in_place(X: Any) -> bool:
     return isinstance(X, str | Path) or foreign_engine(X) in ("pyspark", "dask")
 
 
+def holds_target(X: Any, y: Any, *, declared: bool) -> bool:
+    """Whether rows hold the target too, which y then names: those that are not in memory, and a table where y is text.
+
+    Args:
+        X: The rows.
+        y: The target, or its name.
+        declared: Whether what is declared has names, by which a table's columns are found.
+    """
+    return stays_in_place(X) or is_unread(X) or (declared and isinstance(y, str) and is_table(X))
+
+
 def named_column(y: Any) -> str:
     """The column that y names.
 
@@ -87,7 +99,7 @@ def named_column(y: Any) -> str:
         DomainError: If it is no name.
     """
     if not isinstance(y, str):
-        raise DomainError("where X is a path or a table on a cluster, y is the name of the target's column")
+        raise DomainError("where X is a path, a query or a table on a cluster, y is the name of the target's column")
     return y
 
 
@@ -129,7 +141,7 @@ def column_of(y: Any, problem: str, *, strict: bool = False) -> Any:
     if is_table(y):
         raise DomainError(f"{problem}; of a table give its column")
     if isinstance(y, str):
-        raise DomainError(f"{problem}; the name of a column is for rows in a file or on a cluster")
+        raise DomainError(f"{problem}; the name of a column is for a table or a file, with declared names")
     column = cells_of(y) if strict else array_of(y, problem)
     if column.ndim != 1:
         raise DomainError(f"{problem}; of an array with a second axis of length one give y.ravel()")
@@ -148,6 +160,17 @@ def check_target_name(y: Any, target: str) -> None:
             f"y has another name than the target, {target!r}: give the column {target!r}, or, if y is that, "
             f"y.rename({target!r})"
         )
+
+
+def named_in_rows(y: Any, target: str) -> bool:
+    """Whether the target is among the columns of the rows to score: y names it, or is left out.
+
+    Raises:
+        DomainError: If y names something else.
+    """
+    if isinstance(y, str) and y != target:
+        raise DomainError(f"y names {y!r}, and the model predicts {target!r}")
+    return y is None or isinstance(y, str)
 
 
 def name_of(y: Any) -> str | None:

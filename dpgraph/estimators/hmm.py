@@ -237,6 +237,16 @@ class PrivateHMM(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.most_likely_path()
 
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+        """P(level) of every field in the steps after the last, as ``HiddenMarkovModel.forecast`` has it."""
+        check_is_fitted(self, "model_")
+        return self.model_.forecast(steps, interval=interval)
+
+    def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
+        """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
+        check_is_fitted(self, "model_")
+        return self.model_.sample(n, rng)
+
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 

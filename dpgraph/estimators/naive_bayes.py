@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,17 +20,19 @@ from dpgraph.estimators.fitting import (
     column_of,
     feature_frame,
     fit_budget,
+    holds_target,
     inference_seed,
     keep_names,
     name_of,
     named_column,
+    named_in_rows,
     one_epsilon,
     scored,
-    stays_in_place,
     target_name,
     warn_if_drowned,
     with_target,
 )
+from dpgraph.estimators.held_out import class_probabilities
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
@@ -46,7 +47,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import Counts, count, count_capped
 from dpgraph.statistics.rows.codes import encode
-from dpgraph.statistics.rows.features import is_table, table_frame
+from dpgraph.statistics.rows.features import is_table, is_unread, table_frame
 from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
 from dpgraph.structure.network import Network
@@ -135,12 +136,12 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         Args:
             X: The features, a DataFrame with declared columns, or an array of all declared variables but the target, in
                 the domain's order. Or all declared columns where they lie, which are never loaded whole: the path of a
-                CSV file, a Parquet file or a folder of Parquet files, or a pyspark or dask DataFrame.
-            y: The labels, one a row, with no name or the target's; the name of their column where X is a path or on a
-                cluster.
+                CSV file, a Parquet file or a folder of Parquet files, the cursor of a query, or a pyspark or dask
+                DataFrame.
+            y: The labels, one a row, with no name or the target's; the name of their column where X holds them.
             person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
-                one id a row; the name of the column where X is a path or on a cluster. As many rows of a person count
-                as the unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
+                one id a row; the name of a column where X holds the labels too. As many rows of a person count as the
+                unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
         Raises:
             DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
@@ -160,8 +161,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
         check_prior(self.prior)
         self._check_mechanism()
-        if stays_in_place(X):
-            rows, domain, target = X, self._declared("a path or a table on a cluster"), named_column(y)
+        if holds_target(X, y, declared=not isinstance(self.domain, str)):
+            rows, domain, target = X, self._declared("a path, a query or a table on a cluster"), named_column(y)
             if self.target is not None and target != self.target:
                 raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
             whose = person
@@ -215,8 +216,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
 
         Args:
-            X: The features; without intervals also the path of a CSV or Parquet file. With intervals some of them are
-                enough, as a table: what is not there is not observed.
+            X: The features; without intervals also the path of a CSV or Parquet file, or the cursor of a query. With
+                intervals some of them are enough, as a table: what is not there is not observed.
             return_interval: Whether to return the ends of central intervals as well: of the posterior of each
                 probability given the release, row by row.
             interval: The probability of those intervals.
@@ -234,7 +235,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if return_interval:
             found = self._answers(X, interval).values
             return found["predictive"], found["low"], found["high"]
-        if isinstance(X, str | Path):
+        if is_unread(X):
             return self.model_.predict_proba(X)
         frame = self._features(X, reset=False)
         domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
@@ -262,15 +263,23 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted.
 
         The score of private rows is private: publish it only if it is charged for.
+
+        Args:
+            X: The features, as ``predict`` takes them; or rows that hold the target too, a table, a path or a cursor.
+            y: The label of each row; left out, or its name, where X holds it.
+            sample_weight: How much each row counts.
 
         Raises:
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
+        if named_in_rows(y, self.model_.target):
+            truth, probabilities = class_probabilities(self.model_, X, None)
+            return scored(accuracy_score, truth, probabilities.argmax(axis=1), sample_weight)
         labels = column_of(y, "y must be one column, a label for each row")
         return scored(accuracy_score, labels, self.predict(X), sample_weight)
 

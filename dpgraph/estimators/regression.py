@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,15 +18,17 @@ from dpgraph.estimators.fitting import (
     column_of,
     feature_frame,
     fit_budget,
+    holds_target,
     inference_seed,
     keep_names,
     named_column,
+    named_in_rows,
     one_epsilon,
     scored,
-    stays_in_place,
     target_name,
     with_target,
 )
+from dpgraph.estimators.held_out import target_and_prediction
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
@@ -43,6 +44,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.regression import capped_moments, regression_features, regression_moments
+from dpgraph.statistics.rows.features import is_unread
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
@@ -152,12 +154,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Args:
             X: The features, a table with declared columns, or an array in their order. Or all declared columns where
                 they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder of Parquet
-                files, or a pyspark or dask DataFrame; ``bounds_X`` is then by name, or a ``LinearDesign``.
-            y: The target, one number a row; the name of its column where X is a path or on a cluster. Beside a
-                ``LinearDesign`` it has no name or that of the design's target.
+                files, the cursor of a query, or a pyspark or dask DataFrame; ``bounds_X`` is then by name, or a
+                ``LinearDesign``.
+            y: The target, one number a row; the name of its column where X holds it. Beside a ``LinearDesign`` it has
+                no name or that of the design's target.
             person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
-                one id a row; the name of the column where X is a path or on a cluster. As many rows of a person count
-                as the unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
+                one id a row; the name of a column where X holds the target too. As many rows of a person count as the
+                unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
         Raises:
             DomainError: If bounds are missing or the rows do not fit them; nothing is charged.
@@ -169,7 +172,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Reads the rows, releases, and sets what is fitted."""
         mechanism = self._checked()
         declared = DeclaredBounds(self.bounds_X, self.bounds_y)
-        if stays_in_place(X):
+        if holds_target(X, y, declared=declared.columns is not None):
             rows, design = X, declared.design_in_place(named_column(y), bool(self.fit_intercept), self.strict)
             whose = person
         else:
@@ -227,15 +230,23 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         mean = model.predict(values)
         return (mean, model.deviation(values)) if return_std else mean
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R squared of the predictions.
 
         The score of private rows is private: publish it only if it is charged for.
+
+        Args:
+            X: The features, as ``predict`` takes them; or rows that hold the target too, a table, a path or a cursor.
+            y: The target of each row; left out, or its name, where X holds it.
+            sample_weight: How much each row counts.
 
         Raises:
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
+        if named_in_rows(y, self.design_.target):
+            truth, predicted, kept = target_and_prediction(self.model_, X, None, drop=True)
+            return scored(r2_score, truth[kept], predicted[kept], sample_weight)
         labels = column_of(y, "y must be one column, a number for each row")
         return scored(r2_score, labels, self.predict(X), sample_weight)
 
@@ -307,7 +318,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
-        if isinstance(X, str | Path):
+        if is_unread(X):
             return regression_features(X, self.design_)
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
         named = None if DeclaredBounds(self.bounds_X, self.bounds_y).columns is None else names

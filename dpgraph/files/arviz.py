@@ -6,6 +6,7 @@ from typing import Any
 
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.privacy.errors import FileError
+from dpgraph.structure.advice import own_methods
 
 
 def to_datatree(draws: PosteriorDraws) -> Any:
@@ -22,10 +23,9 @@ def to_datatree(draws: PosteriorDraws) -> Any:
         ImportError: If the extra is not installed.
     """
     if not isinstance(draws, PosteriorDraws):
-        raise FileError(
-            f"to_datatree takes posterior draws of a network; got {type(draws).__name__}: of a release they are "
-            "noise_aware_posterior(release)"
-        )
+        asked = own_methods(draws)
+        how = f"ask its own {asked}" if asked else "of a release they are noise_aware_posterior(release)"
+        raise FileError(f"to_datatree takes posterior draws of a network; got {type(draws).__name__}: {how}")
     try:
         from arviz_base import from_dict
     except ImportError as error:

@@ -168,6 +168,8 @@ def load(
             whole = unpacked(read_packed(Path(path)))
             return with_source_name(path, lambda: read(whole))
         text = read_text(Path(path), max_bytes)
+        if text.strip() and not text.lstrip().startswith("{"):
+            raise FileError(f"{path} is no file of dpgraph's: load reads .json and .npz, as save writes them")
         return with_source_name(path, lambda: read(unsealed(parse_json(text))))
 
 

@@ -55,6 +55,20 @@ class LinearRegressionModel:
         """The release behind it."""
         return self.draws.provenance
 
+    @property
+    def intercept_(self) -> float:
+        """The posterior mean of the intercept, in the target's units."""
+        return float(self.coefficients()["mean"].iloc[0])
+
+    @property
+    def coef_(self) -> Reals:
+        """The posterior mean of each coefficient, in the units of the rows."""
+        return self.coefficients()["mean"].to_numpy()[1:]
+
+    def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
+        """The posterior of the intercept and each coefficient, as ``RegressionDraws.coefficients`` has it."""
+        return self.draws.coefficients(probability)
+
     @cached_property
     def _few(self) -> tuple[Reals, Reals]:
         """Weights and deviations of draws that are far apart."""

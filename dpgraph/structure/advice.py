@@ -8,6 +8,9 @@ from dpgraph.privacy.records import released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
+#: Methods by which models that are no network answer what others are asked of a network's tables.
+OWN = ("predict", "predict_interval", "predict_fields", "forecast", "sample")
+
 
 def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probabilities:
     """Probabilities, or their release, as Probabilities.
@@ -26,6 +29,12 @@ def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probab
     raise error(f"{call} takes Probabilities; got {type(found).__name__}: {advice(found, call)}")
 
 
+def own_methods(value: Any) -> str:
+    """What a model that is no network answers by itself, in words; nothing for anything else."""
+    has = [name for name in OWN if callable(getattr(value, name, None))]
+    return " or ".join(filter(None, [", ".join(has[:-1]), has[-1]])) if has else ""
+
+
 def advice(value: Any, call: str) -> str:
     """How to make Probabilities of a value of dpgraph's; of anything else, where they are to be had."""
     if isinstance(value, Network):
@@ -41,4 +50,6 @@ def advice(value: Any, call: str) -> str:
         return f"of a fitted estimator give {call}(estimator.model_.probabilities), where its model has them"
     if callable(getattr(value, "mean", None)) and hasattr(value, "network"):
         return f"give the mean of the draws, {call}(posterior.mean())"
+    if asked := own_methods(value):
+        return f"it has no tables of a network; ask its own {asked}"
     return f"of a release of counts make a posterior first, {call}(dg.posterior(release).mean())"

@@ -116,6 +116,8 @@ class Bins:
     missing: bool = False
 
     def __init__(self, edges: Iterable[float], missing: bool = False) -> None:
+        if not isinstance(edges, Iterable):
+            raise NetworkError(f"bins are a list of edges, Bins([0, 10, 20]); got {edges!r}")
         numbers = tuple(_plain(edge) for edge in edges)
         if any(level_kind(edge) != "number" for edge in numbers):
             raise NetworkError(f"bin edges must be numbers; got {numbers!r}")

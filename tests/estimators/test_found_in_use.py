@@ -1,11 +1,14 @@
 """What users of learned networks and estimators met: each call that was lost, silently wrong or charged for nothing."""
 
 import json
+import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import dpgraph as dg
 
@@ -171,3 +174,61 @@ def test_a_target_that_is_known_is_not_among_the_columns_that_are_missing():
     frame = labelled()
     with pytest.raises(dg.errors.DomainError, match=r"not in X: c$"):
         dg.PrivateNaiveBayes(DOMAIN, target="y").fit(frame[["a"]], frame.y)
+
+
+@pytest.mark.parametrize("call", [lambda m: dg.query(m, "y"), lambda m: dg.sample_rows(m, 5, 0), dg.to_datatree])
+def test_a_regression_says_what_to_ask_it_where_a_network_is_meant(call):
+    frame = labelled()
+    model = dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a"]], frame.y).model_
+    with pytest.raises(dg.errors.DPGraphError, match="ask its own predict or predict_interval"):
+        call(model)
+
+
+def test_a_loaded_regression_has_the_coefficients_of_its_estimator(tmp_path):
+    frame = labelled()
+    fitted = dg.PrivateLinearRegression({"a": (1, 3), "c": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a", "c"]], frame.y)
+    dg.save(fitted, tmp_path / "m.json")
+    loaded = dg.load(tmp_path / "m.json")
+    assert loaded.intercept_ == pytest.approx(fitted.intercept_)
+    np.testing.assert_allclose(loaded.coef_, fitted.coef_)
+    lower, upper = fitted.coef_interval(0.5).loc["a"]
+    assert tuple(loaded.coefficients(0.5).loc["a", ["lower", "upper"]]) == pytest.approx((lower, upper))
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.to_timedelta([1, 2], unit="D"), "column.dt.days"),
+        ([b"a", b"b"], "make it text, column.str.decode"),
+        ([Decimal("1"), Decimal("2")], "make it numbers, astype"),
+    ],
+    ids=["durations", "bytes", "decimals"],
+)
+def test_a_column_of_another_type_says_what_to_make_of_it(column, words):
+    with pytest.raises(dg.errors.DomainError, match=words):
+        dg.count(pd.DataFrame({"a": column}), dg.Network.of({"a": [1, 2]}, {}))
+
+
+def test_bins_without_edges_say_so():
+    with pytest.raises(dg.errors.NetworkError, match="bins are a list of edges"):
+        dg.Bins(5)
+
+
+def test_a_file_of_rows_is_not_said_to_be_cut_short(tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(dg.errors.FileError, match="no file of dpgraph's: load reads"):
+        dg.load(tmp_path / "rows.csv")
+
+
+def test_an_estimator_of_a_log_forecasts_and_samples_as_its_model_does():
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({name: rng.integers(1, 4, 300) for name in ("s", "m", "k")})
+    levels = {name: [1, 2, 3] for name in log}
+    model = dg.PrivateHMM(2, domain=levels, sequence="s", time="m", epsilon=50, chains=4, iterations=40, burn_in=20)
+    with pytest.raises(NotFittedError):
+        model.forecast()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(log)
+    pd.testing.assert_frame_equal(model.forecast(2, interval=0.5), model.model_.forecast(2, interval=0.5))
+    pd.testing.assert_frame_equal(model.sample(5, 1), model.model_.sample(5, 1))

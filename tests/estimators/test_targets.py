@@ -158,7 +158,7 @@ def test_a_declared_column_that_is_there_twice_is_refused_by_name(make):
     [
         (X, Y.to_frame(), "y must be one column.*; of a table give its column"),
         (X, Y.to_numpy()[:, None], r"y must be one column.*y\.ravel\(\)"),
-        (X, "spam", "y must be one column.*the name of a column is for rows in a file"),
+        (X.to_numpy(), "spam", "the name of a column is for a table or a file|y has no name: say what is predicted"),
         (scipy.sparse.csr_matrix(X.to_numpy()), Y, r"of a sparse matrix give X\.toarray\(\)"),
     ],
     ids=["frame", "two axes", "name", "sparse"],

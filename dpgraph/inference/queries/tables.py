@@ -13,7 +13,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.several import check_graph
 from dpgraph.privacy.records import InferenceError, Release
-from dpgraph.structure.advice import advice
+from dpgraph.structure.advice import advice, own_methods
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 
@@ -80,7 +80,7 @@ def tables_given(model: Any) -> DrawnTables:
     """A model's tables, draw by draw; a layer above registers its own models."""
     words = "a network's probabilities or draws of them"
     ours = type(model).__module__.startswith("dpgraph.") and not isinstance(model, Network)
-    release = ours and not hasattr(model, "probabilities")
+    release = ours and not hasattr(model, "probabilities") and not own_methods(model)
     what = "of a release make a posterior first, noise_aware_posterior(release)" if release else advice(model, "query")
     raise InferenceError(f"a question needs {words}; got {type(model).__name__}: {what}")
 

@@ -59,6 +59,8 @@ def _remedy(rows: Any) -> str:
         return ": of plain lists make a table first, pd.DataFrame(rows)"
     if callable(getattr(rows, "cursor", None)):
         return ": of a connection give the cursor of a SELECT, connection.execute(...)"
+    if callable(getattr(rows, "collect", None)):
+        return ": of a lazy table give rows.collect()"
     return ""
 
 

@@ -164,11 +164,17 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
     """What to do about a column whose type is not that of its declaration; both are public."""
     wanted = variable.kind if isinstance(variable, Categories) else "number"
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if pa.types.is_duration(kind):
+        return "; make it a number, such as the days, column.dt.days, and declare bins or levels of it"
     if pa.types.is_temporal(kind):
         return (
             "; make it a part of the date that has levels, such as the month, column.dt.strftime('%Y-%m'), or the "
             "year, and declare these"
         )
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "; make it text, column.str.decode('utf-8')"
+    if pa.types.is_decimal(kind) and wanted == "number":
+        return "; make it numbers, astype(float)"
     if pa.types.is_boolean(kind) and wanted == "number":
         return "; make it numbers, astype(int), or declare the levels False, True"
     if numeric and wanted == "boolean":

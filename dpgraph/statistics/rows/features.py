@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.statistics.rows.clusters import refuse_clusters
+from dpgraph.statistics.rows.cursors import is_cursor
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
@@ -27,8 +28,8 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
     """Reads the features of rows to predict.
 
     Args:
-        X: A pandas, polars or Arrow table, or the path of a CSV or Parquet file, whose other columns are not read; or
-            an array, shape (rows, features), its columns in the order of the declaration.
+        X: A pandas, polars or Arrow table, the path of a CSV or Parquet file, or the cursor of a query, whose other
+            columns are not read; or an array, shape (rows, features), its columns in the order of the declaration.
         declared: The features' levels, or a design, whose target need not be there.
 
     Returns:
@@ -44,14 +45,25 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
     from dpgraph.statistics.rows.codes import Codes, encode
 
     names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
-    if not (isinstance(X, Codes | str) or is_table(X) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__fspath__")):
+    if not (isinstance(X, Codes) or is_table(X) or is_unread(X)):
         X = _named_array(X, names, declared.strict)
     return encode(X, declared).columns if isinstance(declared, Domain) else regression_features(X, declared)
 
 
 def is_table(X: Any) -> bool:
     """Whether X is a pandas, polars or Arrow table."""
-    return hasattr(X, "columns") and hasattr(X, "__arrow_c_stream__")
+    return hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns")
+
+
+def is_unread(X: Any) -> bool:
+    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables.
+
+    >>> is_unread("rows.csv"), is_unread(iter([])), is_unread([[1, 2]])
+    (True, True, False)
+    """
+    query = type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+    stream = hasattr(X, "__arrow_c_stream__") and (query or not is_table(X))
+    return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or stream
 
 
 def table_frame(X: Any) -> pd.DataFrame:
@@ -107,6 +119,8 @@ def refuse_other_shapes(X: Any) -> None:
         raise DomainError(f"{PROBLEM}; of a sparse matrix give X.toarray(), whose zeros are values like others")
     if isinstance(X, Mapping):
         raise DomainError(f"{PROBLEM}; of a mapping from names to columns give pd.DataFrame(X)")
+    if callable(getattr(X, "collect", None)):
+        raise DomainError(f"{PROBLEM}; of a lazy table give X.collect()")
     if hasattr(X, "to_frame") or getattr(X, "ndim", 2) == 1:
         how = "X.to_frame()" if hasattr(X, "to_frame") else "X.reshape(-1, 1)"
         raise DomainError(f"{PROBLEM}; of one column alone give {how}")
