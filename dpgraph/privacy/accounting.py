@@ -71,13 +71,14 @@ def cost(
     units = {one.unit for one in many if isinstance(one, Release)} | ({unit} if unit else set())
     if len(units) > 1:
         raise ReleaseError(f"costs under different units do not add: {' | '.join(sorted(map(str, units)))}")
-    events = [part for one in many for part in (one.event if isinstance(one, Release) else one).events]
+    wholes = [one.event if isinstance(one, Release) else one for one in many]
+    events = [part for whole in wholes for part in whole.events]
     if method not in get_args(Method):
         raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
     if method == "basic":
         if delta is not None:
             raise ReleaseError("basic composition has the events' own delta; give delta to the other methods only")
-        return basic(events)
+        return basic(wholes)
     target = Fraction(0) if delta is None else exact(delta, "delta", zero=True)
     if not 0 < target < 1:
         raise ReleaseError(f"method={method!r} needs a delta above 0 and below 1; got {delta!r}")
@@ -85,11 +86,13 @@ def cost(
         return PrivacyCost(Fraction(0), target)
     match method:
         case "advanced":
-            return advanced(events, target)
+            price = advanced(events, target)
         case "zcdp":
-            return zero_concentrated(events, target)
+            price = zero_concentrated(events, target)
         case "pld":
-            return numerical(events, target)
+            price = numerical(events, target)
+    plain = basic(wholes)
+    return PrivacyCost(min(price.epsilon, plain.epsilon), target) if plain.delta <= target else price
 
 
 class Budget:

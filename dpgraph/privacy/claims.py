@@ -114,7 +114,13 @@ def claim_problem(event: Event) -> str | None:
             return "claims delta 0, but Gaussian noise is never purely private"
         least = min(total_up(parts) for parts in ways)
         return f"claims epsilon {float(event.epsilon):.9g}, but its noise costs epsilon {float(least):.9g}"
-    rho = total_up(parts) if event.rho is None else event.rho
+    return conversion_problem(event, total_up(parts) if event.rho is None else event.rho)
+
+
+def conversion_problem(event: Event, rho: Fraction) -> str | None:
+    """Why an event's epsilon and delta are less than a rho costs; None if they are not."""
+    if event.delta == 0:
+        return "claims delta 0 and a rho alone, which is never purely private"
     if _log_delta(float(rho), float(event.epsilon)) > _log(event.delta) + SLACK * (1 - _log(event.delta)):
         return (
             f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its noise costs "

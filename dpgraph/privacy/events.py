@@ -13,7 +13,7 @@ from numbers import Rational
 from typing import Literal
 
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.claims import claim_problem
+from dpgraph.privacy.claims import claim_problem, conversion_problem
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Joint, Measurement, Selection
 from dpgraph.privacy.printed import counted, summary
@@ -126,11 +126,12 @@ class Event:
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
     composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
-    as one has nothing but its ``parts``, and claims their sums.
+    as one has nothing but its ``parts``, and claims their sums; or, where one charge paid for them in rho, that charge,
+    which is held to their rhos wherever a record is read or written (``mechanisms.reproduction``).
 
     Raises:
-        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), or is
-            not the sum of the parts' claims.
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), is not
+            the sum of the parts' claims, or beside parts is less than its rho costs.
 
     >>> from dpgraph.privacy.measurements import DiscreteLaplace, Movement
     >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
@@ -173,8 +174,10 @@ def _parts_problem(event: Event) -> str | None:
     """Why an event cannot have these parts; None if it can."""
     if len(event.parts) < 2 or any(not isinstance(part, Event) or part.parts for part in event.parts):
         return "has parts that are not several single events"
-    if event.measurements or event.selections or event.joint is not None or event.rho is not None:
-        return "has parts, and measurements, selections or a rho beside them"
+    if event.measurements or event.selections or event.joint is not None:
+        return "has parts, and measurements or selections beside them"
+    if event.rho is not None:
+        return conversion_problem(event, event.rho)
     sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
     return None if sums == (event.epsilon, event.delta) else "claims something else than its parts together"
 

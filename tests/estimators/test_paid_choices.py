@@ -19,8 +19,9 @@ from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.events import PAID_IN_PARTS
+from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.plain_events import event_of
-from dpgraph.privacy.records import DiscreteLaplace, combined_event
+from dpgraph.privacy.records import DiscreteLaplace, combined_event, rounded
 from tests.files.edits import edited
 
 ADD, REPLACE = dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace")
@@ -75,15 +76,16 @@ def test_the_record_is_what_the_budget_was_charged(way, unit):
 
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
-def test_the_record_is_never_below_the_charge_where_there_is_a_delta(way, unit):
+def test_the_record_is_the_charge_where_there_is_a_delta(way, unit):
     """Basic sums of the parts are above the charge; their rhos are the charge's, but for the hair it leaves."""
     for names in ("abc", "abcd"):
         frame, domain = parity(300)
         made, budget = learned(way, delta="1e-6", unit=unit, rows=(frame, domain.restrict(names)))
         (charge,) = budget.events
         event = made.release.event
-        assert event.epsilon >= charge.epsilon
-        assert event.delta >= charge.delta
+        assert (event.epsilon, event.delta, event.rho) == (charge.epsilon, charge.delta, charge.rho)
+        assert sum(part.epsilon for part in event.events) > 1
+        assert dg.cost(made.release).epsilon == 1
         spent = sum(rho_of(part) for part in event.events)
         assert charge.rho * (1 - Fraction(1, 10**7)) <= spent <= charge.rho
         assert dg.cost(made.release, "zcdp", "1e-6").epsilon <= 1
@@ -152,6 +154,22 @@ def test_a_file_with_choices_that_could_not_be_made_is_refused(edit, tmp_path):
         _sum_up(plain)
     (tmp_path / "edited.json").write_text(edited(plain))
     with pytest.raises(dg.errors.FileError):
+        dg.load(tmp_path / "edited.json")
+
+
+@pytest.mark.parametrize("share", ["0.99", "0.5"])
+def test_a_file_that_claims_less_than_its_parts_cost_together_is_refused(share, tmp_path):
+    """The digest is right, and epsilon is what the rho costs: the parts cost more."""
+    made, _ = learned(WAYS[0], delta="1e-6")
+    plain = json.loads(json.dumps(document(made.release)))
+    (tmp_path / "same.json").write_text(edited(plain))
+    assert dg.load(tmp_path / "same.json") == made.release
+    rho = Fraction(share) * Fraction(plain["event"]["rho"])
+    epsilon = rounded(epsilon_of_rho(rho, Fraction(plain["event"]["delta"])), up=True)
+    plain["event"] |= {"rho": str(rho), "epsilon": str(epsilon)}
+    plain["cost"]["epsilon"] = str(epsilon)
+    (tmp_path / "edited.json").write_text(edited(plain))
+    with pytest.raises(dg.errors.FileError, match="its parts cost more"):
         dg.load(tmp_path / "edited.json")
 
 

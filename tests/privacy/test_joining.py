@@ -69,7 +69,8 @@ HALF = Event("a", Fraction(1, 2))
     [
         ({"epsilon": Fraction(1, 2)}, "claims something else than its parts together"),
         ({"delta": Fraction(1, 2)}, "claims something else than its parts together"),
-        ({"rho": Fraction(1, 2)}, "parts, and measurements, selections or a rho beside them"),
+        ({"rho": Fraction(1, 2)}, "claims delta 0 and a rho alone"),
+        ({"rho": Fraction(1, 2), "delta": Fraction(1, 10**6)}, "less than its noise costs at rho 0.5"),
         ({"measurements": (Measurement(("x",), 1, DiscreteLaplace(2.0), Movement(1, 1)),)}, "beside them"),
         ({"parts": (HALF,), "epsilon": Fraction(1, 2)}, "parts that are not several single events"),
         (
@@ -79,7 +80,7 @@ HALF = Event("a", Fraction(1, 2))
         ({"parts": (HALF, "b")}, "parts that are not several single events"),
     ],
 )
-def test_an_event_claims_the_sum_of_its_parts_and_nothing_else(settings, message):
+def test_an_event_claims_the_sum_of_its_parts_or_what_its_rho_costs(settings, message):
     whole = {"mechanism": "all", "epsilon": Fraction(1), "parts": (HALF, HALF)}
     assert Event(**whole).epsilon == 1
     with pytest.raises(ReleaseError, match=message):

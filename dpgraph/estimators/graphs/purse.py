@@ -104,10 +104,13 @@ def purse_of(task: Task) -> Budget:
 def as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) -> Release[Any]:
     """What was measured, as one release whose record holds all that the purse paid for: the choices too.
 
-    Its claim is never below what was charged: where rounds ended early, the rest of the purse is in it.
+    Its claim is what was charged: where rounds ended early, the rest of the purse is among the parts.
     """
     together = joint_release([replace(one, scope=scope) for one in measured])
-    return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))
+    whole = combined_event([*purse.events, *_unspent(purse)])
+    if purse.rho is not None and whole.parts:
+        whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, rho=purse.rho)
+    return replace(together, event=whole)
 
 
 def _unspent(purse: Budget) -> list[Event]:

@@ -97,23 +97,30 @@ MUTANTS = (
     Mutant(
         "a record of a learned network without its choices",
         "estimators/graphs/purse.py",
-        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
+        "return replace(together, event=whole)",
         "return together",
         (
             f"{PAID}::test_the_record_is_what_the_budget_was_charged",
-            f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
+            f"{PAID}::test_the_record_is_the_charge_where_there_is_a_delta",
             f"{RECORDS}[learn_network: tree, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
         ),
     ),
     Mutant(
         "a record without what rounds that ended early left",
         "estimators/graphs/purse.py",
-        "return replace(together, event=combined_event([*purse.events, *_unspent(purse)]))",
-        "return replace(together, event=combined_event(purse.events))",
+        "whole = combined_event([*purse.events, *_unspent(purse)])",
+        "whole = combined_event(purse.events)",
         (
             f"{PAID}::test_the_record_is_what_the_budget_was_charged",
-            f"{PAID}::test_the_record_is_never_below_the_charge_where_there_is_a_delta",
+            f"{PAID}::test_the_record_is_the_charge_where_there_is_a_delta",
         ),
+    ),
+    Mutant(
+        "the rho of parts that are paid together, not held to theirs",
+        "mechanisms/reproduction.py",
+        "if rho is None or rho > event.rho:",
+        "if rho is None:",
+        (f"{PAID}::test_a_file_that_claims_less_than_its_parts_cost_together_is_refused",),
     ),
     Mutant(
         "a learned network that is charged before the one door was asked",

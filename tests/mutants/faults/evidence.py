@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "a delta that forgives any epsilon",
         "privacy/claims.py",
-        "    if event.delta == 0:\n",
-        "    if event.delta > 0:\n        return None\n    if event.delta == 0:\n",
+        "    if event.delta == 0:\n        if not ways:\n",
+        "    if event.delta > 0:\n        return None\n    if event.delta == 0:\n        if not ways:\n",
         (f"{CLAIMS}::test_the_conversion_of_rho_is_opendps_to_nine_digits",),
     ),
     Mutant(
