@@ -1,7 +1,8 @@
 """The joint of most entropy that is near what was measured, where all cells of the domain can be written down.
 
 With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that
-maximises a H(p) - sum (E_p f - y)^2 / (2 s^2) is log-linear in f, and its weights t minimise
+maximises a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its
+weights t, the sum over those of pairs and more variables, minimise
 
     ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2,
 
@@ -18,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from dpgraph.inference.graphs.pairs import Pairs
+from dpgraph.inference.graphs.pairs import Pairs, beyond_noise, dependent
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
 from dpgraph.structure.network import Family
@@ -29,6 +30,8 @@ WEIGHT = 25.0
 LARGEST = 3
 #: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
 STEPS, QUICK_STEPS = 120, 30
+#: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
+NONE = 1e-3
 #: The least probability of a cell that a fit starts from.
 LEAST_CELL = 1e-300
 
@@ -38,7 +41,8 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -
 
     The terms are those of variables, of measured pairs, and of the tables of ``LARGEST`` variables that were measured
     besides. The errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Pairs are shrunk
-    first (``pairs.likeliest``), or noise would be fitted too.
+    towards none first (``pairs.likeliest``), and larger blocks towards what the joint of the pairs has, or noise would
+    be fitted too.
 
     Args:
         pairs: What a release says.
@@ -49,11 +53,42 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -
         Probabilities, axes in the domain's order.
     """
     alone = _independent(pairs)
-    terms = _Terms.of(pairs)
-    if not terms.blocks:  # every variable has one level
+    small = _Terms.of(pairs, 2)
+    if not small.blocks:  # every variable has one level
         return alone
-    wanted = np.concatenate([_wanted(pairs, block).ravel() for block in terms.blocks])
-    spread = [pairs.residuals[block][1] / pairs.n**2 for block in terms.blocks]
+    wanted = [_wanted(pairs, block).ravel() for block in small.blocks]
+    joint = _fit(small, wanted, pairs, alone if start is None else start, steps)
+    whole = _Terms.of(pairs, LARGEST)
+    further = _beyond_pairs(pairs, whole, joint)
+    return _fit(whole, [*wanted, *further], pairs, joint, steps) if further else joint
+
+
+def _beyond_pairs(pairs: Pairs, terms: _Terms, joint: Reals) -> list[Reals]:
+    """What each block of more than two variables is to be: what the joint has, and of what was measured beyond it the
+    part that is not noise; nothing where all of it is.
+
+    Empirical Bayes: what a block has beyond the joint is normal around zero with a variance of its own, the likeliest,
+    and may be none (``pairs.dependent``).
+    """
+    parts = np.split(terms.means(joint), np.cumsum(terms.lengths)[:-1])
+    has = {block: part for block, part in zip(terms.blocks, parts, strict=True) if len(block) > 2}
+    beyond = [pairs.residuals[block][0].ravel() / pairs.n - part for block, part in has.items()]
+    noise = [pairs.block_noise(block) / pairs.n**2 for block in has]
+    found = [beyond_noise(away, some) for away, some in zip(beyond, noise, strict=True)]
+    likely = dependent([nats for _, nats in found])
+    kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]
+    if max((float(some.max()) for some in kept), default=0.0) < NONE:
+        return []
+    return [part + some * away for part, some, away in zip(has.values(), kept, beyond, strict=True)]
+
+
+def _fit(terms: _Terms, parts: list[Reals], pairs: Pairs, start: Reals, steps: int) -> Reals:
+    """The joint whose features are near what is wanted of each block, and those of single variables equal to it.
+
+    Some joint always has the latter: were they held back too, pairs of even margins would be fitted to uneven ones.
+    """
+    wanted = np.concatenate(parts)
+    spread = [pairs.residuals[block][1] / pairs.n**2 if len(block) > 1 else 0.0 for block in terms.blocks]
     ridge = np.repeat(WEIGHT * np.array(spread), terms.lengths)
 
     def loss(weights: Reals) -> tuple[float, Reals]:
@@ -64,7 +99,7 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -
         value = top + math.log(whole) - float(weights @ wanted) + 0.5 * float(ridge @ weights**2)
         return value, terms.means(made / whole) - wanted + ridge * weights
 
-    first = terms.weights(np.log(np.maximum(alone if start is None else start, LEAST_CELL)))
+    first = terms.weights(np.log(np.maximum(start, LEAST_CELL)))
     options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
     logs = terms.logs(minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x)
     made = np.exp(logs - logs.max())
@@ -86,9 +121,10 @@ class _Terms:
     blocks: tuple[Family, ...]
 
     @classmethod
-    def of(cls, pairs: Pairs) -> _Terms:
-        """Those of what was measured."""
-        blocks = tuple(block for block in pairs.residuals if 1 <= len(block) <= LARGEST)
+    def of(cls, pairs: Pairs, largest: int) -> _Terms:
+        """Those of what was measured, of up to so many variables, smaller blocks first."""
+        found = (block for block in pairs.residuals if 1 <= len(block) <= largest)
+        blocks = tuple(sorted(found, key=lambda block: len(block) > 2))
         return cls(pairs.domain.names, tuple(pairs.domain.sizes.values()), blocks)
 
     @cached_property
@@ -129,13 +165,11 @@ class _Terms:
 
 
 def _wanted(pairs: Pairs, block: Family) -> Reals:
-    """The residual block that the joint is to have: that of a variable, of a shrunk pair, or as it was measured."""
+    """The residual block that the joint of the pairs is to have: that of a variable, or of a shrunk pair."""
     contrasts = [residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block]
     if len(block) == 1:
         return contrasts[0] @ pairs.singles[block[0]]
-    if len(block) == 2:
-        return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
-    return pairs.residuals[block][0] / pairs.n
+    return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
 
 
 def _independent(pairs: Pairs) -> Reals:

@@ -108,9 +108,10 @@ class LearnedNetwork:
 
         ``strength`` is how far the child depends on the parent given its other parents: the mean total variation of its
         probabilities from their mean over that parent's levels, all configurations alike. ``share`` is the part of
-        ``DRAWS`` draws of the pairs,
-        from their posterior given the release, on which the two are joined, in either direction; choosing again on each
-        takes as long as choosing did. NaN where the method cannot choose again for free.
+        ``DRAWS`` draws of the population's pairs, from their posterior given the release, on which the two are joined,
+        in either direction: an edge that the noise or the sample alone may have made has a low one, though it is there
+        because the rows' own tables are nearer with it. Choosing again on each draw takes as long as choosing did. NaN
+        where the method cannot choose again for free.
         """
         import pandas as pd
 

@@ -34,6 +34,8 @@ SWEEPS = 30
 FLOOR = 1e-6
 #: Noise whose variance is below this part of a pair's mean square is none.
 NO_NOISE = 1e-9
+#: Less noise than this is none, in rows squared.
+LEAST = 1e-24
 #: What maximising over tau and gamma adds to the log-likelihood of a pair that is independent, at most, as a rule.
 CHOSEN = 1.0
 #: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
@@ -52,6 +54,7 @@ class Pairs:
             independence; its rows and columns sum to zero.
         spread: The standard deviation of the noise of a coordinate of each pair's residual block.
         residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
+        drawn: Whether they are a draw of the population's pairs, of which the rows are a sample.
     """
 
     domain: Domain
@@ -60,6 +63,7 @@ class Pairs:
     excess: Mapping[Pair, Reals]
     spread: Mapping[Pair, float]
     residuals: Mapping[Family, tuple[Reals, float]]
+    drawn: bool = False
 
     @cached_property
     def tables(self) -> dict[Pair, Reals]:
@@ -77,33 +81,77 @@ class Pairs:
         return dependence(self.table(one, other))
 
     def redrawn(self, rng: np.random.Generator) -> Pairs:
-        """Estimates with the pairs drawn from their posterior: cells normal around the shrunk ones, given the noise.
+        """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
-        A pair is independent as often as it is likely to be.
+        Cells are normal around the shrunk ones, given the noise and what sampling adds to it. A pair is independent as
+        often as it is likely to be. Blocks of more variables stay as they were measured.
         """
         excess, residuals = {}, dict(self.residuals)
+        nats = [nats for _, _, nats in self._sampled.values()]
+        likely = dict(zip(self._sampled, dependent(nats).tolist(), strict=True))
         for pair, cells in self.excess.items():
             first, second = (self.singles[name] for name in pair)
-            kept, left, _ = self._kept[pair]
-            depends = rng.random() < self._dependent[pair]
+            kept, left, _ = self._sampled[pair]
+            depends = rng.random() < likely[pair]
             excess[pair] = depends * (kept * cells + left * rng.standard_normal(cells.shape))
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
-        for block, (values, variance) in self.residuals.items():
-            if len(block) > 2:
-                residuals[block] = values + np.sqrt(variance) * rng.standard_normal(values.shape), variance
-        return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals)
+        return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals, drawn=True)
 
     @cached_property
     def _kept(self) -> dict[Pair, tuple[Reals, Reals, float]]:
         """``likeliest`` of each pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise."""
+        return {
+            pair: likeliest(cells, self.spread[pair] * self._free(pair) ** 0.5, *self._both(pair), self._free(pair))
+            for pair, cells in self.excess.items()
+        }
+
+    @cached_property
+    def _sampled(self) -> dict[Pair, tuple[Reals, Reals, float]]:
+        """As ``_kept``, of the population: sampling adds to a cell, and what a pair's excess is over has noise too.
+
+        n p q has the noise of n p times q - 1 / c, and that of n q times p - 1 / r: to first order, and none where the
+        levels are even.
+        """
         found = {}
         for pair, cells in self.excess.items():
-            first, second = (self.singles[name] for name in pair)
-            free = (1 - 1 / first.size) * (1 - 1 / second.size)
-            found[pair] = likeliest(cells, self.spread[pair] * free**0.5, first, second, free)
+            first, second = self._both(pair)
+            sampling = self.n * np.outer(first * (1 - first), second * (1 - second))
+            one, other = (self._count_variance(name) for name in pair)
+            over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
+            noise = self.spread[pair] ** 2 * self._free(pair) + over + sampling
+            found[pair] = likeliest(cells, np.sqrt(noise), first, second, self._free(pair))
         return found
+
+    def _both(self, pair: Pair) -> tuple[Reals, Reals]:
+        return self.singles[pair[0]], self.singles[pair[1]]
+
+    def _free(self, pair: Pair) -> float:
+        """The share of a pair's cells that are free."""
+        first, second = self._both(pair)
+        return (1 - 1 / first.size) * (1 - 1 / second.size)
+
+    def block_noise(self, block: Family) -> Reals:
+        """The variance of what is noise in each coordinate of a residual block.
+
+        Beside a draw of the population's pairs, what sampling adds where variables are independent is noise too.
+        """
+        values, variance = self.residuals[block]
+        if not self.drawn:
+            return np.full(values.size, variance)
+        sampled = np.ones(1)
+        for name in block:
+            contrasts = residual_matrix(self.domain.sizes[name])[0][1:]
+            sampled = np.multiply.outer(sampled, contrasts**2 @ self.singles[name])
+        return variance + self.n * sampled.ravel()
+
+    def _count_variance(self, name: str) -> Reals:
+        """The variance of the noise in the number of rows of each level of a variable."""
+        size = self.singles[name].size
+        if (name,) not in self.residuals:
+            return np.zeros(size)
+        return self.residuals[(name,)][1] * (residual_matrix(size)[1][:, 1:] ** 2).sum(axis=1)
 
     @cached_property
     def _dependent(self) -> dict[Pair, float]:
@@ -220,7 +268,7 @@ def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tupl
 
 
 def likeliest(
-    excess: Reals, spread: float, first: Reals, second: Reals, free: float = 1.0
+    excess: Reals, spread: float | Reals, first: Reals, second: Reals, free: float = 1.0
 ) -> tuple[Reals, Reals, float]:
     """What is kept of each cell of a pair's excess, the standard deviation of what is unknown, and the evidence.
 
@@ -229,7 +277,7 @@ def likeliest(
 
     Args:
         excess: The rows in each cell beyond independence.
-        spread: The standard deviation of the noise of a cell.
+        spread: The standard deviation of the noise of a cell, or of each.
         first: The probabilities of the rows of the table.
         second: Those of its columns.
         free: The share of cells that are free: each counts as so much of an observation.
@@ -237,21 +285,34 @@ def likeliest(
     Returns:
         The two arrays, and by how many nats the best tau and gamma are likelier than no dependence.
     """
-    noise = spread**2
-    if noise <= NO_NOISE * float((excess**2).mean()):
+    noise = np.maximum(np.square(spread), LEAST)
+    typical = float(noise.mean())
+    if typical <= NO_NOISE * float((excess**2).mean()):
         return np.ones_like(excess), np.full_like(excess, spread), np.inf
     base = np.outer(first, second)
-    none = -0.5 * free * float((np.log(noise) + excess**2 / noise).sum())
+    none = -0.5 * free * float((np.zeros_like(excess) + np.log(noise) + excess**2 / noise).sum())
     best, kept = -np.inf, np.zeros_like(excess)
     for power in POWERS:
         shape = base**power
         shape = shape / shape.mean()
-        for scale in SCALES * noise:
+        for scale in SCALES * typical:
             whole = scale * shape + noise
             likelihood = -0.5 * free * float((np.log(whole) + excess**2 / whole).sum())
             if likelihood > best:
                 best, kept = likelihood, scale * shape / whole
     return kept, np.sqrt(kept * noise), best - none
+
+
+def beyond_noise(values: Reals, noise: Reals) -> tuple[Reals, float]:
+    """What is kept of each coordinate of a block, and by how many nats the likeliest variance is likelier than none.
+
+    Coordinates are normal around zero with one variance, the likeliest, plus the noise.
+    """
+    noise = np.maximum(noise, LEAST * max(1.0, float((values**2).mean())))
+    whole = np.multiply.outer(SCALES * float(noise.mean()), np.ones_like(noise)) + noise
+    likely = -0.5 * (np.log(whole / noise) + values**2 * (1 / whole - 1 / noise)).sum(axis=1)
+    best = int(likely.argmax())
+    return 1 - noise / whole[best], float(likely[best])
 
 
 def dependent(nats: Sequence[float]) -> Reals:

@@ -1,15 +1,17 @@
 """The joint that is fitted to what was measured: the optimum of what it states, from no code of its own."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.linalg import helmert
+from scipy.stats import norm
 
 import dpgraph as dg
 from dpgraph.inference.graphs import entropy
 from dpgraph.inference.graphs.entropy import fitted_joint
-from dpgraph.inference.graphs.pairs import read_pairs
+from dpgraph.inference.graphs.pairs import CHOSEN, SCALES, read_pairs
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
@@ -46,28 +48,64 @@ def spread_out(pairs, block):
     return cells.ravel()
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(size, seed):
-    """Its condition: p is log-linear in the features, weights (y - E f) / (a s^2). Noise is a tenth of the rows.
+def kept_of(away, variance):
+    """What is kept of coordinates: normal with one variance, the likeliest of a grid, or none, as likely as they are.
 
-    y are the means of the features under shrunk pairs and under each variable's probabilities, and of three variables
-    as they were measured.
+    Of one block: with share h of blocks that are not noise, the likelihood is (1 - h) + h odds; the prior of h is flat.
+    """
+    grid = SCALES * variance
+    nats = [(norm.logpdf(away, 0, (tau + variance) ** 0.5) - norm.logpdf(away, 0, variance**0.5)).sum() for tau in grid]
+    best = int(np.argmax(nats))
+    odds, share = np.exp(nats[best] - CHOSEN), 0.5
+    for _ in range(1000):
+        likely = share * odds / (share * odds + 1 - share)
+        share = (1 + likely) / 3
+    return likely * grid[best] / (grid[best] + variance)
+
+
+@pytest.mark.parametrize(("size", "scale"), [(2, 20.0), (3, 20.0), (3, 3.0)])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(size, scale, seed):
+    """Its condition: p is log-linear in the features, with weights (y - E f) / (a s^2) of pairs and more variables.
+
+    y are the means of the features under shrunk pairs, and of three variables those of the pairs' own joint and what is
+    kept of what was measured beyond it. Those of single variables are met exactly, by whatever weights.
     """
     joint = np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(SHAPE)
-    noisy = released(joint, list(itertools.combinations("abc", size)), 200, 20.0, seed)
+    noisy = released(joint, list(itertools.combinations("abc", size)), 200, scale, seed)
     pairs = read_pairs(noisy, 3)
     made = fitted_joint(pairs, 500)
     assert made.sum() == pytest.approx(1)
     blocks = [block for block in pairs.residuals if block]
     assert max(map(len, blocks)) == size
-    logs = np.log(made).ravel()
+    smaller = {block: found for block, found in pairs.residuals.items() if len(block) < 3}
+    of_pairs = fitted_joint(replace(pairs, residuals=smaller), 500)
+    logs, alone = np.log(made).ravel(), [np.ones((12, 1))]
     for block in blocks:
         f, (y, variance) = features(block), pairs.residuals[block]
-        y = y.ravel() / 200 if len(block) == 3 else f.T @ spread_out(pairs, block)
-        weights = (y - f.T @ made.ravel()) / (entropy.WEIGHT * variance / 200**2)
-        logs = logs - f @ weights
-    assert np.ptp(logs) < 2e-3
+        if len(block) == 3:
+            away = y.ravel() / 200 - f.T @ of_pairs.ravel()
+            y = f.T @ of_pairs.ravel() + kept_of(away, variance / 200**2) * away
+        else:
+            y = f.T @ spread_out(pairs, block)
+        if len(block) == 1:
+            np.testing.assert_allclose(f.T @ made.ravel(), y, atol=1e-5)
+            alone.append(f)
+        else:
+            logs = logs - f @ (y - f.T @ made.ravel()) / (entropy.WEIGHT * variance / 200**2)
+    alone = np.hstack(alone)
+    assert np.ptp(logs - alone @ np.linalg.lstsq(alone, logs)[0]) < 2e-3
+
+
+def test_uneven_variables_that_are_independent_stay_so():
+    """Rare levels: were single variables held back as pairs are, pairs would be fitted to make up for it."""
+    even = [np.array([0.004, 0.996]), np.array([0.002, 0.098, 0.9]), np.array([0.01, 0.99])]
+    joint = np.multiply.outer(np.multiply.outer(even[0], even[1]), even[2])
+    pairs = read_pairs(released(joint, list(itertools.combinations("abc", 2)), 4000, 20.0), 3)
+    alone = replace(pairs, excess={pair: 0 * cells for pair, cells in pairs.excess.items()})
+    made = fitted_joint(alone, 500)
+    apart = np.multiply.outer(np.multiply.outer(alone.singles["a"], alone.singles["b"]), alone.singles["c"])
+    np.testing.assert_allclose(made, apart, atol=1e-7)
 
 
 def test_a_joint_of_three_is_found_where_its_table_was_measured_and_not_from_pairs():

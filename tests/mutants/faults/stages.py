@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 SMOOTHING = "tests/inference/graphs/test_smoothing.py"
 ENTROPY, EVIDENCE = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_evidence.py"
+EDGES = "tests/inference/graphs/test_edges.py"
 PAID = "tests/estimators/test_paid_choices.py"
 
 MUTANTS = (
@@ -20,6 +21,37 @@ MUTANTS = (
         "spread[at] = part.reshape(shape) * outside",
         "spread[at] = part.reshape(shape) * outside**2",
         (f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",),
+    ),
+    Mutant(
+        "single variables held back where pairs are fitted",
+        "inference/graphs/entropy.py",
+        " if len(block) > 1 else 0.0 for block",
+        " for block",
+        (f"{ENTROPY}::test_uneven_variables_that_are_independent_stay_so",),
+    ),
+    Mutant(
+        "tables of three variables fitted with all their noise",
+        "inference/graphs/entropy.py",
+        "kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]",
+        "kept = [np.ones_like(some) for some, _ in found]",
+        (
+            f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",
+            f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[Laplace-even]",
+        ),
+    ),
+    Mutant(
+        "draws of the sample's pairs in place of the population's",
+        "inference/graphs/pairs.py",
+        "self._free(pair) + over + sampling",
+        "self._free(pair) + over",
+        (f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[little Gaussian-even]",),
+    ),
+    Mutant(
+        "what sampling adds to tables of three variables taken for dependence",
+        "inference/graphs/pairs.py",
+        "return variance + self.n * sampled.ravel()",
+        "return variance + 0 * sampled.ravel()",
+        (f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[little Laplace-even]",),
     ),
     Mutant(
         "parents that are tried one at a time alone",
