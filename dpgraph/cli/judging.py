@@ -16,7 +16,7 @@ from dpgraph.cli.options import (
     ROWS_PER_PERSON_SPENT,
     writable,
 )
-from dpgraph.cli.output import TableRows, plain, records, save_charged, say, show, show_json
+from dpgraph.cli.output import TableRows, capture_warnings, plain, records, save_charged, say, show, show_json
 from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ def evaluate(
     if out is not None:
         out = writable(out, ".json", ".npz")
     with charging(budget):
-        judged = judge(loaded, rows, epsilon=epsilon, budget=budget, interval=interval / 100, progress=True)
+        settings: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "interval": interval / 100, "progress": True}
+        judged, said = capture_warnings(lambda: judge(loaded, rows, **settings))
+        for words in said:
+            say(f"warning: {words}")
         if out is not None:
             save_charged(judged.release, out)
             say(f"wrote {out}")

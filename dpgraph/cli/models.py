@@ -61,8 +61,12 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     out = writable(out, ".csv")
     found = load(model, progress=True)
     hidden = isinstance(found, HiddenMarkovModel)
-    if (forecast is not None and (rows is not None or not hidden)) or (rows is None and not hidden):
-        raise click.UsageError("ROWS are missing; --forecast STEPS, of a hidden Markov model, is in their place")
+    if forecast is not None and not hidden:
+        raise click.UsageError("--forecast STEPS is of a hidden Markov model; give ROWS in its place")
+    if forecast is not None and rows is not None:
+        raise click.UsageError("--forecast STEPS takes no ROWS: a forecast goes on from the last step; leave one out")
+    if rows is None and not hidden:
+        raise click.UsageError("ROWS are missing")
     match found:
         case HiddenMarkovModel() as fitted:
             table = _hidden(fitted, rows, forecast)

@@ -6,6 +6,7 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, get_args
 
@@ -22,7 +23,7 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, Release, ReleaseError
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
@@ -87,6 +88,9 @@ def evaluate(
         DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
         ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
 
+    Warns:
+        PrivacyLeakWarning: If the model protects persons with more rows than the budget does.
+
     >>> import pandas as pd
     >>> from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
     >>> rows = pd.DataFrame({"word": ["a", "b"] * 500, "spam": [0, 1] * 500})
@@ -98,10 +102,29 @@ def evaluate(
     """
     checked_interval(interval)
     _mechanism(mechanism, epsilon, budget)
+    _warn_of_persons(model, budget.unit)
     settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
     with waiting("judging", progress):
         found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit)
         return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
+
+
+def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
+    """Warns where a model protects persons with more rows than a budget does.
+
+    Warns:
+        PrivacyLeakWarning: If so.
+    """
+    record = getattr(held_out.fitted_model(model), "provenance", None)
+    rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
+    if rows > unit.rows_per_person:
+        warnings.warn(
+            f"this budget protects {unit}, and the model up to {rows} rows of one person: the scores of a person with "
+            f"several rows lose as many times what they cost. Cap the rows of each person, and give Budget(..., "
+            f"unit=PrivacyUnit('add-remove', rows)), or --rows-per-person",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
 
 
 def outcomes(

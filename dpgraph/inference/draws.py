@@ -133,7 +133,8 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
     if not independent and not mixed(worst, least):
         warnings.warn(
             f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
-            "burn_in, or another method. The posterior may be inaccurate; privacy is not at stake",
+            "burn_in (for a network method=dg.methods.Records(burn_in=2000, thin=5)), or another method. The posterior "
+            "may be inaccurate; privacy is not at stake",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

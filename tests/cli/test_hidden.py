@@ -54,5 +54,9 @@ def test_rows_are_still_needed_elsewhere(model, run):
     run(
         "fit", "naive-bayes", "rows.csv", "--domain", "net.toml", "--target", "sex", "--epsilon", "1", "--out", "b.json"
     )
-    for words in (["b.json"], ["b.json", "--forecast", "2"], ["m.json", "log.csv", "--forecast", "2"]):
-        assert "ROWS are missing" in run("predict", *words, "--out", "x.csv", code=2).stderr
+    for words, told in (
+        (["b.json"], "ROWS are missing"),
+        (["b.json", "--forecast", "2"], "is of a hidden Markov model; give ROWS"),
+        (["m.json", "log.csv", "--forecast", "2"], "takes no ROWS"),
+    ):
+        assert told in run("predict", *words, "--out", "x.csv", code=2).stderr

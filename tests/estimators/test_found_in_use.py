@@ -1,6 +1,7 @@
 """What users of learned networks and estimators met: each call that was lost, silently wrong or charged for nothing."""
 
 import json
+import re
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -232,3 +233,48 @@ def test_an_estimator_of_a_log_forecasts_and_samples_as_its_model_does():
         model.fit(log)
     pd.testing.assert_frame_equal(model.forecast(2, interval=0.5), model.model_.forecast(2, interval=0.5))
     pd.testing.assert_frame_equal(model.sample(5, 1), model.model_.sample(5, 1))
+
+
+def test_longer_chains_of_a_learned_network_are_asked_for_by_a_method():
+    """What the warning of chains that have not mixed says to ask for."""
+    frame, domain = chain(300, 3)
+    learned = dg.learn_network(frame, domain, unit=ADD, epsilon=2, delta="1e-6", noise=dg.testing.SeededNoise(0))
+    with pytest.warns(dg.errors.ConvergenceWarning, match=r"method=dg.methods.Records\(burn_in=2000, thin=5\)"):
+        learned.posterior(draws=4, seed=1)
+    draws = learned.posterior(draws=60, seed=1, method=dg.methods.Records(chains=3, burn_in=50, thin=2))
+    assert draws.tables["a"].shape[:2] == (3, 60)
+    with pytest.raises(dg.errors.InferenceError, match="records alone can draw"):
+        learned.posterior(method="normal")
+
+
+@pytest.mark.parametrize(
+    ("levels", "column", "words"),
+    [
+        (["01", "02", "10"], [1, 2, 10], r"leading zeros, which numbers lose: .*dtype={column: str}"),
+        (["1", "2", "10"], [1.0, 2.0, 10.0], r"if its numbers are written as the levels are \(1.0 is no '1'\)"),
+    ],
+    ids=["leading zeros", "floats"],
+)
+def test_codes_that_were_read_as_numbers_are_not_made_other_levels(levels, column, words):
+    domain = {"a": dg.Categories([*levels, "other"], other="other")}
+    with pytest.raises(dg.errors.DomainError, match=words):
+        dg.count(pd.DataFrame({"a": column}), dg.Network.of(domain, {}))
+
+
+def test_a_model_of_persons_is_not_judged_by_rows_without_a_word():
+    frame = labelled().assign(who=np.arange(300) // 3)
+    whole = dg.PrivateNaiveBayes(DOMAIN, target="y", epsilon=5, unit=dg.PrivacyUnit("add-remove", 3))
+    model = whole.fit(frame[["a", "c", "who"]], frame.y, person="who")
+    with pytest.warns(dg.errors.PrivacyLeakWarning, match="the model up to 3 rows of one person"):
+        dg.evaluate(model, frame[["a", "c"]], frame.y, epsilon=1, budget=dg.Budget(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        persons = dg.Budget(1, unit=dg.PrivacyUnit("add-remove", 3))
+        dg.evaluate(model, frame[["a", "c"]], frame.y, epsilon=1, budget=persons)
+
+
+def test_a_public_number_of_rows_is_asked_for():
+    frame, domain = chain()
+    for unit, words in (("replace", "n=len\\(rows\\) lets methods be compared"), ("add-remove", "no choice is paid$")):
+        learned = dg.learn_network(frame, domain, unit=dg.PrivacyUnit(unit), epsilon=1)
+        assert re.search(words, learned.reason)

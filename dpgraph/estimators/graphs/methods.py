@@ -39,7 +39,11 @@ def best_method(task: Task) -> tuple[str, str]:
     if task.delta:
         return "pairs", "all pairs measured once: with a delta their noise grows with the root of their number only"
     if task.n is None:
-        return "pairs", "all pairs measured once: nothing says how many rows there are, so none are chosen beforehand"
+        known = "; it is public, and n=len(rows) lets methods be compared" if task.budget.unit.n_is_public else ""
+        return (
+            "pairs",
+            f"all pairs measured once: nothing says how many rows there are, so no choice is paid{known}",
+        )
     pairs, tables, choice = noise_shares(task)
     if pairs < DROWNED:
         return (

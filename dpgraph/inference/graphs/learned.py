@@ -14,6 +14,7 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs.averaging import CHAINS, averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.methods import Records
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import concentration_tables, evidence_for, rows_estimate
@@ -231,21 +232,26 @@ def _by_records(
     network: Network,
     *,
     prior: Any = None,
-    method: str = "auto",
+    method: str | Records = "auto",
     draws: int = 1000,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> PosteriorDraws:
     """Draws of a network some family of which lies in no measured table."""
-    if method not in ("auto", "records"):
-        raise InferenceError('no table holds some family, so records alone can draw: leave method out, or "records"')
+    if not isinstance(method, Records) and method not in ("auto", "records"):
+        raise InferenceError(
+            'no table holds some family, so records alone can draw: leave method out, or "records", or for longer '
+            "chains dg.methods.Records(burn_in=2000, thin=5)"
+        )
+    chains = vars(method) if isinstance(method, Records) else {}
     check_whole_number("draws", draws, 1)
     rng = seeded(seed)
     hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
     given = evidence_for(network, value)
-    check_chains(network, draws, CHAINS, rows_estimate(given)[0])
+    check_chains(network, draws, chains.get("chains", CHAINS), rows_estimate(given)[0])
     concentrations = concentration_tables(network, cells)
-    made = draw_by_records(given, concentrations, rng=rng, draws=draws, progress=progress, hierarchy=hierarchy)
+    settings: dict[str, Any] = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": hierarchy, **chains}
+    made = draw_by_records(given, concentrations, **settings)
     warn_if_not_mixed(made.diagnostics)
     return replace(made, reason="no table holds some family")
 

@@ -160,6 +160,11 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
     return f"column {name!r} holds values outside {wanted}; {remedy}. {STRICT}"
 
 
+def _has_leading_zero(level: object) -> bool:
+    """Whether a level is written as a number would not be: 007."""
+    return isinstance(level, str) and level.isdecimal() and level != str(int(level))
+
+
 def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
     """What to do about a column whose type is not that of its declaration; both are public."""
     wanted = variable.kind if isinstance(variable, Categories) else "number"
@@ -183,6 +188,13 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
         return "; make it booleans, column == 'True', or declare the levels as text"
     if is_string(kind) and wanted == "number":
         return "; make it numbers, pd.to_numeric, or declare the levels as text"
+    if numeric and isinstance(variable, Categories) and any(_has_leading_zero(level) for level in variable.levels):
+        return "; levels have leading zeros, which numbers lose: read it as text, pd.read_csv(..., dtype={column: str})"
+    if numeric and wanted == "text":
+        return (
+            "; make it text, astype(str), if its numbers are written as the levels are (1.0 is no '1'), or declare the "
+            "levels as what it holds"
+        )
     if wanted == "text":
         return "; make it text, astype(str), or declare the levels as what it holds"
     return ""
