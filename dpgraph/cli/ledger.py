@@ -145,7 +145,8 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
         click.echo(json.dumps(plain, indent=1))
     words = "\n".join(_clean(str(one)) for one in found)
     if all(one.ok for one in found):
-        say(words)
+        beside = "" if source is None else f"\n{_clean(source)} is what the rows that it names paid for"
+        say(words + beside)
         return
     if as_json:
         raise click.exceptions.Exit(1)

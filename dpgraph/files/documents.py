@@ -64,6 +64,7 @@ from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
+from dpgraph.structure.advice import own_methods
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -206,6 +207,8 @@ def probabilities_of(value: Any) -> Probabilities:
             return value.mean()
         case NaiveBayes():
             return value.probabilities
+    if not hasattr(value, "fit") and (asked := own_methods(value)):
+        raise FileError(f"{type(value).__name__} has no tables of a network; ask its own {asked}")
     raise FileError(f"{type(value).__name__} has no probability tables; a release of counts needs a posterior first")
 
 

@@ -20,6 +20,8 @@ MAX_DOCUMENT_BYTES = 2**29
 #: The longest words of a file in a message, and the longest message about a file, in characters.
 MAX_EXCERPT = 40
 MAX_MESSAGE = 600
+#: How an SQLite database begins.
+SQLITE = b"SQLite format 3\x00"
 
 
 def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
@@ -37,6 +39,8 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
             data = file.read(most + 1)
         if len(data) > most:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
+        if data.startswith(SQLITE):
+            raise FileError(f"{path} is an SQLite database; of a ledger in it say --dataset, or dg.Budget.open")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise FileError(f"{path} cannot be read: there is no such file") from None

@@ -30,7 +30,9 @@ def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probab
 
 
 def own_methods(value: Any) -> str:
-    """What a model that is no network answers by itself, in words; nothing for anything else."""
+    """What a model of dpgraph's that is no network answers by itself, in words; nothing for anything else."""
+    if not type(value).__module__.startswith("dpgraph."):
+        return ""
     has = [name for name in OWN if callable(getattr(value, name, None))]
     return " or ".join(filter(None, [", ".join(has[:-1]), has[-1]])) if has else ""
 

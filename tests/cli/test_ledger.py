@@ -51,6 +51,7 @@ def test_a_ledger_is_made_spent_shown_and_verified():
     rows = json.loads(run("ledger", "history", "l.sqlite", "--json").stdout)
     assert rows[2]["event"]["epsilon"] == "1/4"
     checked = run("ledger", "verify", "l.sqlite", "--head", head, "--release", "r.json")
+    assert "r.json is what the rows that it names paid for" in checked.stderr.replace("\n", " ")
     assert "every digest and every total is as it must be" in checked.stderr
     exported = run("ledger", "export", "l.sqlite").stdout.splitlines()
     run("ledger", "export", "l.sqlite", "--out", "rows.jsonl")

@@ -278,3 +278,15 @@ def test_a_public_number_of_rows_is_asked_for():
     for unit, words in (("replace", "n=len\\(rows\\) lets methods be compared"), ("add-remove", "no choice is paid$")):
         learned = dg.learn_network(frame, domain, unit=dg.PrivacyUnit(unit), epsilon=1)
         assert re.search(words, learned.reason)
+
+
+def test_a_ledger_without_a_data_set_is_said_to_be_a_database(tmp_path):
+    dg.Budget.open(str(tmp_path / "led.sqlite"), dataset="rows", epsilon=1).ledger.close()
+    with pytest.raises(dg.errors.FileError, match="is an SQLite database; of a ledger in it say --dataset"):
+        dg.load(tmp_path / "led.sqlite")
+
+
+def test_a_person_who_is_no_column_is_not_said_to_be_declared():
+    frame, domain = chain(30, 2)
+    with pytest.raises(dg.errors.DomainError, match=r"column 'who' is not in the table; read are a, b, who$"):
+        dg.statistics.cap_rows(frame, domain, "who", 2)

@@ -74,10 +74,10 @@ def check_columns(names: Iterable[Any], domain: Declared, where: str) -> None:
     """Refuses a table in which a declared column is missing or repeated.
 
     Raises:
-        DomainError: Naming the column and what the domain declares.
+        DomainError: Naming the column and all that are read.
     """
     held = list(names)
     for name in domain.names:
         if held.count(name) != 1:
             problem = "is not in" if name not in held else "is there more than once in"
-            raise DomainError(f"column {name!r} {problem} {where}; the domain declares {', '.join(domain.names)}")
+            raise DomainError(f"column {name!r} {problem} {where}; read are {', '.join(domain.names)}")
