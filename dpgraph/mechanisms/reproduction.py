@@ -18,7 +18,7 @@ from dpgraph.mechanisms.additive.blocks import GRID, WEIGHTS
 from dpgraph.mechanisms.additive.fourier import walsh_distance, walsh_movement
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance, table_movement
 from dpgraph.privacy.claims import concentrated_parts, exceeds, joint_parts, pure_parts, total_up
-from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.composition import check_paid_together
 from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -84,7 +84,7 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     if event.parts:
         if event.mechanism != combined_label(event.parts):
             raise ReleaseError(f"{event.mechanism!r:.60} is not how the event of its parts is called")
-        _check_paid_together(event)
+        check_paid_together(event)
         for part, of_part in zip(event.parts, _structures(event, structure), strict=True):
             if part.mechanism == UNSPENT:
                 _check_unspent(part, event)
@@ -112,19 +112,6 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     if event.selections or (event.delta > 0) != (event.mechanism == "GaussianMechanism"):
         raise ReleaseError(f"{event.mechanism} makes no selections, and only Gaussian noise has a delta")
     _check_scales(event)
-
-
-def _check_paid_together(event: Event) -> None:
-    """Refuses a rho of several releases that one charge paid for, if theirs add up to more.
-
-    Raises:
-        ReleaseError: If they do, or one of them has none.
-    """
-    if event.rho is None:
-        return
-    rho = rho_of(event)
-    if rho is None or rho > event.rho:
-        raise ReleaseError(f"{event.mechanism:.60} claims rho {float(event.rho):.9g}, and its parts cost more")
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dpgraph.privacy.accounts import Account, InMemory, Made, Receipt, Split, checked_unit
-from dpgraph.privacy.composition import advanced, basic, zero_concentrated
+from dpgraph.privacy.composition import advanced, basic, check_paid_together, zero_concentrated
 from dpgraph.privacy.filters import Accounting, checked, plan_of, split
 from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.printed import as_html
@@ -72,6 +72,8 @@ def cost(
     if len(units) > 1:
         raise ReleaseError(f"costs under different units do not add: {' | '.join(sorted(map(str, units)))}")
     wholes = [one.event if isinstance(one, Release) else one for one in many]
+    for whole in wholes:
+        check_paid_together(whole)
     events = [part for whole in wholes for part in whole.events]
     if method not in get_args(Method):
         raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")

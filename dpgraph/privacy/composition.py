@@ -89,6 +89,19 @@ def rho_of(event: Event) -> Fraction | None:
     return min((rho for rho in known if rho is not None), default=None)
 
 
+def check_paid_together(event: Event) -> None:
+    """Refuses the rho of an event with parts that one charge paid for, if theirs add up to more.
+
+    Raises:
+        ReleaseError: If they do, or one of them has none.
+    """
+    if not event.parts or event.rho is None:
+        return
+    rho = rho_of(event)
+    if rho is None or rho > event.rho:
+        raise ReleaseError(f"{event.mechanism:.60} claims rho {float(event.rho):.9g}, and its parts cost more")
+
+
 def _recorded_rho(event: Event) -> Fraction | None:
     """The rho of a pure event by its shifts; None where the record does not determine them."""
     whole, told = Fraction(0), Fraction(0)

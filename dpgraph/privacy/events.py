@@ -127,7 +127,7 @@ class Event:
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
     composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
     as one has nothing but its ``parts``, and claims their sums; or, where one charge paid for them in rho, that charge,
-    which is held to their rhos wherever a record is read or written (``mechanisms.reproduction``).
+    which is held to their rhos wherever it is charged, priced, read or written (``composition.check_paid_together``).
 
     Raises:
         ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), is not

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
-from dpgraph.privacy.composition import parallel_share, parallel_steps, rho_of
+from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, rho_of
 from dpgraph.privacy.concentration import pure_rho
 from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
@@ -347,6 +347,7 @@ def checked(event: Any) -> Event:
     known = [exact(event.epsilon), exact(event.delta, "delta", zero=True), exact(claims[2], "rho", zero=True)]
     if claims != known or not all(isinstance(claim, int | Fraction) for claim in claims):
         raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
+    check_paid_together(event)
     return event
 
 

@@ -87,6 +87,23 @@ def test_an_event_claims_the_sum_of_its_parts_or_what_its_rho_costs(settings, me
         Event(**(whole | settings))
 
 
+def test_a_rho_below_that_of_the_parts_is_neither_charged_nor_priced():
+    """Its epsilon and delta are what the rho costs; the parts cost nine times the rho."""
+    rho, delta = Fraction(1, 10), Fraction(1, 10**6)
+    part = Event("GaussianMechanism", Fraction(20), delta, rho=9 * rho / 2)
+    low = Event("2 x GaussianMechanism", Fraction(3), delta, rho=rho, parts=(part, part))
+    right = replace(low, epsilon=Fraction(20), rho=9 * rho)
+    for accounting in ("basic", "zcdp"):
+        budget = dg.Budget(100, "1e-5", accounting=accounting)
+        with pytest.raises(ReleaseError, match="and its parts cost more"):
+            budget.charge(low)
+        assert budget.spent == 0
+        budget.charge(right)
+    with pytest.raises(ReleaseError, match="its parts cost more"):
+        dg.cost(low)
+    assert dg.cost(right).epsilon == 20
+
+
 def test_the_movements_of_every_part_must_fit_the_unit(two):
     joint = two[0] + two[1]
     with pytest.raises(ReleaseError, match="LaplaceMechanism does not fit a unit of replace up to 2 rows"):

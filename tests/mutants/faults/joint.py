@@ -77,6 +77,13 @@ MUTANTS = (
         (f"{JOINING}::test_an_event_claims_the_sum_of_its_parts_or_what_its_rho_costs",),
     ),
     Mutant(
+        "a rho below that of the parts, charged as it says",
+        "privacy/filters.py",
+        "    check_paid_together(event)\n    return event\n",
+        "    return event\n",
+        (f"{JOINING}::test_a_rho_below_that_of_the_parts_is_neither_charged_nor_priced",),
+    ),
+    Mutant(
         "joint events priced as one by every accountant",
         "privacy/accounting.py",
         "events = [part for whole in wholes for part in whole.events]",
