@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.graphs.choosing import borrows
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.allocation import residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
@@ -35,6 +36,8 @@ MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
 #: In the residual basis: what independence may miss, weak to strong; the total variation that noise leaves in a
 #: variable for each square root of a level, and in what a pair adds to independence for each square root of a cell.
 STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
+#: The latter where pairs borrow from each other.
+BORROWED = 0.9
 #: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
 TOLD = 3
 #: On how many others a variable is taken to depend, at most: from the rest it is taken to be independent.
@@ -144,7 +147,8 @@ def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
     squares = (moved / (1 + moved)) ** 2
     apart = np.add.outer(squares, squares)
     noise = np.full(apart.shape, np.inf)
-    left = PAIR * math.sqrt(min(1.0, TOLD / (len(names) - 1))) / n
+    per_root = BORROWED if borrows(margins.domain) else PAIR
+    left = per_root * math.sqrt(min(1.0, TOLD / (len(names) - 1))) / n
     for table in margins.tables:
         if len(table) == 2:
             one, other = sorted(table, key=place.__getitem__)

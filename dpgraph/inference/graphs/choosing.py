@@ -15,6 +15,7 @@ from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
 from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
+from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
@@ -22,6 +23,7 @@ from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
 from dpgraph.inference.graphs.smoothing import smoothed
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
+from dpgraph.structure.domain import Domain
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
@@ -46,8 +48,9 @@ def choose_network(
 
     Where the joint of all variables is small (``joint.MOST_CELLS``), the maximum-entropy joint that fits the measured
     pairs is written down, and parents are chosen greedily by conditional mutual information in it. Otherwise the graph
-    grows one family at a time, parents inside a family that is there, each fitted to the shrunk pairs. Interactions
-    that do not stand out of their noise count for nothing: where all drown, the graph is empty.
+    grows one family at a time, parents inside a family that is there, each fitted to the shrunk pairs, which borrow
+    from each other what few common factors explain. Interactions that do not stand out of their noise count for
+    nothing: where all drown, the graph is empty.
 
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
@@ -102,10 +105,15 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     value, provenance = released_value(noisy)
     check_choosing(constraints)
     small = is_small(declared_domain(value))
-    pairs = read_pairs(value, LARGEST if small else 2)
+    pairs = read_pairs(value, LARGEST if small else 2, borrows(constraints.domain))
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
     _warn_if_empty(found.network, constraints)
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
+
+
+def borrows(domain: Domain) -> bool:
+    """Whether pairs borrow from each other what few factors explain: where no joint of all variables does it."""
+    return len(domain.names) >= FEWEST and not is_small(domain)
 
 
 def check_choosing(constraints: Constraints) -> None:

@@ -2,7 +2,8 @@
 
 Least squares reads each table in the residual basis (proofs.md P30): the part of a pair that neither of its variables
 has alone is one block, with noise of one known variance in every coordinate. What that part adds to independence is
-shrunk towards none, so that a pair that drowns in its noise falls back to independence.
+shrunk towards none, so that a pair that drowns in its noise falls back to independence; where pairs borrow from each
+other, towards what their variables' common factors give (``factors``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.several import joint_estimates
 from dpgraph.privacy.arrays import Reals
@@ -32,6 +34,8 @@ Pair = tuple[str, str]
 SWEEPS = 30
 #: Below this share of independence no cell of a pair goes: noise never says that something is impossible.
 FLOOR = 1e-6
+#: And below this share none of a pair that borrowed: what others say of a rare level is rough.
+BORROWED_FLOOR = 0.01
 #: Noise whose variance is below this part of a pair's mean square is none.
 NO_NOISE = 1e-9
 #: Less noise than this is none, in rows squared.
@@ -55,6 +59,7 @@ class Pairs:
         spread: The standard deviation of the noise of a coordinate of each pair's residual block.
         residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
         drawn: Whether they are a draw of the population's pairs, of which the rows are a sample.
+        borrow: Whether pairs borrow from each other what few factors explain.
     """
 
     domain: Domain
@@ -64,6 +69,7 @@ class Pairs:
     spread: Mapping[Pair, float]
     residuals: Mapping[Family, tuple[Reals, float]]
     drawn: bool = False
+    borrow: bool = False
 
     @cached_property
     def tables(self) -> dict[Pair, Reals]:
@@ -83,17 +89,20 @@ class Pairs:
     def redrawn(self, rng: np.random.Generator) -> Pairs:
         """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
-        Cells are normal around the shrunk ones, given the noise and what sampling adds to it. A pair is independent as
-        often as it is likely to be. Blocks of more variables stay as they were measured.
+        Cells are normal around the shrunk ones, given the noise and what sampling adds to it. A pair has nothing but
+        what common factors give, drawn too, as often as it is likely to. Blocks of more variables stay as they were
+        measured.
         """
         excess, residuals = {}, dict(self.residuals)
+        drawn = None if self._population is None else self._population.redrawn(rng)
         nats = [nats for _, _, nats in self._sampled.values()]
         likely = dict(zip(self._sampled, dependent(nats).tolist(), strict=True))
         for pair, cells in self.excess.items():
             first, second = (self.singles[name] for name in pair)
             kept, left, _ = self._sampled[pair]
             depends = rng.random() < likely[pair]
-            excess[pair] = depends * (kept * cells + left * rng.standard_normal(cells.shape))
+            own = kept * self._own(self._population, pair) + left * rng.standard_normal(kept.shape)
+            excess[pair] = self._common_cells(drawn, pair) + depends * own
             away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
             one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
             residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
@@ -103,8 +112,13 @@ class Pairs:
     def _kept(self) -> dict[Pair, tuple[Reals, Reals, float]]:
         """``likeliest`` of each pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise."""
         return {
-            pair: likeliest(cells, self.spread[pair] * self._free(pair) ** 0.5, *self._both(pair), self._free(pair))
-            for pair, cells in self.excess.items()
+            pair: likeliest(
+                self._own(self._common, pair),
+                self.spread[pair] * self._free(pair) ** 0.5,
+                *self._both(pair),
+                self._free(pair),
+            )
+            for pair in self.excess
         }
 
     @cached_property
@@ -115,14 +129,58 @@ class Pairs:
         levels are even.
         """
         found = {}
-        for pair, cells in self.excess.items():
+        for pair in self.excess:
             first, second = self._both(pair)
             sampling = self.n * np.outer(first * (1 - first), second * (1 - second))
             one, other = (self._count_variance(name) for name in pair)
             over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
             noise = self.spread[pair] ** 2 * self._free(pair) + over + sampling
-            found[pair] = likeliest(cells, np.sqrt(noise), first, second, self._free(pair))
+            own = self._own(self._population, pair)
+            found[pair] = likeliest(own, np.sqrt(noise), first, second, self._free(pair))
         return found
+
+    @cached_property
+    def _common(self) -> Factors | None:
+        """What the rows' pairs have in common."""
+        return self._factors({pair: spread**2 for pair, spread in self.spread.items()})
+
+    @cached_property
+    def _population(self) -> Factors | None:
+        """What the population's pairs have in common: sampling adds to the noise."""
+        return self._factors({pair: spread**2 + self._sampling(pair).mean() for pair, spread in self.spread.items()})
+
+    def _factors(self, noise: Mapping[Pair, float]) -> Factors | None:
+        if not self.borrow:
+            return None
+        singles = {}
+        for name, levels in self.singles.items():
+            variance = self.residuals[(name,)][1] if (name,) in self.residuals else 0.0
+            singles[name] = residual_matrix(levels.size)[0][1:] @ levels, variance / self.n**2
+        return common_factors(
+            singles, {pair: (self.residuals[pair][0] / self.n, noise[pair] / self.n**2) for pair in self.excess}
+        )
+
+    def _common_cells(self, factors: Factors | None, pair: Pair) -> Reals | float:
+        """The rows in each cell of a pair that common factors add to independence."""
+        if factors is None or not set(pair) <= set(factors.names):
+            return 0.0
+        first, second = (residual_matrix(self.domain.sizes[name])[1][:, 1:] for name in pair)
+        return self.n * (first @ factors.common(*pair) @ second.T)
+
+    def _own(self, factors: Factors | None, pair: Pair) -> Reals:
+        """The rows in each cell of a pair beyond its variables and what they have in common."""
+        if factors is None or not set(pair) <= set(factors.names):
+            return self.excess[pair]
+        first, second = (residual_matrix(self.domain.sizes[name])[1][:, 1:] for name in pair)
+        return first @ (self.residuals[pair][0] - self.n * factors.block(*pair)) @ second.T
+
+    def _sampling(self, block: Family) -> Reals:
+        """The variance that sampling adds to each coordinate of a block where variables are independent."""
+        sampled = np.full(1, self.n)
+        for name in block:
+            contrasts = residual_matrix(self.domain.sizes[name])[0][1:]
+            sampled = np.multiply.outer(sampled, contrasts**2 @ self.singles[name])
+        return sampled.ravel()
 
     def _both(self, pair: Pair) -> tuple[Reals, Reals]:
         return self.singles[pair[0]], self.singles[pair[1]]
@@ -140,11 +198,7 @@ class Pairs:
         values, variance = self.residuals[block]
         if not self.drawn:
             return np.full(values.size, variance)
-        sampled = np.ones(1)
-        for name in block:
-            contrasts = residual_matrix(self.domain.sizes[name])[0][1:]
-            sampled = np.multiply.outer(sampled, contrasts**2 @ self.singles[name])
-        return variance + self.n * sampled.ravel()
+        return variance + self._sampling(block)
 
     def _count_variance(self, name: str) -> Reals:
         """The variance of the noise in the number of rows of each level of a variable."""
@@ -163,16 +217,19 @@ class Pairs:
         apart = np.outer(first, second)
         if pair not in self.excess:
             return apart
-        kept = self._dependent[pair] * self._kept[pair][0]
-        return fitted(apart + kept * self.excess[pair] / self.n, first, second, FLOOR * apart)
+        common = self._common_cells(self._common, pair)
+        own = self._dependent[pair] * self._kept[pair][0] * self._own(self._common, pair)
+        least = FLOOR if isinstance(common, float) else BORROWED_FLOOR
+        return fitted(apart + (common + own) / self.n, first, second, least * apart)
 
 
-def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
+def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
     """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
 
     Args:
         noisy: Noisy counts or coefficients.
         largest: Up to how many variables the residual blocks have that are estimated besides, 2 at least.
+        borrow: Whether pairs borrow from each other what few factors explain.
 
     Raises:
         InferenceError: If it is no such value.
@@ -195,7 +252,7 @@ def read_pairs(noisy: Any, largest: int = 2) -> Pairs:
             away = [singles[name] - 1 / size for name, size in zip(pair, sizes, strict=True)]
             excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
             spread[pair] = float(np.sqrt(found[pair][1]))
-    return Pairs(domain, n, singles, excess, spread, found)
+    return Pairs(domain, n, singles, excess, spread, found, borrow=borrow)
 
 
 def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:

@@ -5,6 +5,7 @@ from tests.mutants.planting import Mutant
 SMOOTHING = "tests/inference/graphs/test_smoothing.py"
 ENTROPY, EVIDENCE = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_evidence.py"
 EDGES = "tests/inference/graphs/test_edges.py"
+FACTORS, BORROWING = "tests/inference/graphs/test_factors.py", "tests/inference/graphs/test_borrowing.py"
 PAID = "tests/estimators/test_paid_choices.py"
 
 MUTANTS = (
@@ -49,9 +50,64 @@ MUTANTS = (
     Mutant(
         "what sampling adds to tables of three variables taken for dependence",
         "inference/graphs/pairs.py",
-        "return variance + self.n * sampled.ravel()",
-        "return variance + 0 * sampled.ravel()",
+        "return variance + self._sampling(block)",
+        "return variance + 0 * self._sampling(block)",
         (f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[little Laplace-even]",),
+    ),
+    Mutant(
+        "loadings taken as known where others are learned from them",
+        "inference/graphs/factors.py",
+        "return apart + self.widths[:, None, None] * self.covariances",
+        "return apart + 0 * self.widths[:, None, None] * self.covariances",
+        (
+            f"{FACTORS}::test_each_step_raises_the_bound",
+            f"{FACTORS}::test_no_move_of_loadings_or_scales_from_where_a_step_leads_is_better",
+        ),
+    ),
+    Mutant(
+        "noise in variables taken for a common cause of their pairs",
+        "inference/graphs/factors.py",
+        "1 / np.maximum([variance for _, variance in singles], LEAST)",
+        "1 / np.maximum([0 * variance for _, variance in singles], LEAST)",
+        (
+            f"{FACTORS}::test_noise_alone_has_nothing_in_common",
+            f"{BORROWING}::test_columns_of_no_cause_have_few_edges_however_uneven",
+        ),
+    ),
+    Mutant(
+        "a pair's own dependence taken for noise of its factors",
+        "inference/graphs/factors.py",
+        "self.precisions[upper] = (each / whole).sum(axis=1)",
+        "self.precisions[upper] = (each[:, :1] / whole[:, :1]).sum(axis=1)",
+        (f"{FACTORS}::test_what_a_coordinate_counts_is_the_mean_over_strengths",),
+    ),
+    Mutant(
+        "what variables have alone counted as common",
+        "inference/graphs/factors.py",
+        "return self.loadings[one][:, 1:] @ self.loadings[other][:, 1:].T",
+        "return self.loadings[one] @ self.loadings[other].T",
+        (f"{FACTORS}::test_without_noise_what_few_factors_give_is_found",),
+    ),
+    Mutant(
+        "loadings that are drawn without their covariance",
+        "inference/graphs/factors.py",
+        "root = np.linalg.cholesky(self.covariances[name])",
+        "root = np.diag(np.diag(self.covariances[name]) ** 0.5)",
+        (f"{FACTORS}::test_loadings_are_drawn_from_their_posterior",),
+    ),
+    Mutant(
+        "draws of pairs around independence where they borrowed",
+        "inference/graphs/pairs.py",
+        "excess[pair] = self._common_cells(drawn, pair) + depends * own",
+        "excess[pair] = depends * own",
+        (f"{BORROWING}::test_draws_of_the_pairs_lie_around_what_is_shrunk",),
+    ),
+    Mutant(
+        "wide domains whose pairs do not borrow",
+        "inference/graphs/choosing.py",
+        "return len(domain.names) >= FEWEST and not is_small(domain)",
+        "return False",
+        (f"{BORROWING}::test_a_domain_whose_joint_is_not_written_down_borrows",),
     ),
     Mutant(
         "parents that are tried one at a time alone",

@@ -1,0 +1,222 @@
+"""What pairs have in common: few factors, learned from all pairs together, so that each pair borrows from the others.
+
+Columns of real tables often depend on each other through few causes. What a pair adds to independence is then a product
+of what either variable has to do with each cause, far fewer numbers than pairs have. With Y_ij the residual block of
+variables i and j per row, of k_i by k_j coordinates with noise of variance v_ij in each, and m_i the residual block of
+i alone, measured as c_i with noise of variance u_i,
+
+    Y_ij = m_i m_j' + A_i A_j' + R_ij + noise,   row r of A_i and factor f ~ N(0, 1 / alpha_f),   m_i ~ N(c_i, u_i),
+    R_ij ~ N(0, tau^2) in each coordinate, where tau has one of several strengths, none among them.
+
+R is what a pair has for itself. That m is not known exactly matters: m m' - c c' is of low rank too, and would be taken
+for a factor. Alpha and the shares of the strengths maximise the bound of the evidence, so a factor that no pairs share
+goes to zero (automatic relevance determination; Bishop 1999, Variational principal components); rows of (m, A) and the
+strengths have a mean-field posterior (proofs.md P126). No block of a variable with itself is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpgraph.privacy.arrays import Integers, Reals
+
+#: Fewer variables than these say too little of what is common; of so many there is at most a factor for two.
+FEWEST = 5
+#: The most factors, and the most coordinates of all variables: their square is written down.
+MOST_FACTORS, MOST_COORDINATES = 8, 2048
+#: The strengths of what a pair has for itself, in total variation from independence, and of a pair that has nothing.
+STRENGTHS = np.concatenate([[0.0], np.geomspace(0.003, 0.4, 9)])
+#: The shares of the strengths beforehand, and how many pairs' worth that is.
+SHARES, WORTH = np.array([0.5, *[0.5 / 9] * 9]), 2.0
+#: A coordinate of a block has this many times the square of its pair's total variation, over cells and coordinates.
+SQUARED = 6.25
+#: Rounds, and those between two looks at the strengths; a round that moves no loading further is the last.
+ROUNDS, BETWEEN, MOVED = 100, 5, 1e-5
+#: Steps of expectation and maximisation for the shares of the strengths.
+SHARINGS = 40
+#: Variances below this are none.
+LEAST = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What pairs have in common.
+
+    Attributes:
+        names: The variables.
+        loadings: The posterior mean of each variable's own residual block and of its loadings, shape
+            (levels - 1, 1 + factors).
+        covariances: The posterior covariance of every row of them, shape (1 + factors, 1 + factors).
+    """
+
+    names: tuple[str, ...]
+    loadings: Mapping[str, Reals]
+    covariances: Mapping[str, Reals]
+
+    def common(self, one: str, other: str) -> Reals:
+        """What factors add to independence in the residual block of a pair, per row."""
+        return self.loadings[one][:, 1:] @ self.loadings[other][:, 1:].T
+
+    def block(self, one: str, other: str) -> Reals:
+        """The residual block of a pair, per row, by its variables and what they have in common."""
+        return self.loadings[one] @ self.loadings[other].T
+
+    def redrawn(self, rng: np.random.Generator) -> Factors:
+        """With loadings drawn from their posterior."""
+        drawn = {}
+        for name, mean in self.loadings.items():
+            root = np.linalg.cholesky(self.covariances[name])
+            drawn[name] = mean + rng.standard_normal(mean.shape) @ root.T
+        return Factors(self.names, drawn, self.covariances)
+
+
+def common_factors(
+    singles: Mapping[str, tuple[Reals, float]], pairs: Mapping[tuple[str, str], tuple[Reals, float]]
+) -> Factors | None:
+    """The factors of some pairs; None where there are too few variables, or too many coordinates.
+
+    Args:
+        singles: For each variable its residual block per row, of levels - 1 numbers, and the variance of the noise in
+            each.
+        pairs: The same for each measured pair, shape (levels - 1, levels - 1).
+    """
+    held = {name for pair in pairs for name in pair}
+    names = tuple(name for name, (values, _) in singles.items() if name in held and values.size)
+    widths = np.array([singles[name][0].size for name in names], np.int64)
+    if len(names) < FEWEST or widths.sum() > MOST_COORDINATES:
+        return None
+    fit = _Fit.of(names, [singles[name] for name in names], pairs)
+    for turn in range(1, ROUNDS + 1):
+        before = fit.means.copy()
+        fit.learn_loadings()
+        fit.learn_scales()
+        if turn % BETWEEN == 0:
+            fit.learn_strengths()
+            if np.abs(fit.means - before).max() < MOVED:
+                break
+    rows = {name: slice(start, start + width) for name, start, width in zip(names, fit.starts, widths, strict=True)}
+    return Factors(
+        names,
+        {name: fit.means[at] for name, at in rows.items()},
+        dict(zip(names, fit.covariances, strict=True)),
+    )
+
+
+@dataclass(eq=False)
+class _Fit:
+    """The state of the fit: rows of ``means`` are coordinates, one variable's after the other's.
+
+    Attributes:
+        widths: How many coordinates each variable has.
+        known: What was measured of each coordinate by itself, per row.
+        sure: The precision of that, for each variable.
+        blocks: What was measured of pairs, per row: zero where nothing was.
+        noise: The variance of the noise of a pair's coordinates; infinite where nothing was measured.
+        means: The variable itself, and its loadings.
+        covariances: Those of a row of each variable's.
+        scales: The precision alpha of each factor's loadings.
+        precisions: What a coordinate of each pair counts: the mean of 1 / (v + tau^2).
+        shares: Those of the strengths.
+    """
+
+    widths: Integers
+    known: Reals
+    sure: Reals
+    blocks: Reals
+    noise: Reals
+    means: Reals
+    covariances: Reals
+    scales: Reals
+    precisions: Reals
+    shares: Reals
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], singles: list[tuple[Reals, float]], pairs: Mapping[Any, Any]) -> _Fit:
+        """A start from the leading eigenvectors of what pairs add to independence."""
+        place = {name: i for i, name in enumerate(names)}
+        widths = np.array([values.size for values, _ in singles], np.int64)
+        known = np.concatenate([values for values, _ in singles])
+        starts = np.cumsum(widths) - widths
+        blocks = np.zeros((known.size, known.size))
+        noise = np.full((len(names), len(names)), np.inf)
+        for (one, other), (values, variance) in pairs.items():
+            if one in place and other in place:
+                i, j = place[one], place[other]
+                at = slice(starts[i], starts[i] + widths[i]), slice(starts[j], starts[j] + widths[j])
+                blocks[at], blocks[at[::-1]] = values, values.T
+                noise[i, j] = noise[j, i] = max(variance, LEAST)
+        measured = np.repeat(np.repeat(np.isfinite(noise), widths, axis=0), widths, axis=1)
+        factors = min(MOST_FACTORS, (len(names) - 1) // 2)
+        values, vectors = np.linalg.eigh(blocks - np.outer(known, known) * measured)
+        lead = np.maximum(values[: -factors - 1 : -1], 1e-9 * max(float(values[-1]), 1e-9))
+        loadings = vectors[:, : -factors - 1 : -1] * np.sqrt(lead)
+        return cls(
+            widths,
+            known,
+            1 / np.maximum([variance for _, variance in singles], LEAST),
+            blocks,
+            noise,
+            np.column_stack([known, loadings]),
+            np.zeros((len(names), factors + 1, factors + 1)),
+            known.size / (loadings**2).sum(axis=0),
+            1 / noise,
+            SHARES,
+        )
+
+    @property
+    def starts(self) -> Integers:
+        """The first coordinate of each variable."""
+        return np.cumsum(self.widths) - self.widths
+
+    def squares(self) -> Reals:
+        """The posterior mean of B' B for each variable, B of its own block and its loadings."""
+        apart = np.add.reduceat(np.einsum("rp,rq->rpq", self.means, self.means), self.starts)
+        return apart + self.widths[:, None, None] * self.covariances
+
+    def learn_loadings(self) -> None:
+        """One variable's block and loadings after the other's, given all others'."""
+        squares = self.squares()
+        for i, (start, width) in enumerate(zip(self.starts, self.widths, strict=True)):
+            at = slice(start, start + width)
+            prior = np.diag([self.sure[i], *self.scales])
+            self.covariances[i] = np.linalg.inv(np.tensordot(self.precisions[i], squares, 1) + prior)
+            seen = (self.blocks[at] * np.repeat(self.precisions[i], self.widths)) @ self.means
+            seen[:, 0] += self.sure[i] * self.known[at]
+            self.means[at] = seen @ self.covariances[i]
+            squares[i] = self.means[at].T @ self.means[at] + width * self.covariances[i]
+
+    def learn_scales(self) -> None:
+        """The likeliest precision of each factor's loadings."""
+        self.scales = len(self.means) / np.maximum(np.einsum("ipp->p", self.squares())[1:], LEAST)
+
+    def missed(self) -> Reals:
+        """The posterior mean of the squares of what factors leave of each pair's block."""
+        apart = (self.blocks - self.means @ self.means.T) ** 2
+        left = np.add.reduceat(np.add.reduceat(apart, self.starts, axis=0), self.starts, axis=1)
+        return left + self._unsure()
+
+    def _unsure(self) -> Reals:
+        squares = self.squares()
+        alone = squares - self.widths[:, None, None] * self.covariances
+        return np.tensordot(squares, squares, ((1, 2), (1, 2))) - np.tensordot(alone, alone, ((1, 2), (1, 2)))
+
+    def learn_strengths(self) -> None:
+        """How strong each pair is by itself, and the shares of the strengths."""
+        upper = np.triu(np.isfinite(self.noise), 1)
+        free = np.outer(self.widths, self.widths)[upper].astype(float)
+        cells = np.outer(self.widths + 1, self.widths + 1)[upper]
+        own = SQUARED * STRENGTHS**2 / (cells * free)[:, None]
+        whole = own + self.noise[upper][:, None]
+        logs = -0.5 * (free[:, None] * np.log(whole) + self.missed()[upper][:, None] / whole)
+        likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+        for _ in range(SHARINGS):
+            each = likely * self.shares / (likely @ self.shares)[:, None]
+            self.shares = (each.sum(axis=0) + WORTH * SHARES) / (len(each) + WORTH)
+        each = likely * self.shares / (likely @ self.shares)[:, None]
+        self.precisions = np.zeros_like(self.noise)
+        self.precisions[upper] = (each / whole).sum(axis=1)
+        self.precisions += self.precisions.T

@@ -1,0 +1,225 @@
+"""Common factors of pairs (proofs.md P126): the bound that each step raises, what is found, and what is not."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dpgraph.inference.graphs import factors as fa
+from dpgraph.inference.graphs.factors import Factors, common_factors
+
+WIDTHS = {"a": 2, "b": 1, "c": 3, "d": 1, "e": 2, "f": 1, "g": 2}
+
+
+def blocks_of(loadings, spread, rng, left_out=(), alone=None, sure=0.0):
+    """The blocks of a factor model: of variables, measured with noise ``sure``, and of pairs, with noise ``spread``."""
+    alone = alone or {name: np.zeros(len(rows)) for name, rows in loadings.items()}
+    singles = {name: (values + sure * rng.standard_normal(len(values)), sure**2) for name, values in alone.items()}
+    pairs = {}
+    for one, other in itertools.combinations(loadings, 2):
+        if (one, other) not in left_out:
+            exact = np.outer(alone[one], alone[other]) + loadings[one] @ loadings[other].T
+            pairs[one, other] = exact + spread * rng.standard_normal(exact.shape), spread**2
+    return singles, pairs
+
+
+def loadings_of(widths, factors, rng, scale=0.3):
+    return {name: scale * rng.standard_normal((width, factors)) for name, width in widths.items()}
+
+
+def started(blocks):
+    singles, pairs = blocks
+    names = tuple(WIDTHS)
+    fit = fa._Fit.of(names, [singles[name] for name in names], pairs)
+    fit.covariances = np.stack([0.01 * np.eye(fit.means.shape[1]) for _ in names])
+    return fit
+
+
+def gain_of_rows(fit):
+    """What the rows of the loadings add to the bound: their prior's mean logarithm, and their entropy."""
+    total = 0.0
+    for i, (start, width) in enumerate(zip(fit.starts, fit.widths, strict=True)):
+        for row, known in zip(fit.means[start : start + width], fit.known[start : start + width], strict=True):
+            second = np.diag(np.outer(row, row) + fit.covariances[i])
+            total += 0.5 * np.log(fit.scales).sum() - 0.5 * (fit.scales * second[1:]).sum()
+            total -= 0.5 * fit.sure[i] * (second[0] - 2 * known * row[0] + known**2)
+            total += 0.5 * np.linalg.slogdet(fit.covariances[i])[1]
+    return total
+
+
+def missed_by_hand(fit, i, j):
+    """The mean of the squares that factors leave, from the first two moments of every row."""
+    total = 0.0
+    for r in range(fit.starts[i], fit.starts[i] + fit.widths[i]):
+        for s in range(fit.starts[j], fit.starts[j] + fit.widths[j]):
+            one = np.outer(fit.means[r], fit.means[r]) + fit.covariances[i]
+            other = np.outer(fit.means[s], fit.means[s]) + fit.covariances[j]
+            product = fit.means[r] @ fit.means[s]
+            total += fit.blocks[r, s] ** 2 - 2 * fit.blocks[r, s] * product + np.trace(one @ other)
+    return total
+
+
+def strengths_by_hand(fit, i, j):
+    """For each strength the variance of a coordinate, and the mean logarithm of the density of a pair's block."""
+    a, b = fit.widths[i], fit.widths[j]
+    whole = fit.noise[i, j] + 6.25 * fa.STRENGTHS**2 / (a * b * (a + 1) * (b + 1))
+    return whole, -0.5 * (a * b * np.log(whole) + missed_by_hand(fit, i, j) / whole)
+
+
+def measured(fit):
+    return [(i, j) for i, j in itertools.combinations(range(len(fit.widths)), 2) if np.isfinite(fit.noise[i, j])]
+
+
+def bound(fit):
+    """The bound of the evidence, strengths at their best: what each step is to raise."""
+    total = gain_of_rows(fit) + fa.WORTH * fa.SHARES @ np.log(fit.shares)
+    for pair in measured(fit):
+        logs = strengths_by_hand(fit, *pair)[1] + np.log(fit.shares)
+        total += logs.max() + np.log(np.exp(logs - logs.max()).sum())
+    return total
+
+
+def bound_given(fit):
+    """The part of the bound that loadings move, what coordinates count being given."""
+    counted = sum(fit.precisions[i, j] * missed_by_hand(fit, i, j) for i, j in measured(fit))
+    return gain_of_rows(fit) - 0.5 * counted
+
+
+@pytest.fixture
+def noisy():
+    rng = np.random.default_rng(1)
+    alone = {name: 0.3 * rng.standard_normal(width) for name, width in WIDTHS.items()}
+    return blocks_of(loadings_of(WIDTHS, 2, rng), 0.05, rng, [("a", "c"), ("d", "g")], alone, sure=0.03)
+
+
+def test_each_step_raises_the_bound(noisy):
+    fit = started(noisy)
+    fit.learn_strengths()
+    last, first = bound(fit), None
+    for _ in range(15):
+        for step in (fit.learn_loadings, fit.learn_scales):
+            step()
+            fit.learn_strengths()
+            now = bound(fit)
+            assert now >= last - 1e-9 * abs(last)
+            first, last = now if first is None else first, now
+    assert last > first + 1
+
+
+def test_no_move_of_loadings_or_scales_from_where_a_step_leads_is_better(noisy):
+    fit, rng = started(noisy), np.random.default_rng(2)
+    for _ in range(5):
+        fit.learn_loadings()
+        fit.learn_scales()
+        fit.learn_strengths()
+    fit.learn_loadings()
+    last = len(fit.widths) - 1  # the last variable's, the others given
+    at = slice(int(fit.starts[last]), int(fit.starts[last] + fit.widths[last]))
+    best, means, covariances = bound_given(fit), fit.means.copy(), fit.covariances.copy()
+    for _ in range(20):
+        fit.means = means.copy()
+        fit.means[at] += 1e-3 * rng.standard_normal(fit.means[at].shape)
+        assert bound_given(fit) < best
+        root = np.eye(means.shape[1]) + 0.03 * rng.standard_normal((means.shape[1],) * 2)
+        fit.means, fit.covariances = means.copy(), covariances.copy()
+        fit.covariances[last] = root @ covariances[last] @ root.T
+        assert bound_given(fit) < best
+    fit.covariances = covariances
+    fit.learn_scales()
+    best, scales = bound_given(fit), fit.scales
+    for factor in (0.97, 1.03):
+        fit.scales = scales * factor
+        assert bound_given(fit) < best
+
+
+def test_what_a_coordinate_counts_is_the_mean_over_strengths(noisy):
+    fit = started(noisy)
+    fit.learn_loadings()
+    fit.learn_strengths()
+    for i, j in measured(fit):
+        whole, logs = strengths_by_hand(fit, i, j)
+        likely = np.exp(logs - logs.max()) * fit.shares
+        assert fit.precisions[i, j] == pytest.approx((likely / whole).sum() / likely.sum(), rel=1e-9)
+        assert fit.precisions[j, i] == fit.precisions[i, j]
+    assert fit.precisions[0, 2] == 0 == fit.precisions[0, 0]  # a with c was not measured
+    assert fit.shares.sum() == pytest.approx(1)
+
+
+def test_without_noise_what_few_factors_give_is_found():
+    rng = np.random.default_rng(3)
+    loadings = loadings_of(WIDTHS, 2, rng)
+    alone = {name: 0.3 * rng.standard_normal(width) for name, width in WIDTHS.items()}
+    found = common_factors(*blocks_of(loadings, 0.0, rng, alone=alone))
+    for one, other in itertools.combinations(WIDTHS, 2):
+        common = loadings[one] @ loadings[other].T
+        np.testing.assert_allclose(found.common(one, other), common, atol=2e-3)
+        np.testing.assert_allclose(found.block(one, other), common + np.outer(alone[one], alone[other]), atol=2e-3)
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.03], ids=["variables known", "variables with noise"])
+def test_noise_alone_has_nothing_in_common(sure):
+    """Noise in variables is of low rank in all of their pairs: it must not be taken for a factor."""
+    rng, widths = np.random.default_rng(4), {f"x{i}": 3 for i in range(20)}
+    none = loadings_of(widths, 1, rng, scale=0.0)
+    pairs = list(itertools.combinations(widths, 2))
+    for spread in (0.1, 0.01):
+        left = []
+        for _ in range(10):
+            alone = {name: np.sign(rng.standard_normal(3)) * 0.4 for name in widths}
+            found = common_factors(*blocks_of(none, spread, rng, alone=alone, sure=sure))
+            left += [np.square(found.common(*pair)).mean() for pair in pairs]
+        assert np.mean(left) < 0.02 * spread**2
+
+
+def test_one_factor_under_noise_is_told_by_all_pairs_together():
+    """190 pairs of one coordinate, 20 numbers: noise of .1 beside products of about .1 leaves a fraction of it."""
+    rng, widths = np.random.default_rng(5), {f"x{i}": 1 for i in range(20)}
+    missed = []
+    for _ in range(20):
+        loadings = loadings_of(widths, 1, rng, scale=0.35)
+        found = common_factors(*blocks_of(loadings, 0.1, rng))
+        missed += [
+            found.common(*pair)[0, 0] - (loadings[pair[0]] @ loadings[pair[1]].T)[0, 0]
+            for pair in itertools.combinations(widths, 2)
+        ]
+    assert np.sqrt(np.mean(np.square(missed))) < 0.045  # .1 / sqrt(10), were all signs known and the factor strong
+
+
+def test_a_pair_of_its_own_is_no_factor_of_others():
+    """One pair that depends strongly among 45 that do not: no other pair gets any of it."""
+    rng, widths = np.random.default_rng(6), {f"x{i}": 1 for i in range(10)}
+    singles, pairs = blocks_of(loadings_of(widths, 1, rng, scale=0.0), 0.01, rng)
+    pairs["x0", "x1"] = np.array([[0.5]]), 1e-4
+    found = common_factors(singles, pairs)
+    others = [abs(found.common(*pair)[0, 0]) for pair in pairs if pair != ("x0", "x1")]
+    assert max(others) < 0.02
+
+
+def test_the_order_of_a_pair_does_not_matter(noisy):
+    singles, pairs = noisy
+    turned = {(other, one): (values.T, variance) for (one, other), (values, variance) in pairs.items()}
+    one, other = common_factors(singles, pairs), common_factors(singles, turned)
+    for pair in pairs:
+        np.testing.assert_allclose(one.common(*pair), other.common(*pair), atol=1e-9)
+
+
+def test_few_variables_many_coordinates_and_single_levels():
+    rng = np.random.default_rng(7)
+    singles, pairs = blocks_of(loadings_of(WIDTHS, 1, rng), 0.1, rng)
+    assert common_factors(singles, {pair: found for pair, found in pairs.items() if set(pair) <= set("abcd")}) is None
+    assert common_factors(singles, {}) is None
+    wide = {f"x{i}": (np.zeros(499), 1.0) for i in range(5)}
+    assert common_factors(wide, {("x0", other): (np.zeros((499, 499)), 1.0) for other in list(wide)[1:]}) is None
+    more = {**singles, "one": (np.zeros(0), 0.0), "unseen": (np.zeros(2), 1.0)}
+    found = common_factors(more, pairs | {("a", "one"): (np.zeros((2, 0)), 1.0)})
+    assert found.names == tuple(WIDTHS)
+
+
+def test_loadings_are_drawn_from_their_posterior():
+    covariance = np.array([[0.04, 0.01], [0.01, 0.09]])
+    mean = np.array([[1.0, -1.0], [0.5, 0.0], [0.0, 2.0]])
+    given, rng = Factors(("a",), {"a": mean}, {"a": covariance}), np.random.default_rng(8)
+    drawn = np.stack([given.redrawn(rng).loadings["a"] for _ in range(4000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=6 * 0.3 / 4000**0.5)
+    apart = (drawn - mean).reshape(-1, 2)
+    np.testing.assert_allclose(apart.T @ apart / len(apart), covariance, atol=6 * 0.13 / 12000**0.5)
