@@ -164,3 +164,28 @@ def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk)
     with pytest.warns(dg.errors.ConvergenceWarning):
         expected = learned.posterior(draws=20, seed=0).mean()
     np.testing.assert_allclose(dg.load("drawn.json").mean().table("d"), expected.table("d"))
+
+
+def test_shares_are_printed_where_they_are_asked_for(run):
+    told = run(*WORDS, "--epsilon", "9", "--required", "sex->rate", "--shares", "--out", "made.toml")
+    assert told.stdout.split()[:4] == ["parent", "child", "strength", "share"]
+    row = next(line.split() for line in told.stdout.splitlines() if line.split()[:2] == ["sex", "rate"])
+    assert row[3] == "1.00"
+    assert "--shares" not in told.stderr
+
+
+def test_an_edge_that_was_paid_for_has_no_share(run):
+    edge = ["--required", "sex->rate", "--method", "greedy"]
+    told = run(*WORDS, "--epsilon", "9", *edge, "--shares", "--out", "made.toml")
+    assert ["sex", "rate", "-"] in [[*line.split()[:2], line.split()[-1]] for line in told.stdout.splitlines()]
+    assert "--shares" not in run(*WORDS, "--epsilon", "9", *edge, "--out", "made.toml").stderr
+
+
+def test_without_shares_it_is_said_where_they_are(run):
+    words = [*WORDS, "--epsilon", "9", "--required", "sex->rate", "--out", "made.toml"]
+    told = run(*words)
+    assert "share" not in told.stdout
+    assert "learned.edges" in " ".join(told.stderr.split())
+    kept = " ".join(run(*words, "--release", "kept.json").stderr.split())
+    assert "dg.choose_network(dg.load('kept.json')).edges" in kept
+    assert list(dg.choose_network(dg.load("kept.json")).edges.columns) == ["parent", "child", "strength", "share"]
