@@ -57,10 +57,12 @@ def test_bins_with_a_level_for_missing_say_true():
         dg.Bins([0, 16, 80], missing="unknown")
 
 
-def test_a_date_says_how_to_make_levels_of_it():
-    rows = passengers().assign(age=pd.Timestamp("2024-01-01"))
+def test_a_date_says_how_to_make_numbers_or_levels_of_it():
+    day = pd.Timestamp("2024-01-01")
+    with pytest.raises(dg.errors.DomainError, match=r"their year, pd.to_datetime\(column\).dt.year"):
+        classifier(passengers().assign(age=day))
     with pytest.raises(dg.errors.DomainError, match="strftime"):
-        classifier(rows)
+        classifier(passengers().assign(**{"class": day}))
 
 
 def test_bounds_in_a_list_say_that_they_are_a_pair():

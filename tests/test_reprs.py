@@ -47,11 +47,13 @@ def values():
         "model": dg.results.NaiveBayes("y", plug_in.mean()),
         "ensemble": dg.results.NaiveBayesEnsemble("y", sampled),
         "budget": budget,
+        "design": dg.LinearDesign({EVIL: (0, 1), "c": [0, 1, 2]}, "pay", (0, 1234567.891)),
     }
     return made | {"counts": counts, "sums": moments}
 
 
 ONE_LINE = [
+    "design",
     "domain",
     "network",
     "release",
@@ -75,6 +77,7 @@ ONE_LINE += [
     "sums",
 ]
 IN_NOTEBOOKS = [
+    "design",
     "domain",
     "network",
     "release",
@@ -101,7 +104,7 @@ def test_a_notebook_shows_escaped_tables(name, values):
     page = values[name]._repr_html_()
     assert "<script" not in page
     assert re.fullmatch(r"(<(/?(p|table|thead|tbody|tr|th|td))>|[^<>])+", page)
-    if name in ("domain", "network", "probabilities", "model"):
+    if name in ("design", "domain", "network", "probabilities", "model"):
         assert "&lt;script&gt;" in page
 
 
@@ -136,3 +139,14 @@ def test_a_wide_network_is_shown_in_part():
     page = wide._repr_html_()
     assert page.count("<tr>") == 21
     assert "and 280 more rows" in page
+
+
+def test_a_design_says_what_is_regressed_on_what():
+    made = dg.LinearDesign({"age": dg.Bounded(18, 90, missing=30), "sex": ["F", "M"]}, "pay", (0, 1e5), strict=False)
+    assert repr(made) == "LinearDesign(pay on age, sex; 4 columns)"
+    page = made._repr_html_()
+    assert "<td>age</td><td>18 to 90, missing as 30</td>" in page
+    assert "<td>pay</td><td>0 to 100000</td>" in page
+    wide = dg.LinearDesign({f"x{i}": (0, 1) for i in range(300)}, "pay", (0, 1), intercept=False)
+    assert repr(wide).endswith("x11, ... 300 features; 301 columns, no intercept)")
+    assert wide._repr_html_().count("<tr>") == 21

@@ -213,6 +213,16 @@ def test_choosing_again_has_a_bar(bars):
     assert drawn == ["choosing again"]
 
 
+def test_shares_of_edges_have_a_bar_once(bars):
+    """A property takes no ``progress``, and may take minutes."""
+    learned = dg.learn_network(ROWS, NETWORK.domain, epsilon=9, unit=UNIT)
+    drawn = bars()
+    assert list(learned.edges.columns) == ["parent", "child", "strength", "share"]
+    assert drawn == ["choosing again"]
+    assert list(learned.edges.columns) == ["parent", "child", "strength", "share"]
+    assert drawn == ["choosing again"]
+
+
 def test_a_bar_says_nothing_of_rows(bars, monkeypatch):
     """What a release counts is the same for any rows: tables, or cells."""
     bars()

@@ -17,7 +17,7 @@ def pairs(given: Iterable[str], option: str, domain: Any) -> dict[str, Any]:
             raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint=option)
         if name in found:
             raise click.BadParameter(f"{name!r} is there twice", param_hint=option)
-        whole = any(str(level) == text for level in domain.levels(name))
+        whole = any(text in _spellings(level) for level in domain.levels(name))
         levels = [_level(name, one, domain) for one in ([text] if whole else text.split("|"))]
         found[name] = levels[0] if len(levels) == 1 else levels
     return found
@@ -40,10 +40,15 @@ def question_of(text: str, domain: Any) -> dict[str, Any]:
 
 def _level(name: str, text: str, domain: Any) -> Any:
     """A level by how it prints, or by a number."""
-    level: Any = next((level for level in domain.levels(name) if str(level) == text), None)
+    level: Any = next((level for level in domain.levels(name) if text in _spellings(level)), None)
     if level is None:
         try:
             level = float(text)
         except ValueError:
             level = text
     return domain.levels(name)[domain.code(name, level)]
+
+
+def _spellings(level: Any) -> set[str]:
+    """How a level may be typed: as it prints, and a boolean as a file of variables and JSON write it, too."""
+    return {str(level), str(level).lower()} if isinstance(level, bool) else {str(level)}

@@ -36,6 +36,9 @@ from dpgraph.structure.tables import Family, NoisyCounts
 if TYPE_CHECKING:
     import pandas as pd
 
+#: What to do about columns that are not those of the fit, or stand in another order where nothing declares their names.
+COLUMNS_OF_FIT = "Give the columns of the fit in its order: X[list(estimator.feature_names_in_)]."
+
 
 def feature_frame(
     estimator: Any,
@@ -59,13 +62,21 @@ def feature_frame(
         declared: The columns of a table that count, whatever else it holds; None for all.
 
     Raises:
-        DomainError: If private rows are neither a table nor such an array, or a column is there twice.
+        DomainError: If private rows are neither a table nor such an array, a column is there twice, or the columns are
+            not those of the fit; where ``declared`` names them they may stand in another order.
     """
     import pandas as pd
 
     if is_table(X):
         frame: Any = declared_columns(table_frame(X), declared)
-        validate_data(estimator, frame, reset=reset, skip_check_array=True)  # compares names, which are public
+        if not reset and declared is not None:
+            frame = _in_order_of_fit(estimator, frame)
+        try:
+            validate_data(estimator, frame, reset=reset, skip_check_array=True)  # compares names, which are public
+        except ValueError as error:
+            if reset:
+                raise
+            raise DomainError(f"{str(error).rstrip()}\n{COLUMNS_OF_FIT}") from None
         return converted(lambda: frame.rename(columns=str), UNREADABLE)
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
@@ -74,6 +85,15 @@ def feature_frame(
     refuse_list(X, strict)
     array = _private_array(estimator, X, reset)
     return array_frame(array, names(array.shape[1]), strict=strict)
+
+
+def _in_order_of_fit(estimator: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns in the order of the fit where they are the same."""
+    known = list(getattr(estimator, "feature_names_in_", ()))
+    there = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
+    if there == known or sorted(there) != sorted(known):
+        return frame
+    return converted(lambda: frame.iloc[:, [there.index(name) for name in known]], UNREADABLE)
 
 
 def stays_in_place(X: Any) -> bool:

@@ -163,7 +163,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
         Raises:
-            DomainError: If bounds are missing or the rows do not fit them; nothing is charged.
+            DomainError: If bounds are missing or the rows do not fit them, or y has the name of a feature; nothing is
+                charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
         return refit(self, lambda fresh, spend: fresh._learn(X, y, person, spend))
@@ -312,9 +313,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         values = _public_target(y) if declared.infer else column_of(y, problem, strict=self.strict)
         if len(values) != len(frame):
             raise DomainError("X and y must have the same number of rows")
+        name = getattr(y, "name", None)
         if isinstance(self.bounds_X, LinearDesign):
             check_target_name(y, self.bounds_X.target)
-        return frame, (target_name(getattr(y, "name", None), frame.columns), values)
+        elif isinstance(name, str) and name in frame.columns:
+            raise DomainError(
+                f"y is {name!r}, which is a feature as well, and would predict itself: leave it out of bounds_X and of "
+                f"X, X.drop(columns={name!r}); of another column of that name give y.rename(...)"
+            )
+        return frame, (target_name(name, frame.columns), values)
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""

@@ -54,7 +54,10 @@ def read_network(source: str | Path) -> Network:
         return read_probabilities(source).network
     document = _public_part(source)
     if not isinstance(document.get("parents"), dict):
-        raise FileError(f"{source} has no [parents] table; a network names each variable's parents, [] for none")
+        raise FileError(
+            f"{source} has no [parents] table; a network names each variable's parents, [] for none. Of variables "
+            "alone `dpgraph cost --target` prices a naive Bayes classifier, and `dpgraph learn` finds parents"
+        )
     return with_source_name(source, lambda: network_of(document))
 
 

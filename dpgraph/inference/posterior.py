@@ -16,11 +16,12 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
+from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import regression_posterior
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
@@ -70,7 +71,8 @@ def noise_aware_posterior(
         seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
         progress: A bar on a terminal.
         network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
-            several networks need it, and its families must lie in tables that they measured.
+            several networks need it, and its families must lie in tables that they measured; a graph that was chosen
+            from tables without one, such as ``all_pairs``, may have others, which chains of records draw.
 
     Returns:
         ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
@@ -97,13 +99,15 @@ def noise_aware_posterior(
     >>> made.mean().table("rain").round(1).tolist()
     [0.8, 0.2]
     """
-    value, provenance = read_released(noisy, network)
-    check_graph(value)
-    check_whole_number("draws", draws, 1)
-    rng = seeded(seed)
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
-    description = getattr(value, "description", None)
-    made = posterior_given(description, value, rng=rng, **settings)
+    value, provenance = released_value(joint_release(noisy) if isinstance(noisy, list | tuple) else noisy)
+    if network is not None and is_beyond_tables(value, network):
+        made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings)
+    else:
+        value, provenance = read_released(noisy, network)
+        check_graph(value)
+        check_whole_number("draws", draws, 1)
+        made = posterior_given(getattr(value, "description", None), value, rng=seeded(seed), **settings)
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))

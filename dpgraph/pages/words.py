@@ -13,10 +13,10 @@ FALSE_ALARMS = 0.05
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number as people read it: whole ones with thin groups, others to some digits; a dash for none.
+    """A number as people read it: whole ones with thin groups, others, and huge ones, to some digits; a dash for none.
 
-    >>> number(1234567), number(0.012345), number(float("nan")), number(2.0), number("a")
-    ('1,234,567', '0.0123', '-', '2', 'a')
+    >>> number(1234567), number(0.012345), number(float("nan")), number(2.0), number("a"), number(2.6881e43)
+    ('1,234,567', '0.0123', '-', '2', 'a', '2.69e+43')
     """
     if isinstance(value, str) or value is None:
         return value or "-"
@@ -27,7 +27,7 @@ def number(value: Any, digits: int = 3) -> str:
         return "-" if math.isnan(size) else ("more than can be said" if size > 0 else "-")
     if size == int(size) and abs(size) < 1e15:
         return f"{int(size):,}"
-    if abs(size) >= 1000:
+    if 1000 <= abs(size) < 1e15:
         return f"{size:,.0f}"
     return f"{size:.{digits}g}"
 

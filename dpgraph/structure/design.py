@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_boolean, is_whole
 from dpgraph.privacy.descriptions import Block
+from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.records import Movement, PrivacyUnit, ReleaseError
-from dpgraph.structure.domain import Bins, Categories, NetworkError, undeclared_actions
+from dpgraph.structure.domain import MOST_SHOWN, Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.movement import largest_replacement, largest_squared_replacement
 
@@ -138,6 +140,8 @@ class LinearDesign:
             than a thousand columns, or the design is strict and a row could be refused.
 
     >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100_000))
+    >>> design
+    LinearDesign(income on age, sex; 4 columns)
     >>> [column.name for column in design.columns]
     ['intercept', 'age', 'sex=M', 'income']
     >>> design.names[:5]
@@ -196,6 +200,21 @@ class LinearDesign:
                 raise NetworkError(
                     f"{name!r} could refuse a row, and the design is strict: declare {' and '.join(wanted)}"
                 )
+
+    def __repr__(self) -> str:
+        kept = "" if self.intercept else ", no intercept"
+        strict = ", strict" if self.strict else ""
+        columns = counted(len(self.columns), "column")
+        more = [f"... {len(self.features)} features"] if len(self.features) > MOST_SHOWN else []
+        features = ", ".join([*map(escaped, islice(self.features, MOST_SHOWN)), *more])
+        return f"LinearDesign({escaped(self.target)} on {features}; {columns}{kept}{strict})"
+
+    def _repr_html_(self) -> str:
+        names = (self.target, *self.features)
+        rows = [{"variable": name, "declared": _in_words(self.declared(name))} for name in names[: MOST_ROWS + 1]]
+        title = f"Linear regression of {self.target} on {counted(len(self.features), 'feature')}"
+        products = f"{counted(len(self.columns), 'column')}; {counted(len(self.pairs), 'product')} of two are summed"
+        return as_html(title, rows, [products], total=len(names))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -412,6 +431,14 @@ def feature_of(name: Any, value: Any) -> Feature:
     if isinstance(value, Categories | Bins):
         return value
     return bounds_of(name, value)
+
+
+def _in_words(declared: Feature) -> str:
+    """What is declared of a variable, in a few words."""
+    if not isinstance(declared, Bounded):
+        return short(declared.levels)
+    missing = "" if declared.missing is None else f", missing as {declared.missing:g}"
+    return f"{declared.low:g} to {declared.high:g}{missing}"
 
 
 def bounds_of(name: str, value: Any) -> Bounded:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import islice, pairwise
 
@@ -23,6 +24,12 @@ MOST_SHOWN = 12
 
 #: Levels of a variable above which a price and a fit come with a warning.
 MANY_LEVELS = 1000
+
+#: How a column of dates becomes a column of numbers, in words and to be typed.
+NUMBERS_OF_DATES = (
+    "their year, pd.to_datetime(column).dt.year, or the days since a public day, "
+    "(pd.to_datetime(column) - pd.Timestamp('2020-01-01')).dt.days"
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,12 @@ class Bins:
     def __init__(self, edges: Iterable[float], missing: bool = False) -> None:
         if not isinstance(edges, Iterable):
             raise NetworkError(f"bins are a list of edges, Bins([0, 10, 20]); got {edges!r}")
+        edges = tuple(edges)
+        if any(is_date(edge) for edge in edges):
+            raise NetworkError(
+                "bin edges must be numbers, not dates; make numbers of the column's dates first, such as "
+                f"{NUMBERS_OF_DATES}, and give edges of these"
+            )
         numbers = tuple(_plain(edge) for edge in edges)
         if any(level_kind(edge) != "number" for edge in numbers):
             raise NetworkError(f"bin edges must be numbers; got {numbers!r}")
@@ -317,8 +330,18 @@ def first_twice(values: Iterable[Hashable]) -> Hashable:
     return next(value for value in values if value in seen or seen.add(value))
 
 
+def is_date(value: object) -> bool:
+    """Whether a value is a date or a time of a date, of Python, pandas or numpy."""
+    return isinstance(value, date) or type(value).__name__ in ("datetime64", "Period")
+
+
 def _plain(level: object) -> Level:
     """A level as a plain Python value; numpy scalars are unwrapped."""
+    if is_date(level):
+        raise NetworkError(
+            f"a level must be text, a number or a boolean, not a date; got {level!r:.60}: name it as text, such as "
+            "'2024-01' of column.dt.strftime('%Y-%m')"
+        )
     item = getattr(level, "item", None)
     value = item() if callable(item) else level
     if isinstance(value, bool | str):

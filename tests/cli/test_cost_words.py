@@ -98,3 +98,11 @@ def test_the_errors_of_a_dry_run_are_those_of_the_noise_that_a_fit_draws(run):
     for name, scale in scales.items():
         (law,) = (law for table, law in laws.items() if name in table)
         assert scale == pytest.approx(law.scale, rel=5e-3)
+
+
+def test_variables_without_parents_are_told_of_the_target(run, desk):
+    (desk / "alone.toml").write_text('[variables]\nsex = ["F", "M"]\nage = [1, 2]\n')
+    refused = run("cost", "alone.toml", "--epsilon", "1", code=1)
+    assert "has no [parents] table" in " ".join(refused.stderr.split())
+    assert "dpgraph cost --target" in " ".join(refused.stderr.split())
+    assert run("cost", "alone.toml", "--target", "sex", "--epsilon", "1").stdout

@@ -4,6 +4,8 @@ import os
 import sqlite3
 from contextlib import closing
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -142,3 +144,48 @@ def test_a_person_who_is_no_column_or_a_variable_is_refused_uncharged(person, le
     assert told.exit_code == 1
     assert "[DomainError]" in told.stderr
     assert charges() == before
+
+
+def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk):
+    """The pairs of four variables, and a variable with three parents."""
+    names = "abcd"
+    (desk / "four.toml").write_text("[variables]\n" + "".join(f"{name} = [0, 1]\n" for name in names))
+    cells = np.arange(400) % 8
+    rows = pd.DataFrame({"a": cells % 2, "b": cells // 2 % 2, "c": cells // 4})
+    rows.assign(d=rows.max(axis=1)).to_csv("four.csv", index=False)
+    words = ["learn", "four.csv", "--domain", "four.toml", "--epsilon", "50", "--delta", "1e-6"]
+    edges = [word for name in "abc" for word in ("--required", f"{name}->d")]
+    run(*words, *edges, "--out", "made.toml", "--release", "made.json")
+    assert set(dg.read_network("made.toml").parents["d"]) == set("abc")
+    drawing = ["--noise-aware", "--network", "made.toml", "--draws", "20", "--seed", "0"]
+    told = run("posterior", "made.json", *drawing, "--out", "drawn.json")
+    assert "no table holds some family" in told.stderr.replace("\n", " ")
+    learned = dg.choose_network(dg.load("made.json"), required=[(name, "d") for name in "abc"])
+    with pytest.warns(dg.errors.ConvergenceWarning):
+        expected = learned.posterior(draws=20, seed=0).mean()
+    np.testing.assert_allclose(dg.load("drawn.json").mean().table("d"), expected.table("d"))
+
+
+def test_shares_are_printed_where_they_are_asked_for(run):
+    told = run(*WORDS, "--epsilon", "9", "--required", "sex->rate", "--shares", "--out", "made.toml")
+    assert told.stdout.split()[:4] == ["parent", "child", "strength", "share"]
+    row = next(line.split() for line in told.stdout.splitlines() if line.split()[:2] == ["sex", "rate"])
+    assert row[3] == "1.00"
+    assert "--shares" not in told.stderr
+
+
+def test_an_edge_that_was_paid_for_has_no_share(run):
+    edge = ["--required", "sex->rate", "--method", "greedy"]
+    told = run(*WORDS, "--epsilon", "9", *edge, "--shares", "--out", "made.toml")
+    assert ["sex", "rate", "-"] in [[*line.split()[:2], line.split()[-1]] for line in told.stdout.splitlines()]
+    assert "--shares" not in run(*WORDS, "--epsilon", "9", *edge, "--out", "made.toml").stderr
+
+
+def test_without_shares_it_is_said_where_they_are(run):
+    words = [*WORDS, "--epsilon", "9", "--required", "sex->rate", "--out", "made.toml"]
+    told = run(*words)
+    assert "share" not in told.stdout
+    assert "learned.edges" in " ".join(told.stderr.split())
+    kept = " ".join(run(*words, "--release", "kept.json").stderr.split())
+    assert "dg.choose_network(dg.load('kept.json')).edges" in kept
+    assert list(dg.choose_network(dg.load("kept.json")).edges.columns) == ["parent", "child", "strength", "share"]

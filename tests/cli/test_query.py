@@ -114,3 +114,19 @@ def test_wrong_usage(folder, words):
 def test_a_changed_file_is_refused_by_the_reader_of_all_files(folder, tmp_path):
     (tmp_path / "cut.json").write_text((folder / "one.json").read_text().replace("0.", "0.0", 1))
     assert "[FileError]" in run("query", tmp_path / "cut.json", "--target", "b", code=1).stderr
+
+
+def test_a_boolean_is_typed_as_its_file_writes_it(tmp_path):
+    network = dg.Network.of({"flag": [False, True], "b": ["x", "y"]}, {"b": ["flag"]})
+    dg.save(learned(network), tmp_path / "flags.json")
+    answers = [
+        json.loads(run("query", tmp_path / "flags.json", "--target", "b", "--given", f"flag={word}", "--json").stdout)
+        for word in ("true", "True")
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0]["given"] == {"flag": True}
+    both = run("query", tmp_path / "flags.json", "--target", "b", "--given", "flag=false|true", "--json").stdout
+    assert json.loads(both)["given"] == {"flag": [False, True]}
+    refused = CliRunner().invoke(main, ["query", str(tmp_path / "flags.json"), "--target", "b", "--given", "flag=1"])
+    assert refused.exit_code == 1
+    assert "declared: False, True" in refused.stderr

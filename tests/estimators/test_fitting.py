@@ -26,8 +26,19 @@ def test_tables_keep_their_names_and_arrays_are_given_some(hold, public):
     assert numbers.to_dict("list") == {"x0": [1, 3], "x1": [2, 4]}
     estimator = BaseEstimator()
     feature_frame(estimator, hold(FRAME), named, reset=True, public=public)
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(dg.errors.DomainError, match=r"feature names should match(.|\n)*X\[list\(estimator.feature_n"):
         feature_frame(estimator, hold(FRAME[["b", "a"]]), named, reset=False, public=public)
+
+
+@pytest.mark.parametrize("hold", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_declared_columns_may_stand_in_another_order_than_at_the_fit(hold):
+    estimator, settings = BaseEstimator(), {"public": False, "declared": ("a", "b")}
+    feature_frame(estimator, hold(FRAME), named, reset=True, **settings)
+    made = feature_frame(estimator, hold(FRAME[["b", "a"]].assign(c=0)), named, reset=False, **settings)
+    assert next(iter(made.items()))[0] == "a"
+    assert made.to_dict("list") == FRAME.to_dict("list")
+    with pytest.raises(dg.errors.DomainError, match=r"yet now missing:\n- b"):
+        feature_frame(estimator, hold(FRAME[["a"]]), named, reset=False, **settings)
 
 
 @pytest.mark.parametrize("bad", [np.array(["secret"]), [["secret", 1], ["secret"]], None])
@@ -74,3 +85,21 @@ def test_equal_states_give_equal_seeds_and_none_a_fixed_one():
     assert inference_seed(None) == inference_seed(None)
     assert inference_seed(3) == inference_seed(3) == inference_seed(np.random.RandomState(3))
     assert inference_seed(3) != inference_seed(4)
+
+
+def test_estimators_predict_columns_in_another_order_by_name():
+    rows = pd.DataFrame({"a": [0, 1] * 50, "b": [0, 0, 1, 1] * 25, "y": [0, 1] * 50})
+    domain = {name: [0, 1] for name in rows}
+    models = [
+        dg.PrivateNaiveBayes(domain, epsilon=50, inference="plug-in"),
+        dg.PrivateLinearRegression({"a": [0, 1], "b": (0, 1)}, (0, 1), epsilon=50, inference="plug-in", draws=50),
+    ]
+    for model in models:
+        model.fit(rows[["a", "b"]], rows["y"])
+        np.testing.assert_array_equal(model.predict(rows[["b", "a"]]), model.predict(rows[["a", "b"]]))
+    by_place = dg.PrivateLinearRegression([(0, 1)] * 2, (0, 1), epsilon=50, inference="plug-in", draws=50)
+    by_place.fit(rows[["a", "b"]], rows["y"])
+    with pytest.raises(dg.errors.DomainError, match="must be in the same order") as told:
+        by_place.predict(rows[["b", "a"]])
+    assert "X[list(estimator.feature_names_in_)]" in str(told.value)
+    assert by_place.predict(rows[["b", "a"]][list(by_place.feature_names_in_)]).shape == (100,)

@@ -294,3 +294,23 @@ def test_sampled_weights_are_saved_and_loaded(tmp_path):
         (tmp_path / "b.json").write_text(edited(plain | broken))
         with pytest.raises(dg.errors.FileError, match=r"^(?!.*digest)"):
             dg.load(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "table"),
+    [
+        (BOUNDS | {"pay": (0, 100)}, X.assign(pay=Y)),
+        ([(20, 60), ["F", "M"], (0, 100)], X.assign(pay=Y)),
+        (BOUNDS | {"pay": (0, 100)}, pl.from_pandas(X.assign(pay=Y))),
+    ],
+    ids=["by name", "by place", "polars"],
+)
+def test_a_target_that_is_a_feature_as_well_is_refused_uncharged(bounds, table):
+    """It would predict itself."""
+    budget = dg.Budget(1)
+    model = dg.PrivateLinearRegression(**PLAIN | {"bounds_X": bounds}, budget=budget)
+    with pytest.raises(dg.errors.DomainError, match=r"y is 'pay', which is a feature as well.*X.drop\(columns='pay'\)"):
+        model.fit(table, Y)
+    assert budget.spent == 0
+    assert not hasattr(model, "model_")
+    assert dg.PrivateLinearRegression(**PLAIN, budget=budget).fit(X.assign(pay=Y), Y).design_.target == "pay"

@@ -500,3 +500,12 @@ def test_the_page_of_a_learned_network_lists_its_edges_and_its_file_has_them_too
     done = CliRunner().invoke(main, ["report", str(tmp_path / "learned.json"), "--html", str(tmp_path / "p.html")])
     assert done.exit_code == 0, done.output
     assert "strength: how far the child depends" in texts_of((tmp_path / "p.html").read_text())
+
+
+def test_a_huge_number_has_three_digits():
+    """It had forty-four."""
+    budget = dg.Budget(100)
+    dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism(1), budget=budget)
+    said = texts_of(html_of(budget))
+    assert "at most 2.69e+43 times as likely" in said
+    assert not re.search(r"\d(,\d{3}){5}", said)

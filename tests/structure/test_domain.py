@@ -1,10 +1,12 @@
 """Declarations: what they say, and every way to say them wrong."""
 
 import dataclasses
+import datetime
 import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,7 @@ def test_a_domain_keeps_names_sizes_and_levels_in_order():
         ([b"a"], "a level must be text, a finite number"),
         ([["a"]], "a level must be text, a finite number"),
         ([1j], "a level must be text, a finite number"),
+        ([datetime.date(2024, 1, 1)], "not a date"),
     ],
     ids=repr,
 )
@@ -76,6 +79,10 @@ def test_an_action_must_be_a_declared_level(action, levels, level):
         ([0, INF], "a level must be"),
         ([0, None], "a level must be"),
         ("01", "bin edges must be numbers"),
+        ([datetime.date(2024, 1, 1), datetime.date(2025, 1, 1)], "not dates; make numbers of the column's dates first"),
+        ([datetime.datetime(2024, 1, 1), 3], "not dates"),
+        (np.array(["2024", "2025"], "datetime64[ns]"), "not dates"),
+        (pd.date_range("2024-01-01", periods=3), "not dates"),
     ],
     ids=repr,
 )

@@ -111,8 +111,8 @@ class LearnedNetwork:
         probabilities from their mean over that parent's levels, all configurations alike. ``share`` is the part of
         ``DRAWS`` draws of the population's pairs, from their posterior given the release, on which the two are joined,
         in either direction: an edge that the noise or the sample alone may have made has a low one, though it is there
-        because the rows' own tables are nearer with it. Choosing again on each draw takes as long as choosing did. NaN
-        where the method cannot choose again for free.
+        because the rows' own tables are nearer with it. Choosing again on each draw takes as long as choosing did, and
+        shows a bar on a terminal. NaN where the method cannot choose again for free.
         """
         import pandas as pd
 
@@ -122,7 +122,8 @@ class LearnedNetwork:
             for axis, parent in enumerate(parents, 1)
         ]
         frame = pd.DataFrame(found, columns=["parent", "child", "strength"])
-        frame["share"] = [self._share(parent, child) for parent, child, _ in found]
+        with waiting("choosing again", True):  # a property cannot be asked for a bar
+            frame["share"] = [self._share(parent, child) for parent, child, _ in found]
         return frame.sort_values("strength", ascending=False, ignore_index=True)
 
     def alternatives(

@@ -20,7 +20,7 @@ from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, is_string, narrow_codes
 from dpgraph.structure.conversion import OURS, converted
-from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Variable, show_levels
+from dpgraph.structure.domain import NUMBERS_OF_DATES, Bins, Categories, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
 
 #: The advice of a refusal that a value caused.
@@ -28,6 +28,12 @@ STRICT = "The refusal reveals that; strict=True accepts only declarations under 
 
 #: The message about rows that fail in an unforeseen way.
 UNREADABLE = "the rows cannot be read"
+
+#: What to do about dates that are written out where bins of numbers are declared.
+OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
+
+#: Levels, in lower case, that are booleans written out.
+BOOLEANS = {"false", "true"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +160,7 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
     remedy = "declare them, or Categories([...], other=...), one of the levels; to predict, put a declared level there"
     if isinstance(variable, Bins) and is_string(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        remedy = "the column is text, whose words must be the bins' own: make it numbers, pd.to_numeric"
+        remedy = f"the column is text, whose words must be the bins' own: make it numbers, pd.to_numeric{OF_DATES}"
     if isinstance(variable, Categories) and variable.kind == "number" and variable.size == 2:
         remedy += "; a list holds levels, and bounds of a regression are a pair, (low, high), or bounds = [...] in TOML"
     return f"column {name!r} holds values outside {wanted}; {remedy}. {STRICT}"
@@ -171,6 +177,8 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if pa.types.is_duration(kind):
         return "; make it a number, such as the days, column.dt.days, and declare bins or levels of it"
+    if isinstance(variable, Bins) and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return f"; make numbers of the dates, such as {NUMBERS_OF_DATES}, and bins of these"
     if pa.types.is_temporal(kind):
         return (
             "; make it a part of the date that has levels, such as the month, column.dt.strftime('%Y-%m'), or the "
@@ -183,11 +191,21 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
     if pa.types.is_boolean(kind) and wanted == "number":
         return "; make it numbers, astype(int), or declare the levels False, True"
     if numeric and wanted == "boolean":
-        return "; make it booleans, astype(bool), or declare the levels 0, 1"
+        return "; make it booleans, astype(bool), or declare the levels 0, 1, which SQLite makes of booleans"
+    if numeric and isinstance(variable, Categories) and {str(level).lower() for level in variable.levels} <= BOOLEANS:
+        return (
+            "; if its 0 and 1 are false and true, as of SQLite, declare the levels 0, 1, or make it booleans, "
+            "astype(bool), and declare the levels False, True"
+        )
+    if pa.types.is_boolean(kind) and wanted == "text":
+        return "; declare the levels False, True, which are false, true in TOML"
     if is_string(kind) and wanted == "boolean":
         return "; make it booleans, column == 'True', or declare the levels as text"
     if is_string(kind) and wanted == "number":
-        return "; make it numbers, pd.to_numeric, or declare the levels as text"
+        binned = (
+            f"{OF_DATES}; or declare its words" if isinstance(variable, Bins) else ", or declare the levels as text"
+        )
+        return f"; make it numbers, pd.to_numeric{binned}"
     if numeric and isinstance(variable, Categories) and any(_has_leading_zero(level) for level in variable.levels):
         return "; levels have leading zeros, which numbers lose: read it as text, pd.read_csv(..., dtype={column: str})"
     if numeric and wanted == "text":

@@ -271,3 +271,43 @@ def test_codes_serve_a_domain_they_were_made_for():
 def test_a_message_lists_twelve_levels_at_most():
     with pytest.raises(dg.errors.DomainError, match=r"0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, \.\.\. \(5000 levels\)"):
         encoded([-1], dg.Categories(range(5000)))
+
+
+DATES = pd.to_datetime(["2024-01-03", "2025-02-01"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [DATES, DATES.tz_localize("UTC"), DATES.date, DATES.strftime("%Y-%m-%d"), DATES.strftime("%d/%m/%y")],
+    ids=["timestamps", "of a zone", "dates", "text", "text of another form"],
+)
+def test_dates_where_bins_are_declared_say_how_to_make_numbers_of_them(column):
+    rows, domain = pd.DataFrame({"day": column}), dg.Domain.of({"day": dg.Bins([2020, 2025, 2030])})
+    with pytest.raises(dg.errors.DomainError, match=r"their year, pd.to_datetime\(column\).dt.year"):
+        dg.statistics.encode(rows, domain)
+    rows["day"] = pd.to_datetime(rows["day"], dayfirst=True, format="mixed").dt.year
+    assert dg.statistics.encode(rows, domain).columns["day"].tolist() == [0, 1]
+
+
+def test_the_days_since_a_public_day_are_numbers_of_dates():
+    """The line that the refusal says, as it is typed."""
+    with pytest.raises(dg.errors.DomainError) as told:
+        encoded(DATES, dg.Bins([0, 1]))
+    line = str(told.value).partition("a public day, ")[2].partition(", and bins")[0]
+    for column in (pd.Series(DATES), pd.Series(DATES.date), pd.Series(DATES.strftime("%Y-%m-%d"))):
+        days = eval(line, {"column": column, "pd": pd})
+        assert encoded(days, dg.Bins([0, 1500, 3000])) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "levels", "words"),
+    [
+        ([0, 1], [False, True], "or declare the levels 0, 1"),
+        ([0, 1], ["false", "true"], "as of SQLite, declare the levels 0, 1"),
+        ([0, 1], ["True", "False"], "as of SQLite, declare the levels 0, 1"),
+        ([False, True], ["false", "true"], "declare the levels False, True, which are false, true in TOML"),
+    ],
+)
+def test_booleans_that_are_declared_otherwise_say_which_levels_to_declare(column, levels, words):
+    with pytest.raises(dg.errors.DomainError, match=words):
+        encoded(column, dg.Categories(levels))

@@ -1,6 +1,7 @@
 """Rows of a query: SQLite and DuckDB give the counts that the table gives, block by block; errors tell of no row."""
 
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import numpy as np
@@ -98,3 +99,15 @@ def test_a_driver_that_fails_tells_of_no_row():
     with pytest.raises(dg.errors.DomainError) as refused:
         dg.count(Failing(), NETWORK)
     assert "SECRET" not in f"{refused.value!r}{refused.value.__cause__!r}{refused.value.__context__!r}"
+
+
+@pytest.mark.parametrize("levels", [[False, True], ["false", "true"]])
+def test_booleans_of_sqlite_are_numbers_and_the_refusal_says_so(levels):
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table people (flag boolean)")
+        connection.executemany("insert into people values (?)", [(True,), (False,)])
+        with pytest.raises(dg.errors.DomainError, match=r"levels 0, 1.*SQLite|SQLite.*levels 0, 1"):
+            dg.count(connection.execute("select flag from people"), dg.Network.of({"flag": levels}, {}))
+        declared = dg.Network.of({"flag": [0, 1]}, {})
+        expected = dg.count(pd.DataFrame({"flag": [0, 1]}), declared)
+        assert_same(dg.count(connection.execute("select flag from people"), declared), expected)
