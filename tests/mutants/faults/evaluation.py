@@ -79,15 +79,15 @@ MUTANTS = (
     Mutant(
         "the command that drops --rows-per-person of an evaluation",
         "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person)",
-        "payer.budget(epsilon, neighbours, 1)",
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        "payer.budget(epsilon, neighbours, 1, person=person)",
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to", CONTRACT),
     ),
     Mutant(
         "the command that drops --neighbours of an evaluation",
         "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person)",
-        'payer.budget(epsilon, "replace", rows_per_person)',
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        'payer.budget(epsilon, "replace", rows_per_person, person=person)',
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
     ),
     Mutant(
