@@ -16,6 +16,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
+from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
@@ -104,6 +105,7 @@ def noise_aware_posterior(
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     description = getattr(value, "description", None)
     made = posterior_given(description, value, rng=rng, **settings)
+    made = made.judged() if isinstance(made, PosteriorDraws) else made
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
