@@ -133,7 +133,7 @@ MUTANTS = (
     Mutant(
         "a share whose interval forgets that rows are a sample",
         "inference/counts/noisy_counts.py",
-        "    return betaincinv(part + 0.5, rest + 0.5, uniform)",
+        "    return betaincinv(part + kinds[0] / 2, rest + kinds[1] / 2, uniform)",
         "    return (part + 0.5) / (part + rest + 1)",
         (f"{COUNTS}::test_a_share_is_the_mixture_over_every_possible_count",),
     ),
@@ -154,8 +154,8 @@ MUTANTS = (
     Mutant(
         "a group's rows that are read once",
         "estimators/held_out.py",
-        "    if len(found) != rows:\n",
-        "    if False:\n",
+        "    if len(found) != rows:\n        raise DomainError(\"a group's rows",
+        "    if False:\n        raise DomainError(\"a group's rows",
         (f"{JUDGED}::test_the_rows_of_a_group_are_read_twice_or_refused",),
     ),
     Mutant(
