@@ -182,7 +182,7 @@ def within_cap(X: Any, cap: PersonCap, rows: int, model: Any) -> Flags:
     if cap.person in declared:
         raise DomainError(f"person must name a column that is not a declared variable; got {cap.person!r}")
     found = rows_within(X, cap, is_strict(model))
-    if len(found) != rows:
+    if rows != len(found):
         raise DomainError("rows of persons are read twice: X must be a table or a path, as long as y, and no iterator")
     return found
 
