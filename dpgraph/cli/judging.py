@@ -13,6 +13,7 @@ from dpgraph.cli.options import (
     JSON,
     NEIGHBOURS_SPENT,
     OUT_PATH,
+    PERSON,
     ROWS_PER_PERSON_SPENT,
     writable,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     help="How often, in percent, an interval is to hold the population's score.",
 )
 @NEIGHBOURS_SPENT
+@PERSON
 @ROWS_PER_PERSON_SPENT
 @spends
 @DRY_RUN
@@ -46,6 +48,7 @@ def evaluate(
     epsilon: str,
     interval: float,
     neighbours: str | None,
+    person: str | None,
     rows_per_person: int | None,
     payer: Payer,
     dry_run: bool,
@@ -62,13 +65,14 @@ def evaluate(
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.structure.outcomes import OutcomeDescription
 
-    loaded, budget = load(model, progress=True), payer.budget(epsilon, neighbours, rows_per_person)
+    loaded, budget = load(model, progress=True), payer.budget(epsilon, neighbours, rows_per_person, person=person)
     if only_priced(dry_run, LaplaceMechanism(epsilon), OutcomeDescription(task_of(loaded)), budget):
         return
     if out is not None:
         out = writable(out, ".json", ".npz")
     with charging(budget):
         settings: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "interval": interval / 100, "progress": True}
+        settings["person"] = person
         judged, said = capture_warnings(lambda: judge(loaded, rows, **settings))
         for words in said:
             say(f"warning: {words}")
@@ -82,7 +86,10 @@ def evaluate(
             show("\n\n".join(plain(table) for table in tables.values()))
             if "confusion" in tables:
                 label, share = judged.commonest
-                say(f"always giving the commonest answer, {label}, would be right for about {share:.3g} of these rows")
+                say(
+                    f"always giving the commonest answer, {label}, would be right for about {share.estimate:.3g} "
+                    f"({share.low:.3g} to {share.high:.3g}) of the population of these rows"
+                )
         say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
     if budget.unit.rows_per_person > 1:
         say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")

@@ -95,6 +95,11 @@ class Payer:
         from dpgraph.privacy.accounting import Budget
 
         self._check()
+        if person is None and (rows_per_person or 1) > 1:
+            say(
+                f"that nobody has more than {rows_per_person} rows is taken on trust, and no row is dropped; --person "
+                "COLUMN says whose row each is, and drops those beyond"
+            )
         if not self.ledger:
             rows = 1 if rows_per_person is None else rows_per_person
             several = person is not None and rows > 1  # persons with several rows have unknown numbers of them

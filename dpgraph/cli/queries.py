@@ -86,6 +86,8 @@ def query(
         show("\n\n".join(map(_table, answers)))
         for cause in causes:
             show(f"\n{cause}")
+    if tables.note:
+        say(f"{tables.note}: the intervals may be wrong. Longer chains from the same release are free")
     if len(tables) == 1:
         say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
 
@@ -146,6 +148,7 @@ def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
         "do": question.get("do") or {},
         "interval": answer.interval,
         "draws": len(answer.draws),
+        "note": answer.note,
         "answer": entries,
     }
 

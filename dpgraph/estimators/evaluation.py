@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
 from dpgraph.estimators import held_out
+from dpgraph.estimators.persons import cap_for, without_persons
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -29,6 +31,7 @@ from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.statistics.rows.clusters import refuse_clusters
+from dpgraph.statistics.rows.persons import PersonCap, refuse_group
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
@@ -52,6 +55,7 @@ def evaluate(
     mechanism: str = "laplace",
     noise: Noise | None = None,
     progress: bool = False,
+    person: str | None = None,
 ) -> Evaluation:
     """Judges a model on held-out rows, privately: one charge, one release, every score with its interval.
 
@@ -83,13 +87,16 @@ def evaluate(
         mechanism: ``"laplace"``, or ``"gaussian"``, which takes the delta that is left in the budget.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the evaluation as not private.
         progress: A bar on a terminal.
+        person: The column of X, a table or a path, that says whose row it is, where a person may have several: no
+            variable of the model. As many rows of each as the budget's unit protects are judged, chosen by a fresh
+            secret key and by no row of anybody else. None leaves it to you that nobody has more.
 
     Raises:
         DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
         ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
 
     Warns:
-        PrivacyLeakWarning: If the model protects persons with more rows than the budget does.
+        PrivacyLeakWarning: If the model protects persons with more rows than the budget does, and no person is named.
 
     >>> import pandas as pd
     >>> from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
@@ -102,10 +109,12 @@ def evaluate(
     """
     checked_interval(interval)
     _mechanism(mechanism, epsilon, budget)
-    _warn_of_persons(model, budget.unit)
+    if person is None:
+        _warn_of_persons(model, budget.unit)
     settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
     with waiting("judging", progress):
-        found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit)
+        cap = None if person is None else cap_for(person, budget, None, noise)
+        found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit, cap=cap)
         return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
 
 
@@ -120,8 +129,8 @@ def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
     if rows > unit.rows_per_person:
         warnings.warn(
             f"this budget protects {unit}, and the model up to {rows} rows of one person: the scores of a person with "
-            f"several rows lose as many times what they cost. Cap the rows of each person, and give Budget(..., "
-            f"unit=PrivacyUnit('add-remove', rows)), or --rows-per-person",
+            f"several rows lose as many times what they cost. Name the column of persons, person=..., and give Budget("
+            f"..., unit=PrivacyUnit('add-remove', rows)); of the command, --person and --rows-per-person",
             PrivacyLeakWarning,
             stacklevel=3,
         )
@@ -138,6 +147,7 @@ def outcomes(
     largest_error: float | None = None,
     group: RowGroup | None = None,
     unit: PrivacyUnit | None = None,
+    cap: PersonCap | None = None,
 ) -> Moments:
     """Sums how right a model is on held-out rows: sensitive, exact, and adding to those of other rows.
 
@@ -155,16 +165,20 @@ def outcomes(
         group: Counts only the rows of a declared group, for a budget of ``Budget.parallel``.
         unit: Whom the release will protect. A regression that drops rows with nulls drops them here where this makes
             the number of rows private; without it, nulls are refused.
+        cap: How many rows of each person are judged, by a column of X.
 
     Raises:
         DomainError: If the rows do not fit.
         ReleaseError: If the model is not fitted or is none.
     """
     refuse_clusters(X, y)
+    refuse_group(group, cap, "Judge all rows by one budget, or groups without person=, where nobody has several rows")
     fitted = held_out.fitted_model(model)
     sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
 
     def of(rows: int) -> Any:
+        if cap is not None:
+            return held_out.within_cap(X, cap, rows, fitted)
         if group is None:
             return slice(None)
         return held_out.in_group(X, group, rows, strict=held_out.is_strict(fitted))
@@ -174,24 +188,30 @@ def outcomes(
             if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
                 truth, probabilities = held_out.class_probabilities(fitted, X, y)
             else:
-                truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
+                truth, probabilities = held_out.foreign_probabilities(fitted, _without_person(X, cap), y)
             kept = of(len(truth))
-            return classifier_outcomes(sums, truth[kept], probabilities[kept], group)
+            judged = classifier_outcomes(sums, truth[kept], probabilities[kept], group)
         case Regression():
             if isinstance(fitted, LinearRegressionModel | SampledRegressionModel):
                 drop = unit is not None and not unit.n_is_public
                 values, predicted, whole = held_out.target_and_prediction(fitted, X, y, drop=drop)
             else:
-                values, predicted = held_out.foreign_prediction(fitted, X, y)
+                values, predicted = held_out.foreign_prediction(fitted, _without_person(X, cap), y)
                 whole = np.ones(len(values), bool)
             kept = of(len(values))
             values, predicted = values[kept][whole[kept]], predicted[kept][whole[kept]]
-            return regression_outcomes(sums, values, predicted, group)
+            judged = regression_outcomes(sums, values, predicted, group)
         case Entries():
             if y is not None:
                 raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
             found = held_out.entry_log_probabilities(fitted, X)
-            return entry_outcomes(sums, found[of(len(found))], group)
+            judged = entry_outcomes(sums, found[of(len(found))], group)
+    return judged if cap is None else replace(judged, cap=cap.record(held_out.is_strict(fitted)))
+
+
+def _without_person(X: Any, cap: PersonCap | None) -> Any:
+    """What a model of another library predicts from, which takes every column for a feature."""
+    return X if cap is None else without_persons(X, cap.person)[0]
 
 
 def task_of(

@@ -29,6 +29,7 @@ from dpgraph.statistics.rows.features import (
     refuse_list,
     table_frame,
 )
+from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
@@ -161,6 +162,28 @@ def in_group(X: Any, group: RowGroup, rows: int, *, strict: bool) -> Flags:
     found = np.logical_and.reduce([codes[name] == domain.code(name, level) for name, level in levels.items()])
     if len(found) != rows:
         raise DomainError("a group's rows are read twice: X must be a table or a path, as long as y, and no iterator")
+    return found
+
+
+def within_cap(X: Any, cap: PersonCap, rows: int, model: Any) -> Flags:
+    """Which rows count where a person has more than a cap allows, by a column of X that is no variable of the model.
+
+    Raises:
+        DomainError: If X does not hold the column, or cannot be read twice.
+    """
+    declared: tuple[str, ...] = ()
+    match model:
+        case NaiveBayes() | NaiveBayesEnsemble():
+            declared = (*model.features, model.target)
+        case LinearRegressionModel() | SampledRegressionModel():
+            declared = (*design_of(model).features, design_of(model).target)
+        case HiddenMarkovModel():
+            declared = model.network.domain.names
+    if cap.person in declared:
+        raise DomainError(f"person must name a column that is not a declared variable; got {cap.person!r}")
+    found = rows_within(X, cap, is_strict(model))
+    if rows != len(found):
+        raise DomainError("rows of persons are read twice: X must be a table or a path, as long as y, and no iterator")
     return found
 
 

@@ -46,7 +46,8 @@ class PrivateHMM(BaseEstimator):
     alone.
 
     Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
-    has more. With ``person`` it is for everything a person has in the log: rows beyond ``rows_per_person`` of each,
+    has more, by a ``unit`` or a ``budget`` of as many: nothing is dropped then. With ``person`` it is for everything a
+    person has in the log: rows beyond ``rows_per_person`` of each,
     chosen as ``count`` chooses, are dropped. Persons have different numbers of rows, so the number of rows is private:
     the unit is add/remove unless ``rows_per_person`` is 1. In a strict domain a row that names no person is dropped, so
     that it is add/remove there, too.
@@ -60,7 +61,8 @@ class PrivateHMM(BaseEstimator):
         sequence: The variable whose levels are the sequences, such as regions.
         time: The variable whose levels are the time steps, such as months.
         person: The column that says whose row it is; not a declared variable.
-        rows_per_person: How many rows of one person count.
+        rows_per_person: How many rows of one person count; above 1 it needs ``person``, or a ``unit`` or ``budget``
+            that says the same.
         inference: ``"noise-aware"`` (default) samples the true counts as well; ``"plug-in"`` takes the released ones,
             cut at zero, for true.
         sampler: ``"blocked"`` (default), or ``"collapsed"``, the paper's single-site sampler.
@@ -344,6 +346,11 @@ class PrivateHMM(BaseEstimator):
         if self.budget is None and unit is None:
             replaced = self.person is None or (self.rows_per_person == 1 and not strict)
             unit = PrivacyUnit("replace" if replaced else "add-remove", self.rows_per_person)
+            if self.person is None and self.rows_per_person != 1:
+                raise ReleaseError(
+                    f"rows_per_person={self.rows_per_person} needs person=..., the column that says whose row it is; "
+                    f"where nobody has more rows, vouch for it by unit={unit!r} beside it"
+                )
         budget = fit_budget(mechanism, self.budget, unit)
         unit = budget.unit
         if unit.rows_per_person != self.rows_per_person:

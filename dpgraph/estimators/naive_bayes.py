@@ -89,7 +89,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         classes_: The declared labels, in order.
         release_: The release of noisy counts, with its event and unit.
         privacy_cost_: What the fit cost.
-        posterior_: The posterior of every table: ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
+        posterior_: The posterior of every table: ``PosteriorDraws``, or for plug-in inference Dirichlet laws. ``save``
+            writes the model without it: save it by itself, and ``query_rows`` has the intervals of its predictions.
         model_: The fitted ``NaiveBayes``.
         unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
             there is no model then.

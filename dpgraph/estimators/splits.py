@@ -18,7 +18,8 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import SplitWarning as SplitWarning
 
 ADVICE = (
-    "this budget paid for a fit on other rows before. The charges add up, which covers rows that were chosen without "
+    "this budget paid for a fit on other rows before (the same rows in another table or array count as other, as no "
+    "content is compared). The charges add up, which covers rows that were chosen without "
     "looking at rows. Where rows decide, or their places do, the loss is larger: five fits charged 5 lost 12 with "
     "StratifiedKFold and 32 shuffled under replace, 12 with KFold and 62 shuffled under add-remove, on 40 rows; ten "
     "bootstrap fits charged 10 lost 17. Use dpgraph.cross_validate, whose price is exact, and dpgraph.evaluate "
@@ -42,7 +43,8 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
     """Warns, once for each budget, if it already paid for a fit on other rows; call it just before the release.
 
     Which rows are other is a matter of identity, never of content: the same object, a DataFrame that shares its
-    index (columns chosen from one table), or the same path. Lists have no identity that can be kept without keeping
+    index (columns chosen from one table), or the same path. The same rows in another container, a pandas table and then
+    a polars one, count as other rows, and the warning says so. Lists have no identity that can be kept without keeping
     the rows, and count as other rows every time.
 
     Args:

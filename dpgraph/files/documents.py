@@ -12,6 +12,7 @@ such files are read as before, their movements computed.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
@@ -161,8 +162,9 @@ def load(
     check_whole("max_bytes", max_bytes, error=FileError)
     if str(path).lower().endswith(".toml"):
         raise FileError(
-            f"{path} declares a domain or a graph, without probabilities; dpgraph learn --model FILE keeps those it "
-            "learned, and dpgraph posterior learns them from a release"
+            f"{path} declares a domain or a graph, without probabilities: dg.read_network reads a graph, "
+            "dg.read_domain the variables alone, dg.read_design those of a regression. dpgraph learn --model FILE "
+            "keeps the probabilities it learned, and dpgraph posterior learns them from a release"
         )
     with waiting("loading", progress):
         if str(path).lower().endswith(".npz"):
@@ -281,6 +283,7 @@ def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
     """Every draw of every table; the latent rows of a chain are not kept."""
     body = {"method": draws.method, "reason": draws.reason, "acceptance": dict(draws.acceptance)}
     means = None if draws.means is None else plain_tables(draws.means)
+    body["mixing"] = {name: value if math.isfinite(value) else None for name, value in draws.mixing.items()}
     return body | {"latent_n": draws.n, "means": means, "tables": plain_tables(draws.tables)}
 
 

@@ -22,6 +22,11 @@ MAX_EXCERPT = 40
 MAX_MESSAGE = 600
 #: How an SQLite database begins.
 SQLITE = b"SQLite format 3\x00"
+#: How files of rows begin, and what reads them.
+ROWS = {
+    b"ARROW1": "dg.statistics.read_codes reads what write_codes wrote",
+    b"PAR1": "dg.count, fit and evaluate read Parquet by its path",
+}
 
 
 def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
@@ -41,6 +46,9 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
         if data.startswith(SQLITE):
             raise FileError(f"{path} is an SQLite database; of a ledger in it say --dataset, or dg.Budget.open")
+        for start, words in ROWS.items():
+            if data.startswith(start):
+                raise FileError(f"{path} holds rows, no public value: {words}")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise FileError(f"{path} cannot be read: there is no such file") from None

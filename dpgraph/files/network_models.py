@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
@@ -46,8 +48,22 @@ def posterior_draws_of(plain: dict[str, Any], network: Network, provenance: Prov
     if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
         raise FileError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
     means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
-    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means}
+    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means, "mixing": mixing_of(plain)}
     return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
+
+
+def mixing_of(plain: dict[str, Any]) -> FrozenMap[str, float]:
+    """How well chains mixed, by a file of draws; empty where it does not say, as files did at first.
+
+    Raises:
+        FileError: If it is not two numbers, null standing for one that is not known.
+    """
+    found = plain.get("mixing", {})
+    if not isinstance(found, dict) or (found and set(found) != {"r_hat", "effective_size"}):
+        raise FileError("the record of the draws is not whole")
+    if not all(value is None or (isinstance(value, float) and value >= 0) for value in found.values()):
+        raise FileError("the record of the draws is not whole: how chains mixed is numbers of at least 0")
+    return FrozenMap((name, math.nan if value is None else value) for name, value in found.items())
 
 
 def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:

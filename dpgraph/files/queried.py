@@ -10,6 +10,7 @@ from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import read_text
 from dpgraph.files.network_models import (
     drawn_table,
+    mixing_of,
     naive_bayes_ensemble_of,
     naive_bayes_of,
     posterior_draws_of,
@@ -18,6 +19,7 @@ from dpgraph.files.network_models import (
 )
 from dpgraph.files.networks import NOT_WHOLE, network_of, parse_json, read_document, with_source_name
 from dpgraph.files.packed import Packed, read_packed, unpacked
+from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
@@ -67,7 +69,9 @@ def _quick(path: str) -> Any:
             return None
         network = network_of(plain["network"])
         if suffix == ".npz" and read is posterior_draws_of:
-            return DrawnTables(network, LazyTables(network, plain["tables"]))
+            mixing = mixing_of(plain)
+            note = mixing_note({**mixing, "draws": None}) if mixing else ""
+            return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
         return read(unpacked(plain), network, None)
     except NOT_WHOLE:
         return None  # the reader of all files says what is wrong

@@ -120,6 +120,23 @@ def mixed(r_hat: float, effective_size: float) -> bool:
     return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE
 
 
+def mixing_note(diagnostics: Mapping[str, Any]) -> str:
+    """A short note on Markov chains that have not mixed, for whatever shows their draws; empty where they have.
+
+    Independent draws are never noted, however few.
+
+    >>> mixing_note({"r_hat": 1.2, "effective_size": 40.0, "draws": 1000})
+    'the chains have not mixed: R-hat 1.200, effective size 40'
+    >>> mixing_note({"r_hat": 1.0, "effective_size": 20.0, "draws": 20})
+    ''
+    """
+    worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
+    independent = worst == 1 and least == diagnostics["draws"]
+    if independent or mixed(worst, least):
+        return ""
+    return f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}"
+
+
 def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
     """Warns of Markov chains whose draws are too alike within a chain or too different between chains.
 
@@ -128,11 +145,9 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
     Warns:
         ConvergenceWarning: If R-hat is above 1.05, or the effective sample size below 100, or either is unknown.
     """
-    worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
-    independent = worst == 1 and least == diagnostics["draws"]
-    if not independent and not mixed(worst, least):
+    if note := mixing_note(diagnostics):
         warnings.warn(
-            f"the chains have not mixed: R-hat {worst:.3f}, effective size {least:.0f}; ask for more draws, a longer "
+            f"{note}; ask for more draws, a longer "
             "burn_in (for a network method=dg.methods.Records(burn_in=2000, thin=5)), or another method. The posterior "
             "may be inaccurate; privacy is not at stake",
             ConvergenceWarning,

@@ -17,6 +17,7 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
+from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
@@ -108,6 +109,7 @@ def noise_aware_posterior(
         check_graph(value)
         check_whole_number("draws", draws, 1)
         made = posterior_given(getattr(value, "description", None), value, rng=seeded(seed), **settings)
+    made = made.judged() if isinstance(made, PosteriorDraws) else made
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))

@@ -7,12 +7,36 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.counts.noisy_counts import latent_count, lattice, share_draws
-from dpgraph.models.outcome_readings import evidence, likely_row_numbers, score_of_draws, surprise
+from dpgraph.inference.graphs.pairs import onto_simplex
+from dpgraph.models.outcome_readings import (
+    Score,
+    evidence,
+    likely_row_numbers,
+    score_of_draws,
+    share_score,
+    surprise,
+)
+from dpgraph.structure.domain import Level
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes
 
 
+def commonest_label(noisy: NoisyOutcomes, task: Classification, interval: float) -> tuple[Level, Score]:
+    """The label with the largest noisy number of rows, and its share, from that number and from the others'."""
+    size, cells = len(task.classes), noisy.block("confusion")
+    assert cells is not None
+    rows = cells.reshape(size, size).sum(axis=1)
+    most = int(rows.argmax())
+    within = evidence(noisy, rows[most], ("confusion", size))
+    without = evidence(noisy, rows.sum() - rows[most], ("confusion", size * (size - 1)))
+    return task.classes[most], share_score(noisy, [within], [without], interval, (1, size - 1))
+
+
 def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
-    """The share of each cell, from its own noisy count and from what the right or wrong rows leave it."""
+    """The share of each cell, from its own noisy count and from what the right or wrong rows leave it.
+
+    The estimates are moved to the nearest shares, which sum to 1: no further from the true ones, whatever these are.
+    An interval reaches as far as its estimate, where that leaves it.
+    """
     size, points = len(task.classes), lattice(3)
     cells = noisy.block("confusion")
     assert cells is not None
@@ -35,6 +59,8 @@ def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) 
         score = score_of_draws(draws, interval, none, False, noise)
         names = {"truth": task.classes[truth], "prediction": task.classes[predicted]}
         found.append(names | dict(zip(("estimate", "low", "high"), score[:3], strict=True)))
+    for row, share in zip(found, onto_simplex(np.array([row["estimate"] for row in found])).tolist(), strict=True):
+        row |= {"estimate": share, "low": min(row["low"], share), "high": max(row["high"], share)}
     return found
 
 
@@ -48,7 +74,10 @@ def _direct(noisy: NoisyOutcomes, *, right: bool) -> float:
 
 
 def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
-    """The share of right predictions in each bin of the confidence."""
+    """The share of right predictions in each bin of the confidence.
+
+    The numbers of rows in the bins are moved to the nearest that sum to that of all rows, or to its estimate.
+    """
     cells, points = noisy.block("reliability"), lattice(3)
     assert cells is not None
     found = []
@@ -64,4 +93,7 @@ def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float
         rows = float(sum(count.nodes @ count.weights for count in counts))
         edges = {"confidence_low": low, "confidence_high": high, "rows": rows}
         found.append(edges | {"right": score.estimate, "low": score.low, "high": score.high})
+    total = float(np.median(likely_row_numbers(noisy)))
+    for row, share in zip(found, onto_simplex(np.array([row["rows"] for row in found]) / total).tolist(), strict=True):
+        row["rows"] = share * total
     return found

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.inference.counts.noisy_counts import checked_interval
-from dpgraph.models.classifier_readings import confusion_rows, reliability_rows
+from dpgraph.models.classifier_readings import commonest_label, confusion_rows, reliability_rows
 from dpgraph.models.outcome_readings import Score, all_scores
 from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
@@ -65,6 +65,8 @@ class Evaluation:
     def confusion(self) -> pd.DataFrame:
         """The share of the rows of each truth and prediction: truth, prediction, estimate, low, high.
 
+        The estimates sum to 1.
+
         Raises:
             InferenceError: If it was not released.
         """
@@ -73,24 +75,23 @@ class Evaluation:
         return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
 
     @cached_property
-    def commonest(self) -> tuple[Any, float]:
-        """The label that most rows have and their estimated share: the accuracy of always giving it.
+    def commonest(self) -> tuple[Any, Score]:
+        """The label that most rows seem to have and their share, with its interval: the accuracy of always giving it.
+
+        Where the interval is wide, the noise may have made another label the commonest.
 
         Raises:
             InferenceError: If no confusion table was released.
         """
-        shares: dict[Any, float] = {}
-        for row in self.confusion.to_dict("records"):
-            shares[row["truth"]] = shares.get(row["truth"], 0.0) + row["estimate"]
-        label = max(shares, key=lambda one: shares[one])
-        return label, min(shares[label], 1.0)
+        return commonest_label(*self._block("confusion"), self.interval)
 
     @cached_property
     def reliability(self) -> pd.DataFrame:
         """How often predictions of a confidence are right: confidence_low, confidence_high, rows, right, low, high.
 
         Each bin holds the confidences in the predicted class above its lower edge up to its upper one; their mean lies
-        between the two. ``rows`` is the estimated number of rows in the bin, ``right`` the share of right ones.
+        between the two. ``rows`` is the estimated number of rows in the bin, ``right`` the share of right ones; the
+        numbers of rows sum to the public number of all, or to its estimate.
 
         Raises:
             InferenceError: If it was not released.

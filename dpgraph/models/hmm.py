@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_probability, check_whole_number, generator, tails
+from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
@@ -188,6 +189,11 @@ class HiddenMarkovModel:
         predicted = r_hat_of_predictions(self._mean_predictions())
         found = {"r_hat": max(mixed["r_hat"], predicted), "effective_size": mixed["effective_size"]}
         return made | found | {"r_hat of predictions": predicted} | shares
+
+    @property
+    def note(self) -> str:
+        """A short note where R-hat is above 1.05, as the fit warned; else empty."""
+        return mixing_note(self.diagnostics) if self.diagnostics["r_hat"] > MOST_R_HAT else ""
 
     def _mean_predictions(self) -> Reals:
         """P(level | sequence) of every field under each draw, averaged over steps, shape (copies, draws, laws).
@@ -444,7 +450,8 @@ class HiddenMarkovModel:
 
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape
-        return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws)"
+        note = f"; {self.note}" if self.note else ""
+        return f"HiddenMarkovModel({self.n_states} states, {len(self.fields)} fields, {copies} x {draws} draws{note})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -18,7 +18,7 @@ from dpgraph.inference.network.queries import row_count
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, short, summary
-from dpgraph.privacy.records import Provenance, Release, released_value
+from dpgraph.privacy.records import InferenceError, Provenance, Release, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.rows_to_predict import columns_to_predict
@@ -42,6 +42,8 @@ def naive_bayes_network(domain: Domain, target: str) -> Network:
 @dataclass(frozen=True)
 class NaiveBayes:
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
+
+    The tables are posterior means: intervals of its predictions are in a posterior, as ``predict_proba`` says.
 
     Raises:
         NetworkError: If the network is not a naive Bayes network of that target.
@@ -92,15 +94,25 @@ class NaiveBayes:
         codes = self._codes(X)
         return _array_of_rows(self._scores(codes), len(self._log_tables[self.target]), codes)
 
-    def predict_proba(self, X: Any) -> Reals:
+    def predict_proba(self, X: Any, *, return_interval: bool = False) -> Reals:
         """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
 
         Args:
             X: As for ``predict_log_joint``.
+            return_interval: Of a fitted estimator alone, which has the posterior's draws; mean tables have no
+                intervals, and the refusal says where they are to be had.
 
         Raises:
             DomainError: As for ``predict_log_joint``.
+            InferenceError: If intervals are asked for.
         """
+        if return_interval:
+            raise InferenceError(
+                "this model keeps mean tables, which have no intervals. A posterior has: save the estimator's, "
+                "dg.save(estimator.posterior_, path), or learn one from the release in the model's file, free, "
+                "posterior = dg.noise_aware_posterior(dg.load(path, release=True), method=dg.methods.Normal("
+                f"shrink=True)); then dg.query_rows(posterior, {self.target!r}, X), X without the target"
+            )
         codes = self._codes(X)
         blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
         return _array_of_rows(blocks, len(self._log_tables[self.target]), codes)

@@ -93,20 +93,38 @@ def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Ev
 
 def _accuracy(noisy: NoisyOutcomes, task: Classification, interval: float) -> Score:
     """The share of right predictions."""
-    right, wrong = right_and_wrong(noisy, task)
+    return share_score(noisy, *right_and_wrong(noisy, task), interval)
+
+
+def share_score(
+    noisy: NoisyOutcomes,
+    within: list[Evidence],
+    without: list[Evidence],
+    interval: float,
+    kinds: tuple[int, int] = (1, 1),
+) -> Score:
+    """The share of some rows among all, from noisy numbers of these and of all others.
+
+    Args:
+        noisy: What was released.
+        within: Noisy numbers of the rows; the first says what the noise does to the estimate.
+        without: Noisy numbers of the others.
+        interval: The probability of the interval.
+        kinds: Of how many kinds, all alike beforehand, are these rows and the others.
+    """
     rows, points = float(np.median(likely_row_numbers(noisy))), lattice(3)
-    noise = right[0].deviation / rows
+    noise = within[0].deviation / rows
     if noisy.n is not None:
-        right += [Evidence(noisy.n - e.value, e.scales, e.gaussian) for e in wrong]
-        count = latent_count(right, noisy.n)
+        known = [*within, *(Evidence(noisy.n - e.value, e.scales, e.gaussian) for e in without)]
+        count = latent_count(known, noisy.n, kinds)
         part = count.at(points[:, 0])
-        draws = share_draws(part, noisy.n - part, points[:, 2])
-        none, every = (count.allows(right, end, surprise(interval)) for end in (0, noisy.n))
+        draws = share_draws(part, noisy.n - part, points[:, 2], kinds)
+        none, every = (count.allows(known, end, surprise(interval)) for end in (0, noisy.n))
     else:
-        counts = latent_count(right), latent_count(wrong)
-        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2])
-        none = counts[0].allows(right, 0, surprise(interval))
-        every = counts[1].allows(wrong, 0, surprise(interval))
+        counts = latent_count(within, kinds=kinds), latent_count(without, kinds=(kinds[1], kinds[0]))
+        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2], kinds)
+        none = counts[0].allows(within, 0, surprise(interval))
+        every = counts[1].allows(without, 0, surprise(interval))
         share = float(np.median(draws))
         noise *= math.hypot(share, 1 - share)
     return score_of_draws(draws, interval, none, every, noise)

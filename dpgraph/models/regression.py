@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpgraph.inference.arguments import tails
+from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.rows_to_predict import columns_to_predict
@@ -119,7 +120,8 @@ class LinearRegressionModel:
 
     def __repr__(self) -> str:
         draws = self.draws
-        kind = f"{len(self.features)} features, {len(draws)} draws, method={draws.method!r}"
+        note = mixing_note(draws.diagnostics)
+        kind = f"{len(self.features)} features, {len(draws)} draws, method={draws.method!r}{note and f'; {note}'}"
         table = draws.coefficients()[["mean", "lower", "upper"]]
         more = f"\n... ({len(table)} coefficients)" if len(table) > SHOWN else ""
         return f"LinearRegressionModel({self.target!r}, {kind})\n{table.head(SHOWN).map(_short).to_string()}{more}"

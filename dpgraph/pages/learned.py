@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.expfam.draws import ParameterDraws
 from dpgraph.inference.graphs.learned import strength
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -37,6 +38,14 @@ STRENGTH = (
 )
 #: Fields, and levels of a field, whose emissions are drawn as intervals.
 MOST_BARS = 60
+
+
+def _mixing(note: str) -> list[Words]:
+    """A note on chains that have not mixed, where there is one."""
+    if not note:
+        return []
+    words = f"{note[0].upper()}{note[1:]}: intervals may be wrong. Longer chains from the same release are free."
+    return [Words([words], "warning")]
 
 
 def tables_section(
@@ -141,6 +150,7 @@ def _of_posterior(value: DirichletPosterior) -> Page:
 @page_of.register
 def _of_draws(value: PosteriorDraws) -> Page:
     section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
+    section = Section(section.title, [*_mixing(mixing_note(value.diagnostics)), *section.blocks])
     made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
     title = _title("Posterior", value.network)
     return Page(
@@ -215,6 +225,7 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     over_time = Section(
         "States over time",
         [
+            *_mixing(value.note),
             Words(["Each cell has the colour of its most probable state, paler where that is less sure."]),
             ribbons,
             Table([value.sequence, value.time, "state", "probability"], cells),
@@ -287,7 +298,7 @@ def _of_regression_draws(value: RegressionDraws) -> Page:
     made = [facts_of(dict(value.diagnostics))]
     sections = [
         protection(value.provenance),
-        Section("Effects", [*_effects(value.design, value.in_units)]),
+        Section("Effects", [*_mixing(mixing_note(value.diagnostics)), *_effects(value.design, value.in_units)]),
         Section("Coefficients", [Table(columns, rows, note), facts_of(about)]),
         _declared(value.design),
         Section("How it was computed", made),
@@ -350,7 +361,11 @@ def _of_parameters(value: ParameterDraws) -> Page:
     rows = [[name, mean[name], float(value.parameters[name].std()), *ends[name]] for name in mean]
     table = Table(["parameter", "mean", "sd", "low", "high"], rows, f"{LEVEL:.0%} intervals over {len(value):,} draws.")
     made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
-    sections = [protection(value.provenance), Section("Parameters", [table]), made]
+    sections = [
+        protection(value.provenance),
+        Section("Parameters", [*_mixing(mixing_note(value.diagnostics)), table]),
+        made,
+    ]
     return Page("Posterior of a family's parameters", f"by {value.method}", sections)
 
 
@@ -366,4 +381,4 @@ def _of_answer(value: Answer) -> Page:
         parts = [part.tolist() for part in (value.mean, value.low, value.high)]
         blocks.insert(0, Intervals(names, *parts, axis=value.question))
     words = "An answer keeps no record of its release; show the page of the posterior beside it."
-    return Page(value.question, "an answer", [Section("Answer", [*blocks, Words([words])])])
+    return Page(value.question, "an answer", [Section("Answer", [*_mixing(value.note), *blocks, Words([words])])])

@@ -122,3 +122,19 @@ def test_refusals(models, run, words, message):
 def test_a_bad_destination_is_wrong_usage(models, run):
     run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--out", "e.csv", code=2)
     run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--out", "no/e.json", code=2)
+
+
+def test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud(models, run):
+    rows = pd.read_csv("rows.csv")
+    rows.assign(who=[0] * (len(rows) - 10) + list(range(1, 11))).to_csv("whose.csv", index=False)
+    evaluate = ("evaluate", "c.json", "whose.csv", "--epsilon", "1000", "--rows-per-person", "3", "--out", "e.json")
+    capped = run(*evaluate, "--person", "who")
+    assert "taken on trust" not in capped.stderr
+    release = dg.load("e.json")
+    assert release.unit == dg.PrivacyUnit("add-remove", 3)
+    assert release.value.block("right").sum() == pytest.approx(13, abs=1)
+    trusted = run(*evaluate)
+    assert "nobody has more than 3 rows is taken on trust, and no row is dropped; --person COLUMN" in trusted.stderr
+    assert dg.load("e.json").value.n == len(rows)
+    assert "trust" not in run("evaluate", "c.json", "whose.csv", "--epsilon", "1").stderr
+    run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--person", "nobody", code=1)

@@ -79,7 +79,7 @@ def case(command: str, table: str, *words: str, units: tuple[dg.PrivacyUnit, ...
     return Case((command, *words), setting, make, few_neighbours, units, **more)
 
 
-def judged(model: Any, table: str, setting: str, *words: str) -> Case:
+def judged(model: Any, table: str, setting: str, *words: str, units: tuple[dg.PrivacyUnit, ...] = UNITS) -> Case:
     """A saved model on a file of rows; ``words`` are settings that decide nothing of what is spent."""
     _, names, kinds = TABLES[table]
 
@@ -88,13 +88,14 @@ def judged(model: Any, table: str, setting: str, *words: str) -> Case:
         source = mock.patch("dpgraph.privacy.release.SecureNoise", return_value=noise)
         with TemporaryDirectory() as desk, chdir(desk), source:
             dg.save(model, "model.json")
-            frame(kinds, names, rows).to_csv("rows.csv", index=False)
+            entries = frame(kinds, names, rows)
+            (entries.assign(who=7) if "--person" in words else entries).to_csv("rows.csv", index=False)
             spent = ["--epsilon", "0.8", *whom, *words, "--out", "out.json"]
             said = CliRunner().invoke(main, ["evaluate", "model.json", "rows.csv", *spent])
             assert said.exit_code == 0, said.output
             return said.output, Path("out.json").read_text()
 
-    return Case(("evaluate", *words), setting, make, few_neighbours)
+    return Case(("evaluate", *words), setting, make, few_neighbours, units)
 
 
 def domain_of(text: str) -> dg.Domain:
@@ -122,6 +123,7 @@ def cases() -> Iterator[Case]:
         yield case(NAIVE_BAYES, "net", "--target", "sex", "--inference", inference, "--epsilon", "0.8")
     yield from _hmm()
     yield judged(models.classifier(domain_of(NETWORK), "sex"), "net", "classes")
+    yield judged(models.classifier(domain_of(NETWORK), "sex"), "net", "persons", "--person", "who", units=(ADD, ADD_3))
     yield judged(models.fitted_regression(-1.0, 1.0), "points", "target")
     yield judged(models.entries(domain_of(LOG), "region", "month"), "log", "entries", "--json")
     for inference, missing in (("noise-aware", "error"), ("plug-in", "error"), ("plug-in", "drop")):

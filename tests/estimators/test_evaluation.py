@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 import dpgraph as dg
 from dpgraph.estimators.evaluation import evaluation_of, outcomes, task_of
 from dpgraph.structure.outcomes import STEPS
+from tests.small_tables import LABELLED, labelled
 
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 DOMAIN = dg.Domain.of(
@@ -426,3 +427,24 @@ def test_an_evaluation_is_a_value(classifier):
     assert copy.deepcopy(judged).to_frame().equals(judged.to_frame())
     with pytest.raises(AttributeError):
         judged.interval = 0.5
+
+
+@pytest.mark.parametrize("settings", [{"scores": ["accuracy"]}, {"bounds": (0, 30)}])
+def test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for(settings):
+    frame, budget = labelled(), dg.Budget(1)
+    model = dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a"]], frame.y)
+    with pytest.raises(dg.errors.DomainError, match="has no meaning for this model"):
+        dg.evaluate(model, frame[["a"]], frame.y, epsilon=1, budget=budget, **settings)
+    assert budget.spent == 0
+
+
+def test_a_model_of_persons_is_not_judged_by_rows_without_a_word():
+    frame = labelled().assign(who=np.arange(300) // 3)
+    whole = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5, unit=dg.PrivacyUnit("add-remove", 3))
+    model = whole.fit(frame[["a", "c", "who"]], frame.y, person="who")
+    with pytest.warns(dg.errors.PrivacyLeakWarning, match="the model up to 3 rows of one person"):
+        dg.evaluate(model, frame[["a", "c"]], frame.y, epsilon=1, budget=dg.Budget(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        persons = dg.Budget(1, unit=dg.PrivacyUnit("add-remove", 3))
+        dg.evaluate(model, frame[["a", "c"]], frame.y, epsilon=1, budget=persons)

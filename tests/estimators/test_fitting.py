@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 import dpgraph as dg
 from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
+from tests.small_tables import LABELLED, labelled
 
 FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
 
@@ -103,3 +104,24 @@ def test_estimators_predict_columns_in_another_order_by_name():
         by_place.predict(rows[["b", "a"]])
     assert "X[list(estimator.feature_names_in_)]" in str(told.value)
     assert by_place.predict(rows[["b", "a"]][list(by_place.feature_names_in_)]).shape == (100,)
+
+
+@pytest.mark.parametrize("state", ["a", -1, 1.5, 2**40, object()])
+@pytest.mark.parametrize("kind", ["naive Bayes", "hidden Markov", "regression"])
+def test_a_random_state_that_is_none_charges_nothing(state, kind):
+    budget, frame = dg.Budget(100), labelled()
+    usual = {"epsilon": 1, "budget": budget, "random_state": state}
+    model, rows = {
+        "naive Bayes": (dg.PrivateNaiveBayes(LABELLED, target="y", **usual), (frame[["a", "c"]], frame.y)),
+        "hidden Markov": (dg.PrivateHMM(2, domain=LABELLED, sequence="a", time="c", **usual), (frame,)),
+        "regression": (dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), **usual), (frame[["a"]], frame.y)),
+    }[kind]
+    with pytest.raises(dg.errors.ReleaseError, match="random_state is None, a whole number"):
+        model.fit(*rows)
+    assert budget.spent == 0
+
+
+def test_a_generator_is_a_random_state():
+    frame = labelled()
+    model = dg.PrivateNaiveBayes(LABELLED, epsilon=5, target="y", random_state=np.random.default_rng(0))
+    assert set(model.fit(frame[["a", "c"]], frame.y).predict(frame[["a", "c"]])) <= {1, 2}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import dpgraph as dg
 
@@ -234,3 +235,30 @@ def test_an_unknown_mechanism_is_refused_before_anything_is_charged(log):
     with pytest.raises(dg.errors.ReleaseError, match="mechanism must be"):
         dg.PrivateHMM(3, DOMAIN, mechanism="gauss", budget=budget).fit(log.rows)
     assert budget.spent == 0
+
+
+def test_an_estimator_of_a_log_forecasts_and_samples_as_its_model_does():
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({name: rng.integers(1, 4, 300) for name in ("s", "m", "k")})
+    levels = {name: [1, 2, 3] for name in log}
+    model = dg.PrivateHMM(2, domain=levels, sequence="s", time="m", epsilon=50, chains=4, iterations=40, burn_in=20)
+    with pytest.raises(NotFittedError):
+        model.forecast()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(log)
+    pd.testing.assert_frame_equal(model.forecast(2, interval=0.5), model.model_.forecast(2, interval=0.5))
+    pd.testing.assert_frame_equal(model.sample(5, 1), model.model_.sample(5, 1))
+
+
+def test_rows_of_nobody_are_not_capped_without_a_word(log):
+    """Three rows of each person were neither dropped nor vouched for by a unit."""
+    with pytest.raises(dg.errors.ReleaseError, match=r"rows_per_person=3 needs person=.*vouch for it by unit=Privacy"):
+        dg.PrivateHMM(2, DOMAIN, rows_per_person=3, **QUICK).fit(log.rows)
+    unit = dg.PrivacyUnit("replace", 3)
+    quick = {"iterations": 4, "burn_in": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
+        vouched = dg.PrivateHMM(2, DOMAIN, rows_per_person=3, unit=unit, **quick).fit(log.rows)
+    assert vouched.release_.unit == unit
+    assert vouched.release_.value.n == len(log.rows)

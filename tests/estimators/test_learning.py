@@ -1,5 +1,6 @@
 """``learn_network``: what is charged, what is refused before it, and that it is what its two steps are."""
 
+import re
 import warnings
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.testing import SeededNoise
+from tests.small_tables import chain
 
 UNIT = dg.PrivacyUnit("add-remove")
 DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1], "c": [0, 1, 2]})
@@ -237,3 +239,60 @@ def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(se
 def test_what_is_no_budget_is_refused_in_words(unit):
     with pytest.raises(dg.errors.ReleaseError, match=r"budget is what is charged, such as dg.Budget\(1\)"):
         dg.learn_network(table(), DOMAIN, epsilon=1, budget=1, unit=unit)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_stages_of_a_known_number_of_rows_read_tables_of_few_variables(seed):
+    """Rounds that measured some variables only: nine calls in ten were charged and lost."""
+    frame, domain = chain(1000, 7, seed)
+    budget, noise = dg.Budget(1, "1e-5", unit=UNIT), dg.testing.SeededNoise(seed)
+    learned = dg.learn_network(frame, domain, budget=budget, epsilon="0.3", delta="1e-6", stages=2, n=1000, noise=noise)
+    assert budget.remaining == Fraction("0.7")
+    np.testing.assert_allclose(learned.probabilities.table("g").sum(axis=0), 1)
+
+
+def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):
+    frame, domain = chain(300, 3)
+    learned = dg.learn_network(frame, domain, unit=UNIT, epsilon=2, delta="1e-6", noise=dg.testing.SeededNoise(0))
+    with pytest.warns(dg.errors.ConvergenceWarning):
+        learned.posterior(draws=4, seed=1)
+    with pytest.raises(TypeError, match="drwas"):
+        learned.posterior(drwas=5)
+    with pytest.raises(dg.errors.InferenceError, match="chains of records would take"):
+        learned.posterior(draws=10**12)
+    for graphs in ("chosen", "averaged"):
+        for seed in (-1, "x"):
+            with pytest.raises(dg.errors.InferenceError, match="seed must be"):
+                learned.posterior(graphs=graphs, draws=5, seed=seed)
+
+
+def test_a_budget_that_is_planned_does_not_pay_for_what_is_chosen_on_the_way():
+    frame, domain = chain()
+    budget = dg.Budget(2, "1e-5", unit=UNIT, accounting="pld")
+    with pytest.raises(dg.errors.ReleaseError, match="accounting='zcdp' or 'basic'"):
+        dg.learn_network(frame, domain, epsilon=1, delta="1e-6", budget=budget)
+    assert budget.spent == 0
+
+
+def test_an_absurd_number_of_rows_is_refused():
+    with pytest.raises(dg.errors.ReleaseError, match="n must be"):
+        dg.learn_network(*chain(), epsilon=1, n=10**400)
+
+
+def test_longer_chains_of_a_learned_network_are_asked_for_by_a_method():
+    """What the warning of chains that have not mixed says to ask for."""
+    frame, domain = chain(300, 3)
+    learned = dg.learn_network(frame, domain, unit=UNIT, epsilon=2, delta="1e-6", noise=dg.testing.SeededNoise(0))
+    with pytest.warns(dg.errors.ConvergenceWarning, match=r"method=dg.methods.Records\(burn_in=2000, thin=5\)"):
+        learned.posterior(draws=4, seed=1)
+    draws = learned.posterior(draws=60, seed=1, method=dg.methods.Records(chains=3, burn_in=50, thin=2))
+    assert draws.tables["a"].shape[:2] == (3, 60)
+    with pytest.raises(dg.errors.InferenceError, match="records alone can draw"):
+        learned.posterior(method="normal")
+
+
+def test_a_public_number_of_rows_is_asked_for():
+    frame, domain = chain()
+    for unit, words in (("replace", "n=len\\(rows\\) lets methods be compared"), ("add-remove", "no choice is paid$")):
+        learned = dg.learn_network(frame, domain, unit=dg.PrivacyUnit(unit), epsilon=1)
+        assert re.search(words, learned.reason)

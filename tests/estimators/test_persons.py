@@ -8,11 +8,13 @@ import polars as pl
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import dpgraph as dg
 from dpgraph.privacy.exact_loss import loss_of_calls
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.design import RESOLUTION
+from tests.small_tables import LABELLED, labelled
 from tests.statistics.engines.test_total import parquet, written
 
 DOMAIN = dg.Domain.of({"word": ["a", "b"], "spam": [0, 1]})
@@ -174,3 +176,62 @@ def test_with_two_rows_a_person_no_person_loses_more_than_is_charged_and_one_as_
             losses.append(loss_of_calls(without.noise.calls, fitted(kind, rows).noise.calls)[0])
     assert max(losses) <= without.release_.event.epsilon
     assert max(losses) > 0.99 * float(without.release_.event.epsilon)
+
+
+def judged_rows(model, *rows, unit=UNIT, **settings):
+    """How many rows an evaluation of hardly any noise is of."""
+    noise = dg.testing.SeededNoise(0)
+    budget = dg.Budget(10_000, unit=unit)
+    found = dg.evaluate(
+        model, *rows, epsilon=10_000, budget=budget, noise=noise, person="who", **settings
+    ).release.value
+    block = found.block("right") if found.block("right") is not None else found.block("rows")
+    return block.sum() if found.n is None else found.n
+
+
+@pytest.mark.parametrize("flood", [0, 1, 2, 500])
+def test_so_many_rows_of_a_person_are_judged_as_the_unit_protects(flood, tmp_path):
+    rows = rows_of(flood)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    X = rows[["who", "word", "spam"]]
+    many = pytest.approx(20 * 2 + min(2, flood), abs=0.5)
+    bayes = naive_bayes().fit(rows[["who", "word"]], rows["spam"], person="who")
+    line = regression().fit(rows[["who", "spam"]], rows["pay"], person="who")
+    assert judged_rows(bayes, X.drop(columns="spam"), rows["spam"]) == many
+    assert judged_rows(bayes, pl.from_pandas(X)) == many
+    assert judged_rows(bayes, str(tmp_path / "rows.csv")) == many
+    assert judged_rows(line, X, rows["pay"]) == many
+    other = LogisticRegression().fit(rows[["pay"]], rows["spam"])
+    assert judged_rows(other, rows[["pay", "who"]], rows["spam"]) == many
+    one = judged_rows(bayes, X, unit=dg.PrivacyUnit("replace"))
+    assert one == 20 + min(1, flood)
+
+
+@pytest.mark.parametrize(
+    ("rows", "person", "unit", "words"),
+    [
+        (labelled(), "who", UNIT, "'who' is not in the table"),
+        (labelled(), "a", UNIT, "no.* declared variable; got 'a'"),
+        (labelled(), 7, UNIT, "no.* declared variable; got 7"),
+        (labelled().assign(who=None), "who", UNIT, "holds nulls"),
+        (iter([labelled().assign(who=1)]), "who", UNIT, "read twice"),
+        (labelled().assign(who=1), "who", dg.PrivacyUnit("replace", 2), "number of rows is private"),
+    ],
+    ids=["no column", "a feature", "a number", "nulls", "an iterator", "replaced persons"],
+)
+def test_persons_of_an_evaluation_that_are_none_are_refused_and_charge_nothing(rows, person, unit, words):
+    model = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5).fit(labelled()[["a", "c"]], labelled().y)
+    budget = dg.Budget(1, unit=unit)
+    with pytest.raises(dg.errors.DPGraphError, match=words):
+        dg.evaluate(model, rows, epsilon=1, budget=budget, person=person)
+    assert budget.spent == 0
+
+
+def test_a_group_is_not_judged_by_persons():
+    rows = labelled().assign(who=1)
+    model = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5).fit(rows[["a", "c"]], rows.y)
+    budget = dg.Budget(1, unit=UNIT)
+    group = budget.parallel(LABELLED, "c", epsilon=1)[1]
+    with pytest.raises(dg.errors.DomainError, match="where and person do not go together"):
+        dg.evaluate(model, rows, epsilon=1, budget=group, person="who")
+    assert group.spent == 0

@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
@@ -155,3 +156,15 @@ def test_splitters_of_scikit_learn_are_warned_of():
         with pytest.warns(dg.errors.SplitWarning, match=RIGHT_CALL) as caught:
             run(dg.Budget(100))
         assert sum(one.category is dg.errors.SplitWarning for one in caught) == 1
+
+
+OTHERS = {"polars": pl.from_pandas, "arrow": pa.Table.from_pandas, "array": pd.DataFrame.to_numpy}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_the_same_rows_in_another_container_are_said_to_count_as_other(other):
+    """Content is never compared, so the warning says what it may be."""
+    budget = dg.Budget(10)
+    bayes(budget).fit(X, Y)
+    with pytest.warns(dg.errors.SplitWarning, match="the same rows in another table or array count as other"):
+        bayes(budget).fit(other(X), Y)

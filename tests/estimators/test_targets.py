@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import dpgraph as dg
+from tests.small_tables import LABELLED, labelled
 
 DOMAIN = dg.Domain.of({"spam": [0, 1], "word": [0, 1], "link": [0, 1]})
 N = 400
@@ -208,3 +209,40 @@ def test_sparse_columns_of_a_table_are_read_as_what_they_stand_for(make):
     sparse = X.astype(pd.SparseDtype(int, 0))
     assert hasattr(sparse["word"].array, "sp_values")
     np.testing.assert_array_equal(make().fit(sparse, Y).predict(sparse), make().fit(X, Y).predict(X))
+
+
+def test_a_feature_named_as_the_target_is_not_dropped(tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.DomainError, match="y names 'a', which bounds_X declares otherwise"):
+        dg.PrivateLinearRegression({"a": (1, 3), "c": (1, 3)}, (1, 2), epsilon=1, budget=budget).fit(
+            str(tmp_path / "rows.csv"), "a"
+        )
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("bounds", [(1, 2), dg.Bounded(1, 2)], ids=["pair", "bounded"])
+@pytest.mark.parametrize("bounds_y", [(1, 2), [1, 2], dg.Bounded(1, 2)], ids=["pair", "list", "bounded"])
+def test_a_target_declared_twice_alike_is_one_target(bounds, bounds_y, tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    declared = {"a": (1, 3), "c": (1, 3), "y": bounds}
+    model = dg.PrivateLinearRegression(declared, bounds_y, epsilon=1).fit(str(tmp_path / "rows.csv"), "y")
+    assert list(model.feature_names_in_) == ["a", "c"]
+
+
+@pytest.mark.parametrize("bounds", [(0, 2), [1, 2], dg.Bounded(1, 2, missing=1), 5, (2, 1)], ids=repr)
+def test_a_target_declared_twice_otherwise_is_refused(bounds, tmp_path):
+    """A list in bounds_X declares levels."""
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    budget = dg.Budget(1)
+    with pytest.raises(dg.errors.DomainError, match="y"):
+        dg.PrivateLinearRegression({"a": (1, 3), "y": bounds}, (1, 2), epsilon=1, budget=budget).fit(
+            str(tmp_path / "rows.csv"), "y"
+        )
+    assert budget.spent == 0
+
+
+def test_a_target_that_is_known_is_not_among_the_columns_that_are_missing():
+    frame = labelled()
+    with pytest.raises(dg.errors.DomainError, match=r"not in X: c$"):
+        dg.PrivateNaiveBayes(LABELLED, target="y").fit(frame[["a"]], frame.y)

@@ -13,6 +13,7 @@ from dpgraph.files.documents import document, value_of
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from tests.files.edits import edited
+from tests.small_tables import chain
 
 BINARY = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
 LEVELS = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "one": [0]}, {"b": ["a", "one"]})
@@ -130,3 +131,33 @@ def test_no_exact_count_is_in_the_file():
     release = released(BINARY, FourierMechanism("0.001"), "add-remove")
     assert document(release)["n"] is None
     assert '"n": 30' not in json.dumps(document(release))
+
+
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+@pytest.mark.parametrize("variables", [3, 5])
+@pytest.mark.parametrize("settings", [{}, {"n": 2000}, {"stages": 2}], ids=["n asked", "n said", "two stages"])
+@pytest.mark.parametrize("kind", [".json", ".npz"])
+def test_what_was_learned_in_the_residual_basis_is_saved_and_loaded(variables, settings, kind, tmp_path):
+    """The model's graph is not the pairs that were measured."""
+    frame, domain = chain(2000, variables)
+    learned = dg.learn_network(
+        frame,
+        domain,
+        unit=dg.PrivacyUnit("add-remove"),
+        epsilon=1,
+        delta="1e-6",
+        noise=dg.testing.SeededNoise(1),
+        **settings,
+    )
+    path = tmp_path / f"model{kind}"
+    for value in (learned, learned.probabilities, learned.posterior(draws=5, seed=1)):
+        dg.save(value, path)
+        assert dg.load(path).network == learned.network
+    dg.save(dg.choose_network(learned.release), path)
+    if kind == ".json":
+        text = json.loads(path.read_text())
+        changed = json.dumps(text).replace('["a", "b"]', '["a", "c"]') if variables == 3 else ""
+        if changed:
+            path.write_text(changed)
+            with pytest.raises(dg.errors.DPGraphError):
+                dg.load(path)

@@ -18,6 +18,7 @@ from dpgraph.files.networks import parse_json
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.records import SumZeroLaplace
 from tests.files.edits import edited
+from tests.small_tables import LABELLED, labelled
 from tests.strategies import networks, networks_with_frames, probabilities, words
 
 NETWORK = dg.Network.of(
@@ -505,3 +506,17 @@ def test_loading_runs_nothing(tmp_path):
     assert done.stdout.startswith("Network(4 variables")
     assert [path.name for path in tmp_path.iterdir()] == ["n.json"]
     assert dg.load(tmp_path / "n.json") == network
+
+
+def test_what_was_not_fitted_says_so_when_it_is_written(tmp_path):
+    for model in (dg.PrivateNaiveBayes(LABELLED, target="y"), dg.PrivateHMM(2)):
+        for write, name in ((dg.save, "m.json"), (dg.write_html, "m.html")):
+            with pytest.raises(dg.errors.FileError, match="has learned nothing yet: fit it first"):
+                write(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_rows_is_not_said_to_be_cut_short(tmp_path):
+    labelled().to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(dg.errors.FileError, match="no file of dpgraph's: load reads"):
+        dg.load(tmp_path / "rows.csv")

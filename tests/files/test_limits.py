@@ -4,6 +4,7 @@ import json
 import os
 import tracemalloc
 
+import pandas as pd
 import pytest
 
 import dpgraph as dg
@@ -174,3 +175,17 @@ def test_a_zero_with_a_huge_exponent_is_zero(zero, tmp_path):
     plain["event"]["delta"] = zero
     (tmp_path / "r.json").write_text(edited(plain))
     assert "dpgraph does not write there" in refusal(dg.load, tmp_path / "r.json")
+
+
+def test_a_ledger_without_a_data_set_is_said_to_be_a_database(tmp_path):
+    dg.Budget.open(str(tmp_path / "led.sqlite"), dataset="rows", epsilon=1).ledger.close()
+    with pytest.raises(dg.errors.FileError, match="is an SQLite database; of a ledger in it say --dataset"):
+        dg.load(tmp_path / "led.sqlite")
+
+
+def test_a_file_of_rows_is_answered_with_what_reads_it(tmp_path):
+    codes = dg.statistics.encode(pd.DataFrame({"a": [1]}), dg.Domain.of({"a": [1]}))
+    dg.statistics.write_codes(codes, tmp_path / "codes.arrow")
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "rows.parquet")
+    assert "dg.statistics.read_codes" in refusal(dg.load, tmp_path / "codes.arrow")
+    assert "dg.count, fit and evaluate" in refusal(dg.load, tmp_path / "rows.parquet")

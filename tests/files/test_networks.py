@@ -357,3 +357,6 @@ def test_a_graph_without_probabilities_is_not_read_as_one_with_them(tmp_path):
     (tmp_path / "net.toml").write_text('[variables]\na = ["x", "y"]\n\n[parents]\na = []\n')
     with pytest.raises(dg.errors.FileError, match="holds no probabilities"):
         read_probabilities(tmp_path / "net.toml")
+    for reader in ("dg.read_network", "dg.read_domain", "dg.read_design"):
+        with pytest.raises(dg.errors.FileError, match=reader):
+            dg.load(tmp_path / "net.toml")

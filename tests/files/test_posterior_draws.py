@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 import dpgraph as dg
 from dpgraph.cli import main
-from dpgraph.files.documents import document
+from dpgraph.files.documents import document, value_of
 from tests.files.edits import edited
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": ["n", "y"]}, {"b": ["a"], "c": ["a", "b"]})
@@ -113,3 +114,48 @@ def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypat
     result = CliRunner().invoke(main, [*words[:3], "--prior", "0", "--out", "x.json"])
     assert result.exit_code == 1
     assert not (tmp_path / "x.json").exists()
+
+
+def test_chains_that_have_not_mixed_say_so_wherever_their_draws_are_shown(release, tmp_path):
+    """The warning was given once, when they were drawn."""
+    note = r"the chains have not mixed: R-hat \d.\d{3}, effective size \d+"
+    short = dg.methods.Records(chains=2, burn_in=0)
+    with pytest.warns(dg.errors.ConvergenceWarning, match=note):
+        draws = dg.noise_aware_posterior(release, method=short, draws=20, seed=1)
+    (words,) = set(re.findall(note, repr(draws)))
+    for kind in ("json", "npz"):
+        path = tmp_path / f"d.{kind}"
+        dg.save(draws, path)
+        loaded = dg.load(path)
+        assert (loaded.mixing, repr(loaded)) == (draws.mixing, repr(draws))
+        answers = [dg.query(loaded, "c", {"a": "x"}), dg.query(loaded, {"c": "n"}, method="sampling", samples=4000)]
+        answers += [dg.contrast(loaded, "c", {"a": "x"}, {"a": "y"}), dg.expectation(loaded, "b")]
+        answers += [dg.questions.entropy(loaded, "a"), dg.questions.mutual_information(loaded, "a", "c")]
+        assert all(words in repr(answer) for answer in answers)
+        assert words in answers[0]._repr_html_()
+        told = CliRunner().invoke(main, ["query", str(path), "--target", "a"])
+        assert words in told.stderr
+        plain = CliRunner().invoke(main, ["query", str(path), "--target", "a", "--json"])
+        assert json.loads(plain.stdout)["note"] == words
+        for value in (loaded, answers[0]):
+            dg.write_html(value, tmp_path / "p.html")
+            assert words.removeprefix("the") in (tmp_path / "p.html").read_text()
+
+
+def test_draws_that_have_mixed_and_files_that_do_not_say_have_no_note(release, tmp_path):
+    draws = dg.noise_aware_posterior(release, method="normal", draws=20, seed=1)
+    plain = document(draws)
+    assert plain["mixing"] == {}
+    del plain["mixing"]
+    earlier = value_of(plain)
+    assert repr(earlier) == repr(draws)
+    assert dg.query(earlier, "c").note == dg.query(draws, "c").note == ""
+
+
+@pytest.mark.parametrize(
+    "mixing", [[], {"r_hat": 1.0}, {"r_hat": "1", "effective_size": 1.0}, {"r_hat": 1.0, "effective_size": -1.0}]
+)
+def test_a_record_of_mixing_that_is_none_is_refused(release, mixing):
+    plain = document(dg.noise_aware_posterior(release, method="normal", draws=20, seed=1)) | {"mixing": mixing}
+    with pytest.raises(dg.errors.FileError, match="not whole"):
+        value_of(plain)

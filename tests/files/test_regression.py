@@ -8,6 +8,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.structure.design import LinearDesign
 from tests.files.edits import edited
+from tests.small_tables import labelled
 
 DESIGN = LinearDesign({"x": dg.Bounded(0, 10, missing=1), "k": ["a", "b", "c"]}, "y", (0, 200))
 
@@ -60,3 +61,14 @@ def test_a_file_that_is_not_whole_is_refused(fitted, tmp_path, name):
     (tmp_path / "m.json").write_text(edited(plain))
     with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "m.json")
+
+
+def test_a_loaded_regression_has_the_coefficients_of_its_estimator(tmp_path):
+    frame = labelled()
+    fitted = dg.PrivateLinearRegression({"a": (1, 3), "c": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a", "c"]], frame.y)
+    dg.save(fitted, tmp_path / "m.json")
+    loaded = dg.load(tmp_path / "m.json")
+    assert loaded.intercept_ == pytest.approx(fitted.intercept_)
+    np.testing.assert_allclose(loaded.coef_, fitted.coef_)
+    lower, upper = fitted.coef_interval(0.5).loc["a"]
+    assert tuple(loaded.coefficients(0.5).loc["a", ["lower", "upper"]]) == pytest.approx((lower, upper))

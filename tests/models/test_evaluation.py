@@ -12,6 +12,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
+from dpgraph.models.classifier_readings import commonest_label
 from dpgraph.models.outcome_readings import _accuracy, _mean, right_and_wrong
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes
 from dpgraph.structure.outcomes import STEPS, Classification, Entries
@@ -117,6 +118,46 @@ def test_blocks_that_overlap_are_all_used(relation):
     assert [len(e.scales) for e in right] == [1, 2, 3]
     near, far = (_accuracy(_moved(noisy, by), task, 0.9).estimate for by in (-400, 400))
     assert near < far
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_the_commonest_label_has_an_interval_as_other_scores(relation):
+    """Of three labels, at 150 rows times epsilon: the noise is most of it; and about right without noise."""
+    shares = np.array([0.5, 0.3, 0.2])
+    task = Classification(("a", "b", "c"), scores=("accuracy", "confusion"))
+
+    def make(rng, noise, epsilon="0.5"):
+        found = classifier_outcomes(task, rng.choice(3, 300, p=shares), np.tile([0.5, 0.3, 0.2], (300, 1)))
+        return commonest_label(released(found, epsilon, relation, noise), task, 0.9)
+
+    def held(world):
+        label, score = make(np.random.default_rng(world), dg.testing.SeededNoise(world))
+        return score.low <= shares[task.classes.index(label)] <= score.high
+
+    assert np.mean([held(world) for world in range(WORLDS)]) > LEAST
+    label, score = make(np.random.default_rng(0), dg.testing.SeededNoise(0), 1000)
+    assert label == "a"
+    found = np.mean(np.random.default_rng(0).choice(3, 300, p=shares) == 0)
+    assert score.estimate == pytest.approx(found, abs=0.01)
+    assert score.low < found < score.high < score.low + 0.12
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("epsilon", ["0.1", "3"])
+def test_shares_sum_to_one_and_rows_of_bins_to_all_rows(relation, epsilon):
+    """They summed to 2.4 at the smaller epsilon, and the rows of the bins to 2.3 times as many as there are."""
+    rng, size = np.random.default_rng(0), 6
+    truth, said = rng.integers(0, size, 1000), rng.dirichlet(np.ones(size), 1000)
+    found = classifier_outcomes(Classification(tuple(range(size))), truth, said)
+    budget = dg.Budget(epsilon, unit=dg.PrivacyUnit(relation))
+    mechanism, noise = dg.LaplaceMechanism(epsilon), dg.testing.SeededNoise(0)
+    judged = dg.results.Evaluation(dg.release(found, mechanism, budget=budget, noise=noise))
+    table = judged.confusion
+    assert table["estimate"].sum() == pytest.approx(1)
+    assert (table["low"] <= table["estimate"]).all()
+    assert (table["estimate"] <= table["high"]).all()
+    rows = judged.reliability["rows"].sum()
+    assert rows == pytest.approx(1000, rel=1e-9 if relation == "replace" else 0.5)
 
 
 def _moved(noisy, rows):

@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.frozen import FrozenMap
+from tests.small_tables import LABELLED, labelled
 from tests.strategies import joint, probabilities
 
 
@@ -145,3 +146,24 @@ def test_the_log_of_a_probability_is_natural():
     model = dg.results.NaiveBayes("t", dg.Probabilities(network, {"t": [0.25, 0.75], "f": [[0.5, 0.1], [0.5, 0.9]]}))
     expected = [[math.log(0.25 * 0.5), math.log(0.75 * 0.9)]]
     np.testing.assert_allclose(model.predict_log_joint({"f": np.array([1])}), expected)
+
+
+def test_a_loaded_model_says_where_its_intervals_are(tmp_path):
+    """What the refusal says is done here."""
+    rows = labelled(2000)
+    fitted = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5, noise=dg.testing.SeededNoise(0))
+    fitted.fit(rows[["a", "c"]], rows.y)
+    dg.save(fitted, tmp_path / "m.json")
+    loaded, new = dg.load(tmp_path / "m.json"), rows[["a", "c"]].head(3)
+    with pytest.raises(
+        dg.errors.InferenceError, match=r"dg.save\(estimator.posterior_, path\).*dg.query_rows\(posterior, 'y'"
+    ):
+        loaded.predict_proba(new, return_interval=True)
+    release = dg.load(tmp_path / "m.json", release=True)
+    again = dg.noise_aware_posterior(release, method=dg.methods.Normal(shrink=True), draws=500)
+    dg.save(fitted.posterior_, tmp_path / "p.json")
+    _, low, high = fitted.predict_proba(new, return_interval=True)
+    for posterior, near in ((dg.load(tmp_path / "p.json"), 1e-9), (again, 0.02)):
+        found = dg.query_rows(posterior, "y", new)
+        np.testing.assert_allclose(found["low"].to_numpy(), low, atol=near)
+        np.testing.assert_allclose(found["high"].to_numpy(), high, atol=near)

@@ -5,6 +5,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.structure.design import LinearDesign
+from tests.small_tables import labelled
 
 DESIGN = LinearDesign({"x": (0, 10), "k": ["a", "b", "c"]}, "y", (0, 200))
 
@@ -80,3 +81,11 @@ def test_a_model_shows_itself_in_a_line_and_a_small_table():
     shown = repr(dg.results.LinearRegressionModel(many)).splitlines()
     assert len(shown) == 15
     assert shown[-1] == "... (31 coefficients)"
+
+
+@pytest.mark.parametrize("call", [lambda m: dg.query(m, "y"), lambda m: dg.sample_rows(m, 5, 0), dg.to_datatree])
+def test_a_regression_says_what_to_ask_it_where_a_network_is_meant(call):
+    frame = labelled()
+    model = dg.PrivateLinearRegression({"a": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a"]], frame.y).model_
+    with pytest.raises(dg.errors.DPGraphError, match="ask its own predict or predict_interval"):
+        call(model)

@@ -9,6 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.cli import main
+from tests.small_tables import LABELLED, labelled
 
 DOMAIN = dg.Domain.of({"spam": ["no", "yes"], "word": ["a", "b"], "size": dg.Bins([0, 10, 20])})
 LOG = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
@@ -145,3 +146,10 @@ def test_the_command_predicts_with_an_ensemble(classifier, tmp_path):
     done = click.testing.CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     np.testing.assert_array_equal(pd.read_csv(out)["spam"], classifier.predict(NEW))
+
+
+def test_a_mapping_of_rows_is_not_read_as_codes(tmp_path):
+    frame = labelled()
+    dg.save(dg.PrivateNaiveBayes(LABELLED, epsilon=5, target="y").fit(frame[["a", "c"]], frame.y), tmp_path / "m.json")
+    with pytest.raises(dg.errors.DomainError, match=r"pd.DataFrame\(X\)"):
+        dg.load(tmp_path / "m.json").predict({"a": [1, 2], "c": [1, 2]})

@@ -239,3 +239,8 @@ def test_strictness_stays():
     for bad in (1, "yes", None):
         with pytest.raises(dg.errors.NetworkError, match="strict must be true or false"):
             dg.Domain.of({"t": TEXT}, strict=bad)
+
+
+def test_bins_without_edges_say_so():
+    with pytest.raises(dg.errors.NetworkError, match="bins are a list of edges"):
+        dg.Bins(5)

@@ -90,24 +90,27 @@ class LatentCount:
         return bool(there >= self.log_likelihood.max() - surprise)
 
 
-def latent_count(evidence: Sequence[Evidence], most: int | None = None) -> LatentCount:
+def latent_count(evidence: Sequence[Evidence], most: int | None = None, kinds: tuple[int, int] = (1, 1)) -> LatentCount:
     """The law of a count c given independent evidence.
 
     The prior weight is Gamma(c + 1/2) / c!, and of n - c likewise where n is known: Jeffreys' for a share of n; for two
-    counts of unknown sum it is Jeffreys' for the share and flat in the sum.
+    counts of unknown sum it is Jeffreys' for the share and flat in the sum. Where the rows counted, and the rest, are
+    of k kinds it is Gamma(c + k/2) / c!: Jeffreys' for the shares of all kinds.
 
     Args:
         evidence: Noisy values of it; none at all leaves the prior, where ``most`` is given.
         most: The known n, or None.
+        kinds: Of how many kinds are the rows that are counted, and the rest of n.
     """
+    mine, others = kinds
     high = float(most) if most is not None else max(1.0, max(e.value + 60 * e.deviation for e in evidence))
     low = 0.0
     while True:
         nodes = np.unique(np.round(np.linspace(low, high, NODES)))
         log = _log_likelihood(evidence, nodes)
-        weighted = log + gammaln(nodes + 0.5) - gammaln(nodes + 1)
+        weighted = log + gammaln(nodes + mine / 2) - gammaln(nodes + 1)
         if most is not None:
-            weighted += gammaln(most - nodes + 0.5) - gammaln(most - nodes + 1)
+            weighted += gammaln(most - nodes + others / 2) - gammaln(most - nodes + 1)
         kept = np.flatnonzero(weighted >= weighted.max() - DEPTH)
         first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(nodes) - 1)
         if len(nodes) < NODES or (last - first) > NODES / 2:
@@ -128,9 +131,12 @@ def lattice(dimensions: int) -> Reals:
     return frozen_array(Sobol(dimensions, scramble=False).random_base2(DRAWS) + 0.5 ** (DRAWS + 1), np.float64)
 
 
-def share_draws(part: Reals, rest: Reals, uniform: Reals) -> Reals:
-    """Draws of a population's share given counts of the rows in it and not in it: Beta(part + 1/2, rest + 1/2)."""
-    return betaincinv(part + 0.5, rest + 0.5, uniform)
+def share_draws(part: Reals, rest: Reals, uniform: Reals, kinds: tuple[int, int] = (1, 1)) -> Reals:
+    """Draws of a population's share given counts of the rows in it and not in it: Beta(part + 1/2, rest + 1/2).
+
+    Where the rows in it and not in it are of several kinds each, 1/2 for each kind.
+    """
+    return betaincinv(part + kinds[0] / 2, rest + kinds[1] / 2, uniform)
 
 
 def checked_interval(value: object) -> float:

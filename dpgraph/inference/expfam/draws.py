@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.arguments import tails
-from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.inference.draws import diagnostics_of, mixing_note, random_indices
 from dpgraph.privacy.printed import as_html, summary
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -92,7 +92,8 @@ class ParameterDraws:
     def __repr__(self) -> str:
         ends = self.interval()
         shown = [f"{name} {mean:.3g} [{ends[name][0]:.3g}, {ends[name][1]:.3g}]" for name, mean in self.mean().items()]
-        return summary("ParameterDraws", ", ".join(shown), f"90% of {len(self)} draws", f"method={self.method!r}")
+        made = [f"90% of {len(self)} draws", f"method={self.method!r}", mixing_note(self.diagnostics)]
+        return summary("ParameterDraws", ", ".join(shown), *filter(None, made))
 
     def _repr_html_(self) -> str:
         rows = [{str(name): value for name, value in row.items()} for row in self.to_frame().to_dict("records")]

@@ -161,6 +161,7 @@ def averaged_posterior(
     }
     check_chains(Network.of(network.domain, everything), draws, CHAINS, rows_estimate(given)[0])
     made = draw_averaged(given, network, graphs, rng=seeded(seed), draws=draws, progress=progress, hierarchy=hierarchy)
+    made = made.judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 

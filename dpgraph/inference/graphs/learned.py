@@ -70,7 +70,9 @@ class LearnedNetwork:
 
     Attributes:
         probabilities: The tables of the chosen network: for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``.
-            ``dg.save`` of a learned network writes them, with the release beside them.
+            ``dg.save`` of a learned network writes them, with the release beside them. Of a file
+            ``dg.choose_network(dg.load(path, release=True), ...)``, with the constraints that were given, chooses again
+            for free, and has ``edges`` and ``alternatives``.
         release: Every noisy table, as released: what the posterior reads.
         method: How the graph was chosen.
         reason: Why by that method.
@@ -253,6 +255,7 @@ def _by_records(
     concentrations = concentration_tables(network, cells)
     settings: dict[str, Any] = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": hierarchy, **chains}
     made = draw_by_records(given, concentrations, **settings)
+    made = made.judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, reason="no table holds some family")
 

@@ -20,7 +20,7 @@ from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.several import joint_estimates
 from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.joint import JointCounts, learning
@@ -280,9 +280,21 @@ def declared_domain(noisy: Any) -> Domain:
     if not isinstance(noisy, NoisyCounts | NoisyCoefficients | JointCounts):
         raise InferenceError(
             "a graph is chosen from a release of noisy counts or coefficients, such as that of count(rows, "
-            f"all_pairs(domain)); got {type(noisy).__name__}"
+            f"all_pairs(domain)); got {type(noisy).__name__}{_where_it_is(noisy)}"
         )
     return _singles(noisy)[0].network.domain
+
+
+def _where_it_is(value: Any) -> str:
+    """Where the release behind a value of dpgraph's is, in words; nothing for anything else."""
+    if not type(value).__module__.startswith("dpgraph."):
+        return ""
+    for name in ("release", "release_"):
+        if isinstance(getattr(value, name, None), Release):
+            return f": give its .{name}"
+    if isinstance(getattr(value, "provenance", None), Provenance):
+        return ": give the release behind it; of a file of what was learned, dg.load(path, release=True)"
+    return ""
 
 
 def _singles(noisy: Any) -> tuple[Any, ...]:

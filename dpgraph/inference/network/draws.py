@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.chains import effective_size, r_hat
-from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.inference.draws import diagnostics_of, mixing_note, random_indices
 from dpgraph.inference.network.held_draws import doubles, read_only
 from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import InferenceError, Provenance
@@ -46,6 +46,8 @@ class PosteriorDraws:
         acceptance: The share of accepted moves by their name, for a Markov chain.
         means: The posterior mean of each table where it is known better than the draws' average: the average of its
             mean given the latent counts of each draw.
+        mixing: ``r_hat`` and ``effective_size`` of ``diagnostics``, where chains were judged when they were drawn;
+            empty where they were not, and of independent draws. ``save`` keeps them.
         provenance: What was released, for whom, and whether the noise was private.
     """
 
@@ -58,6 +60,7 @@ class PosteriorDraws:
     acceptance: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
     means: FrozenMap[str, Reals] | None = None
     provenance: Provenance | None = None
+    mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
 
     def __post_init__(self) -> None:
         if set(self.tables) != set(self.network.domain.names):
@@ -147,9 +150,23 @@ class PosteriorDraws:
         accepted = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
         if self.method not in CHAINS:
             return diagnostics_of(self) | accepted
+        if self.mixing:
+            return diagnostics_of(self, chains=self.shape[0], **self.mixing) | accepted
         worst = np.quantile(_flat(self.r_hat), JUDGED, method="higher")
         least = np.quantile(_flat(self.effective_sizes), 1 - JUDGED, method="lower")
         return diagnostics_of(self, chains=self.shape[0], r_hat=float(worst), effective_size=float(least)) | accepted
+
+    def judged(self) -> PosteriorDraws:
+        """The same draws; of chains with how well they mixed, found once."""
+        if self.method not in CHAINS or self.mixing:
+            return self
+        found = self.diagnostics
+        return replace(self, mixing=FrozenMap((name, found[name]) for name in ("r_hat", "effective_size")))
+
+    @property
+    def note(self) -> str:
+        """A short note where chains were judged and have not mixed, else empty."""
+        return mixing_note(self.diagnostics) if self.mixing else ""
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for each entry of each table: mean, standard deviation and the credible interval."""
@@ -202,11 +219,12 @@ class PosteriorDraws:
 
     def __repr__(self) -> str:
         chains, draws = self.shape
-        return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws)"
+        note = f"; {self.note}" if self.note else ""
+        return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws{note})"
 
     def _repr_html_(self) -> str:
         rows = [{"": name, "value": value} for name, value in self.diagnostics.items() if name != "reason"]
-        notes = [note for note in (self.reason, self.provenance) if note]
+        notes = [note for note in (self.note, self.reason, self.provenance) if note]
         return as_html(self, rows, notes)
 
 

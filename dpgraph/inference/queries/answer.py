@@ -41,6 +41,7 @@ class Answer:
         method: ``"exact"``, or ``"sampling"``: then every draw has Monte Carlo error too, which the intervals contain.
         error: By sampling the Monte Carlo standard deviation of each entry's mean, shape (entries,); else None.
         effective_size: By sampling the smallest effective number of samples of any draw; else None.
+        note: That the draws are of Markov chains that have not mixed; else empty.
     """
 
     question: str
@@ -52,6 +53,7 @@ class Answer:
     method: str = "exact"
     error: Reals | None = None
     effective_size: float | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "draws", frozen_array(self.draws, np.float64))
@@ -124,7 +126,8 @@ class Answer:
         more = f", ... ({len(self.labels)} entries)" if len(self.labels) > SHOWN else ""
         whose = f"; {self.interval:.0%} of {len(self.draws)} draws" if len(self.draws) > 1 else ""
         sampled = "" if self.effective_size is None else f"; sampled, effective size {self.effective_size:.0f}"
-        return f"{escaped(self.question)} = {', '.join(parts)}{more}{whose}{sampled}"
+        note = f"; {self.note}" if self.note else ""
+        return f"{escaped(self.question)} = {', '.join(parts)}{more}{whose}{sampled}{note}"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -133,6 +136,7 @@ class Answer:
         notes = f"{self.interval:.0%} intervals, {len(self.draws)} draws" if len(self.draws) > 1 else "one network"
         if self.effective_size is not None:
             notes += f", sampled, effective size {self.effective_size:.0f}"
+        notes += f"; {self.note}" if self.note else ""
         return f"<p>{escape(self.question)}</p>{body}<p>{escape(notes)}</p>"
 
 

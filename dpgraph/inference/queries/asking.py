@@ -185,9 +185,9 @@ def _answer(
         flat = found.reshape(len(tables), -1)
         flat = flat if inside is None else flat[:, inside].sum(axis=1, keepdims=True)
         if tables.centre is None:
-            return Answer(draws=flat, predictive=weights_of_draws(log) @ flat, **described)
+            return Answer(draws=flat, predictive=weights_of_draws(log) @ flat, note=tables.note, **described)
         centre = _answer(tables.centre, targets, evidence, method, samples, seed, inside, **described)
-        return Answer(draws=flat, predictive=centre.predictive, **described)
+        return Answer(draws=flat, predictive=centre.predictive, note=tables.note, **described)
     if samples is not None:
         check_whole_number("samples", samples, 2)
     made = sampled(tables, targets, evidence, np.random.default_rng(seed), samples, inside)
@@ -198,6 +198,7 @@ def _answer(
         method="sampling",
         error=np.sqrt(variance.sum(axis=0)) / len(tables),
         effective_size=float(made.effective_sizes.min()),
+        note=tables.note,
         **described,
     )
 
@@ -231,7 +232,7 @@ def _event(
         base = conditional(tables, (), evidence).log_evidence[0]
         check_possible(base)
         draws = np.exp(held - base)[:, None]
-        return Answer(draws=draws, predictive=weights_of_draws(base) @ draws, **described)
+        return Answer(draws=draws, predictive=weights_of_draws(base) @ draws, note=tables.note, **described)
     return _answer(
         tables, targets, evidence, method, samples, seed, **described, inside=_inside(tables, targets, happened)
     )  # fmt: skip

@@ -92,4 +92,5 @@ def contrast(
         interval=interval,
         method=method if method == "sampling" else "exact",
         effective_size=None if method == "auto" else min(answer.effective_size or 0.0 for answer in answers),
+        note=tables.note,
     )

@@ -11,7 +11,7 @@ from dpgraph.inference.arguments import check_probability
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import joint_of
 from dpgraph.inference.queries.question import check_targets, evidence_words, read_evidence
-from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.structure.tables import Reals
 
 
@@ -39,9 +39,9 @@ def entropy(
     >>> entropy(coin, "coin")
     H(coin) = 0.693
     """
-    names = _several(variables)
-    joint = _joint(model, names, given, interval)
-    return _measure(f"H({', '.join(names)}{_known(given)})", _entropy(joint), interval)
+    names, tables = _several(variables), drawn_tables(model)
+    joint = _joint(tables, names, given, interval)
+    return _measure(f"H({', '.join(names)}{_known(given)})", _entropy(joint), interval, tables.note)
 
 
 def mutual_information(
@@ -74,13 +74,12 @@ def mutual_information(
     >>> mutual_information(copies, "a", "b")
     I(a; b) = 0.693
     """
-    one, other = _several(first), _several(second)
-    joint = _joint(model, (*one, *other), given, interval)
+    one, other, tables = _several(first), _several(second), drawn_tables(model)
+    joint = _joint(tables, (*one, *other), given, interval)
     split, end = len(one) + 1, joint.ndim
     found = _entropy(joint.sum(axis=tuple(range(split, end)))) + _entropy(joint.sum(axis=tuple(range(1, split))))
-    return _measure(
-        f"I({', '.join(one)}; {', '.join(other)}{_known(given)})", np.maximum(found - _entropy(joint), 0), interval
-    )
+    question, draws = f"I({', '.join(one)}; {', '.join(other)}{_known(given)})", np.maximum(found - _entropy(joint), 0)
+    return _measure(question, draws, interval, tables.note)
 
 
 def _several(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -92,10 +91,9 @@ def _known(given: Mapping[str, Any] | None) -> str:
     return f" | {words}" if words else ""
 
 
-def _joint(model: Any, names: tuple[str, ...], given: Mapping[str, Any] | None, interval: float) -> Reals:
+def _joint(tables: DrawnTables, names: tuple[str, ...], given: Mapping[str, Any] | None, interval: float) -> Reals:
     """P(names | given), axes (draw, *names)."""
     check_probability("interval", interval)
-    tables = drawn_tables(model)
     evidence = read_evidence(tables.network, given)
     check_targets(tables.network, names, evidence, given)
     return joint_of(tables, names, evidence)[0]
@@ -108,5 +106,5 @@ def _entropy(joint: Reals) -> Reals:
     return entr(joint).reshape(len(joint), -1).sum(axis=1)
 
 
-def _measure(question: str, draws: Reals, interval: float) -> Answer:
-    return Answer(question, ("event",), ((question,),), draws[:, None], None, interval)
+def _measure(question: str, draws: Reals, interval: float, note: str) -> Answer:
+    return Answer(question, ("event",), ((question,),), draws[:, None], None, interval, note=note)

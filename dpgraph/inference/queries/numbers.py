@@ -94,6 +94,7 @@ def expectation(
         interval=interval,
         method=answer.method,
         effective_size=answer.effective_size,
+        note=answer.note,
     )
 
 

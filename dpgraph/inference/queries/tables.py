@@ -33,12 +33,14 @@ class DrawnTables:
         centre: The tables whose answer is the predictive probability, where the draws are of independent Dirichlet
             laws: the product of means is the mean of products then. Else None: draws are averaged.
         arcs: What the arcs are, where they are known to be no causes: a word for the refusal of ``do``; else empty.
+        note: What is to be said of every answer: that the chains have not mixed; else empty.
     """
 
     network: Network
     tables: Mapping[str, Reals]
     centre: DrawnTables | None = None
     arcs: str = ""
+    note: str = ""
 
     def __len__(self) -> int:
         return len(next(iter(self.tables.values())))
@@ -98,8 +100,8 @@ def _positive(table: Reals) -> Reals:
 @tables_given.register
 def _draws(model: PosteriorDraws) -> DrawnTables:
     if any(isinstance(table, np.memmap) for table in model.tables.values()):
-        return DrawnTables(model.network, _OnDisk(model))
-    return DrawnTables(model.network, {name: _positive(model.flat(name)) for name in model.tables})
+        return DrawnTables(model.network, _OnDisk(model), note=model.note)
+    return DrawnTables(model.network, {name: _positive(model.flat(name)) for name in model.tables}, note=model.note)
 
 
 class _OnDisk(Mapping[str, Reals]):

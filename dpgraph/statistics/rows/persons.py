@@ -155,6 +155,28 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
     return capped_codes(rows, domain, cap, frozenset() if part is None else frozenset([part]))
 
 
+def rows_within(rows: Any, cap: PersonCap, strict: bool) -> Flags:
+    """Flags of the rows that a cap keeps, by the column of persons alone: rows of a person differ by their order.
+
+    Which rows of a person are kept depends on the key and on how many rows that person has, and on nobody else.
+
+    Args:
+        rows: As ``cap_rows`` takes them.
+        cap: The column, the number and the key.
+        strict: Whether a row that names nobody is dropped; it refuses the table where not.
+
+    Raises:
+        DomainError: If the column is not there, or holds nulls where the declaration is not strict.
+    """
+    columns = Columns({cap.person: None}, strict)
+
+    def names() -> list[pa.Array]:
+        return [person_names(batch[cap.person], cap.person, strict) for batch, _ in batches(rows, columns)]
+
+    found = converted(names, UNREADABLE, passing=OURS, quiet=False)
+    return cap.kept(found, []) if found else np.zeros(0, bool)
+
+
 def capped_codes(rows: Any, domain: Domain, cap: PersonCap, parts: frozenset[str] = frozenset()) -> Codes:
     """As ``cap_rows``, by a cap with its key."""
     columns, persons = converted(lambda: _read(rows, domain, cap), UNREADABLE, passing=OURS, quiet=False)

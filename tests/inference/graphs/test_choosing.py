@@ -389,3 +389,17 @@ def test_what_was_learned_is_pickled_and_chooses_again_as_before(grown, monkeypa
     assert copied.network == learned.network
     assert copied.release == learned.release
     assert copied.alternatives(3, draws=4, seed=1) == learned.alternatives(3, draws=4, seed=1)
+
+
+def test_what_holds_a_release_is_answered_with_where_it_is(tmp_path):
+    """What the refusals say is done here."""
+    learned = dg.choose_network(released_pairs(dg.LaplaceMechanism(1)))
+    with pytest.raises(dg.errors.InferenceError, match=r"got LearnedNetwork: give its \.release$"):
+        dg.choose_network(learned)
+    dg.save(learned, tmp_path / "m.json")
+    with pytest.raises(dg.errors.InferenceError, match=r"dg.load\(path, release=True\)$"):
+        dg.choose_network(dg.load(tmp_path / "m.json"))
+    again = dg.choose_network(dg.load(tmp_path / "m.json", release=True))
+    pd.testing.assert_frame_equal(again.edges, learned.edges)
+    with pytest.raises(dg.errors.InferenceError, match=r"got int$"):
+        dg.choose_network(7)

@@ -7,7 +7,7 @@ JUDGED, COMMAND = "tests/estimators/test_evaluation.py", "tests/cli/test_evaluat
 COUNTS, MEANS = "tests/inference/counts/test_noisy_counts.py", "tests/inference/counts/test_noisy_means.py"
 REPLAY = "tests/privacy/test_replay_evaluation.py"
 STRICT, CANARY = "tests/statistics/test_strict.py", "tests/privacy/test_canary.py"
-FOLDS = "tests/estimators/test_folds.py"
+FOLDS, PERSONS = "tests/estimators/test_folds.py", "tests/estimators/test_persons.py"
 CONTRACT = "tests/contract/test_commands.py::test_no_loss_is_above_the_claim"
 
 MUTANTS = (
@@ -79,16 +79,30 @@ MUTANTS = (
     Mutant(
         "the command that drops --rows-per-person of an evaluation",
         "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person)",
-        "payer.budget(epsilon, neighbours, 1)",
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        "payer.budget(epsilon, neighbours, 1, person=person)",
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to", CONTRACT),
     ),
     Mutant(
         "the command that drops --neighbours of an evaluation",
         "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person)",
-        'payer.budget(epsilon, "replace", rows_per_person)',
+        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
+        'payer.budget(epsilon, "replace", rows_per_person, person=person)',
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
+    ),
+    Mutant(
+        "an evaluation that judges every row of a person",
+        "estimators/evaluation.py",
+        "            return held_out.within_cap(X, cap, rows, fitted)\n",
+        "            return slice(None)\n",
+        (f"{PERSONS}::test_so_many_rows_of_a_person_are_judged_as_the_unit_protects",),
+    ),
+    Mutant(
+        "the command that drops --person of an evaluation",
+        "cli/judging.py",
+        '        settings["person"] = person\n',
+        "",
+        (f"{COMMAND}::test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud",),
     ),
     Mutant(
         "classes of a baseline taken from y",
@@ -119,7 +133,7 @@ MUTANTS = (
     Mutant(
         "a share whose interval forgets that rows are a sample",
         "inference/counts/noisy_counts.py",
-        "    return betaincinv(part + 0.5, rest + 0.5, uniform)",
+        "    return betaincinv(part + kinds[0] / 2, rest + kinds[1] / 2, uniform)",
         "    return (part + 0.5) / (part + rest + 1)",
         (f"{COUNTS}::test_a_share_is_the_mixture_over_every_possible_count",),
     ),

@@ -96,7 +96,7 @@ MUTANTS = (
         "estimators/naive_bayes.py",
         "        check_seed(self.random_state)\n",
         "",
-        ("tests/estimators/test_found_in_use.py::test_a_random_state_that_is_none_charges_nothing",),
+        ("tests/estimators/test_fitting.py::test_a_random_state_that_is_none_charges_nothing",),
     ),
     Mutant(
         "levels of a parent in its own order whatever the child's table says",
@@ -110,6 +110,6 @@ MUTANTS = (
         "estimators/evaluation.py",
         "    if given != usual:\n",
         "    if not name:\n",
-        ("tests/estimators/test_found_in_use.py::test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for",),
+        ("tests/estimators/test_evaluation.py::test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for",),
     ),
 )

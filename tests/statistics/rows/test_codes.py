@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -311,3 +312,31 @@ def test_the_days_since_a_public_day_are_numbers_of_dates():
 def test_booleans_that_are_declared_otherwise_say_which_levels_to_declare(column, levels, words):
     with pytest.raises(dg.errors.DomainError, match=words):
         encoded(column, dg.Categories(levels))
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.to_timedelta([1, 2], unit="D"), "column.dt.days"),
+        ([b"a", b"b"], "make it text, column.str.decode"),
+        ([Decimal("1"), Decimal("2")], "make it numbers, astype"),
+    ],
+    ids=["durations", "bytes", "decimals"],
+)
+def test_a_column_of_another_type_says_what_to_make_of_it(column, words):
+    with pytest.raises(dg.errors.DomainError, match=words):
+        dg.count(pd.DataFrame({"a": column}), dg.Network.of({"a": [1, 2]}, {}))
+
+
+@pytest.mark.parametrize(
+    ("levels", "column", "words"),
+    [
+        (["01", "02", "10"], [1, 2, 10], r"leading zeros, which numbers lose: .*dtype={column: str}"),
+        (["1", "2", "10"], [1.0, 2.0, 10.0], r"if its numbers are written as the levels are \(1.0 is no '1'\)"),
+    ],
+    ids=["leading zeros", "floats"],
+)
+def test_codes_that_were_read_as_numbers_are_not_made_other_levels(levels, column, words):
+    domain = {"a": dg.Categories([*levels, "other"], other="other")}
+    with pytest.raises(dg.errors.DomainError, match=words):
+        dg.count(pd.DataFrame({"a": column}), dg.Network.of(domain, {}))

@@ -17,6 +17,7 @@ from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.counts import count_capped
 from dpgraph.statistics.regression import capped_moments
 from dpgraph.statistics.rows.persons import PersonCap, cap_rows, capped_codes, fresh_key
+from tests.small_tables import chain
 
 DOMAIN = dg.Domain.of({"kind": list(range(6))})
 LOGS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30)
@@ -398,3 +399,9 @@ def test_persons_by_bytes_that_are_no_text_are_told_apart():
     names = pa.array([number.to_bytes(2, "big") for number in range(1, 512) if number not in (32, 9, 10, 11, 12, 13)])
     log = pa.table({"who": names, "kind": pa.array(np.zeros(len(names), int))})
     assert cap_rows(log, DOMAIN, "who", 1).sensitive_rows == len(names)
+
+
+def test_a_person_who_is_no_column_is_not_said_to_be_declared():
+    frame, domain = chain(30, 2)
+    with pytest.raises(dg.errors.DomainError, match=r"column 'who' is not in the table; read are a, b, who$"):
+        dg.statistics.cap_rows(frame, domain, "who", 2)
