@@ -12,20 +12,14 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
-from dpgraph.inference.graphs.averaging import CHAINS, averaged_posterior
+from dpgraph.inference.graphs.averaging import averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.methods import Records
-from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.beyond_tables import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import concentration_tables, evidence_for, rows_estimate
-from dpgraph.inference.network.held_draws import check_chains
-from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.records import InferenceError, Provenance, released_value
-from dpgraph.structure.holding import Holding
-from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCounts, Probabilities, Reals
+from dpgraph.structure.tables import Probabilities, Reals
 from dpgraph.waiting import counted, waiting
 
 if TYPE_CHECKING:
@@ -202,7 +196,7 @@ class LearnedNetwork:
                 )
             return averaged_posterior(self.release, self.network, self._constraints, **settings)
         value, provenance = released_value(self.release)
-        if _all_held(value, self.network):
+        if holds_families(value, self.network):
             return noise_aware_posterior(self.release, network=self.network, **settings)
         return replace(_by_records(value, self.network, **settings), provenance=provenance)
 
@@ -231,33 +225,12 @@ class LearnedNetwork:
 
 
 def _by_records(
-    value: Any,
-    network: Network,
-    *,
-    prior: Any = None,
-    method: str | Records = "auto",
-    draws: int = 1000,
-    seed: int | np.random.Generator | None = None,
-    progress: bool = False,
+    value: Any, network: Network, *, seed: int | np.random.Generator | None = None, **settings: Any
 ) -> PosteriorDraws:
     """Draws of a network some family of which lies in no measured table."""
-    if not isinstance(method, Records) and method not in ("auto", "records"):
-        raise InferenceError(
-            'no table holds some family, so records alone can draw: leave method out, or "records", or for longer '
-            "chains dg.methods.Records(burn_in=2000, thin=5)"
-        )
-    chains = vars(method) if isinstance(method, Records) else {}
-    check_whole_number("draws", draws, 1)
-    rng = seeded(seed)
-    hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
-    given = evidence_for(network, value)
-    check_chains(network, draws, chains.get("chains", CHAINS), rows_estimate(given)[0])
-    concentrations = concentration_tables(network, cells)
-    settings: dict[str, Any] = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": hierarchy, **chains}
-    made = draw_by_records(given, concentrations, **settings)
-    made = made.judged()
+    made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings).judged()
     warn_if_not_mixed(made.diagnostics)
-    return replace(made, reason="no table holds some family")
+    return made
 
 
 def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:
@@ -281,12 +254,3 @@ def strength(table: Reals, axis: int) -> float:
     """The mean total variation, over the other parents evenly, of a row from the mean over one parent's levels."""
     away = np.abs(table - table.mean(axis=axis, keepdims=True)).sum(axis=0)
     return float(away.mean()) / 2
-
-
-def _all_held(value: Any, network: Network) -> bool:
-    """Whether each family lies in a table that was measured; coefficients have no tables."""
-    parts: tuple[Any, ...] = value.singles if isinstance(value, JointCounts) else (value,)
-    if not all(isinstance(part, NoisyCounts) for part in parts):
-        return False
-    holding = Holding(network, [key for part in parts for key in part.tables])
-    return all(holding.places(family) for family in network.maximal_families)

@@ -55,10 +55,16 @@ def is_beyond_tables(value: Any, network: Any) -> bool:
     if any(part.network.domain != network.domain for part in parts):
         return False
     holding = Holding(network, [key for part in parts for key in _measured(part)])
-    if not all(holding.places((name,)) for name in network.domain.names):
+    return all(holding.places((name,)) for name in network.domain.names) and not holds_families(value, network)
+
+
+def holds_families(value: Any, network: Network) -> bool:
+    """Whether each family of a network lies in a table that was measured; coefficients have no tables."""
+    parts: tuple[Any, ...] = value.singles if isinstance(value, JointCounts) else (value,)
+    if not all(isinstance(part, NoisyCounts) for part in parts):
         return False
-    counted = all(isinstance(part, NoisyCounts) for part in parts)
-    return not (counted and all(holding.places(family) for family in network.maximal_families))
+    holding = Holding(network, [key for part in parts for key in _measured(part)])
+    return all(holding.places(family) for family in network.maximal_families)
 
 
 def posterior_beyond_tables(
