@@ -69,8 +69,8 @@ class Factors:
         """With loadings drawn from their posterior."""
         drawn = {}
         for name, mean in self.loadings.items():
-            root = np.linalg.cholesky(self.covariances[name])
-            drawn[name] = mean + rng.standard_normal(mean.shape) @ root.T
+            spread, axes = np.linalg.eigh(self.covariances[name])  # no spread is below 0 but for rounding
+            drawn[name] = mean + rng.standard_normal(mean.shape) * np.sqrt(np.maximum(spread, 0.0)) @ axes.T
         return Factors(self.names, drawn, self.covariances)
 
 

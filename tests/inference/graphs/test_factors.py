@@ -223,3 +223,15 @@ def test_loadings_are_drawn_from_their_posterior():
     np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=6 * 0.3 / 4000**0.5)
     apart = (drawn - mean).reshape(-1, 2)
     np.testing.assert_allclose(apart.T @ apart / len(apart), covariance, atol=6 * 0.13 / 12000**0.5)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-6, 100.0])
+@pytest.mark.parametrize("sure", [0.0, 1e-9, 1e-5, 100.0])
+def test_loadings_are_drawn_however_much_or_little_noise_there_is(spread, sure):
+    """Covariances of little noise are not positive definite to the last digit."""
+    rng = np.random.default_rng(9)
+    for scale in (0.0, 1e-4, 2.0):
+        alone = {name: rng.uniform(-0.7, 0.7, width) for name, width in WIDTHS.items()}
+        found = common_factors(*blocks_of(loadings_of(WIDTHS, 2, rng, scale), spread, rng, alone=alone, sure=sure))
+        drawn = found.redrawn(rng)
+        assert all(np.isfinite(one.common("a", "c")).all() for one in (found, drawn))
