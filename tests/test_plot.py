@@ -307,7 +307,7 @@ def test_coefficients_are_those_of_the_model(tmp_path):
     rows = pd.DataFrame({"x": rng.uniform(-1, 1, 300), "z": rng.uniform(-1, 1, 300)})
     settings = {"inference": "plug-in", "draws": 40, "noise": dg.testing.SeededNoise(1)}
     bounds = {"x": (-1, 1), "z": (-1, 1)}
-    fitted = dg.PrivateLinearRegression(bounds, (-3, 3), epsilon=9, **settings).fit(rows, 2 * rows["x"])
+    fitted = dg.PrivateLinearRegression(bounds, (-3, 3), epsilon=9, **settings).fit(rows, (2 * rows["x"]).rename("y"))
     frame = fitted.model_.draws.coefficients(0.5).iloc[1:]
     for value in (fitted, fitted.model_, fitted.model_.draws):
         axes = plot.coefficients(value, 0.5)

@@ -24,8 +24,9 @@ from dpgraph.structure.network import MAX_FAMILY, Family
 from dpgraph.structure.tables import Probabilities
 
 #: One token: a mark, a quoted name, a comment, or the text up to the next of these, with the blanks before it. No two
-#: alternatives begin alike and no repetition gives back, so that no character is read more than twice.
-_TOKEN = re.compile(r'\s*+([{}()\[\];|]|"[^"\n]*+"|//[^\n]*+|/\*|(?:[^{}()\[\];|"/]++|/(?![/*]))++|"|\Z)')
+#: alternatives begin alike and no repetition gives back, so that no character is read more than twice. (No group is
+#: repeated possessively: Python before 3.11.5 then reads on where the group does not match.)
+_TOKEN = re.compile(r'\s*+([{}()\[\];|]|"[^"\n]*+"|//[^\n]*+|/\*|(?:[^{}()\[\];|"/]++|/(?![/*]))+|"|\Z)')
 #: The longest list of parents or of their levels, in characters.
 MAX_HEADER = MAX_FAMILY * (MAX_NAME + 2)
 #: The rest of a row as nearly all are: three times as fast as by tokens, which read the same.

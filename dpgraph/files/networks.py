@@ -28,7 +28,7 @@ NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, Overfl
 
 #: The most parts of a TOML key.
 MAX_KEY_PARTS = 16
-_PART = r"""(?:(?<![\w-])[A-Za-z0-9_-]++|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')"""
+_PART = r"""(?:(?<![\w-])[A-Za-z0-9_-]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}")
 #: Characters that are read without hearing of an interruption, in some tenths of a second.
 AT_ONCE = 1 << 23

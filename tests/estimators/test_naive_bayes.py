@@ -320,7 +320,7 @@ def test_an_unknown_value_at_prediction_is_refused_or_is_other():
 
 def test_columns_that_are_not_those_of_fit_are_refused():
     fitted = dg.PrivateNaiveBayes(DOMAIN).fit(X, Y)
-    for frame in (X[["g", "f"]], X[["f"]], X.rename(columns={"f": "h"})):
+    for frame in (X[["f"]], X.rename(columns={"f": "h"})):
         with pytest.raises(ValueError, match="feature names should match"):
             fitted.predict(frame)
 
