@@ -229,7 +229,7 @@ def _by_records(
 ) -> PosteriorDraws:
     """Draws of a network some family of which lies in no measured table."""
     made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings).judged()
-    warn_if_not_mixed(made.diagnostics)
+    warn_if_not_mixed(made.diagnostics, stacklevel=4)
     return made
 
 
