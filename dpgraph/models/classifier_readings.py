@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.counts.noisy_counts import latent_count, lattice, share_draws
-from dpgraph.inference.graphs.pairs import onto_simplex
+from dpgraph.inference.simplex import onto_simplex
 from dpgraph.models.outcome_readings import (
     Score,
     evidence,
@@ -94,6 +94,6 @@ def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float
         edges = {"confidence_low": low, "confidence_high": high, "rows": rows}
         found.append(edges | {"right": score.estimate, "low": score.low, "high": score.high})
     total = float(np.median(likely_row_numbers(noisy)))
-    for row, share in zip(found, onto_simplex(np.array([row["rows"] for row in found]) / total).tolist(), strict=True):
-        row["rows"] = share * total
+    for row, rows in zip(found, onto_simplex(np.array([row["rows"] for row in found]), total).tolist(), strict=True):
+        row["rows"] = rows
     return found

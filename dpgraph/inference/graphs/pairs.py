@@ -19,6 +19,7 @@ import numpy as np
 from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.several import joint_estimates
+from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError, Provenance, Release
 from dpgraph.structure.basis import residual_matrix
@@ -318,17 +319,6 @@ def _single(found: Any, name: str, size: int, n: float) -> Reals:
     counts = n / size + residual_matrix(size)[1][:, 1:] @ found[(name,)][0]
     kept = onto_simplex(counts / n)
     return (kept + FLOOR / size) / (1 + FLOOR)
-
-
-def onto_simplex(values: Reals) -> Reals:
-    """The nearest probabilities.
-
-    >>> onto_simplex(np.array([0.7, 0.5, -0.1])).round(2).tolist()
-    [0.6, 0.4, 0.0]
-    """
-    down = np.sort(values)[::-1]
-    over = (np.cumsum(down) - 1) / np.arange(1, down.size + 1)
-    return np.maximum(values - over[np.nonzero(down > over)[0][-1]], 0.0)
 
 
 def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import FLOOR, fitted, onto_simplex, shrinkage
+from dpgraph.inference.graphs.pairs import FLOOR, fitted, shrinkage
 from dpgraph.inference.network.consistency import reconcile
+from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.holding import Holding

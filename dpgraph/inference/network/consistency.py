@@ -23,6 +23,7 @@ from dpgraph.inference.network.several import (
     read_released,
     rebuilt_table,
 )
+from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
 from dpgraph.structure.basis import (
     block_shape,
@@ -367,24 +368,9 @@ def _james_stein(residuals: Reals, variance: float) -> float:
     return max(0.0, 1 - (residuals.size - 2) * variance / size)
 
 
-def _simplex_projection(table: Reals, total: float) -> Reals:
-    """The nearest non-negative table with the given total."""
-    return _simplex_projections(table[None], total)[0]
-
-
-def _simplex_projections(tables: Reals, total: float) -> Reals:
-    """The nearest non-negative table with the given total to each, axes (table, *shape)."""
-    flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
-    ordered = np.sort(flat, axis=1)[:, ::-1]
-    excess = (np.cumsum(ordered, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
-    support = np.maximum(1, np.count_nonzero(ordered > excess, axis=1))
-    cut = np.take_along_axis(excess, support[:, None] - 1, axis=1)
-    return np.maximum(flat - cut, 0.0).reshape(tables.shape)
-
-
 def _nonnegative(tables: Reals, total: float) -> Reals:
     """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
     negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
     made = tables.copy()
-    made[negative] = _simplex_projections(tables[negative], total)
+    made[negative] = onto_simplexes(tables[negative], total)
     return made

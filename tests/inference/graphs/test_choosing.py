@@ -14,7 +14,7 @@ from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint
-from dpgraph.inference.graphs.pairs import Pairs, dependence, fitted, onto_simplex, read_pairs, shrinkage
+from dpgraph.inference.graphs.pairs import Pairs, dependence, fitted, read_pairs, shrinkage
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
@@ -219,16 +219,6 @@ def test_shrinking_keeps_what_stands_out_and_drops_what_does_not():
     assert left.max() <= 1.0
     noise = rng.normal(0, 1.0, (4, 5))
     assert shrinkage(noise - noise.mean(), 5.0, first, second)[0].max() < 0.1
-
-
-def test_the_simplex_projection_is_the_nearest_point():
-    """By the condition of optimality: kept cells lose the same, dropped ones were at most that."""
-    values = np.array([0.5, 0.45, 0.3, -0.2, 0.05])
-    found = onto_simplex(values)
-    assert found.sum() == pytest.approx(1)
-    lost = values - found
-    assert np.ptp(lost[found > 0]) == pytest.approx(0, abs=1e-12)
-    assert (lost[found == 0] <= lost[found > 0].max() + 1e-12).all()
 
 
 def test_proportional_fitting_gives_the_margins():
