@@ -29,7 +29,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "one": {"method": "pairs"},
     "two": {"method": "pairs", "stages": 2},
     "greedy": {"method": "greedy"},
-    "tree": {"method": "tree"},
 }
 QUESTIONS = ("alone", "parent", "another", "two given")
 

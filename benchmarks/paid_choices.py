@@ -19,7 +19,7 @@ import pandas as pd
 import dpgraph as dg
 from dpgraph.testing import SeededNoise
 
-METHODS = ("pairs", "greedy", "tree")
+METHODS = ("pairs", "greedy")
 
 
 def world(rng: np.random.Generator) -> tuple[pd.DataFrame, dg.Domain]:

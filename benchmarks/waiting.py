@@ -307,7 +307,6 @@ def learned_steps(folder: Path) -> list[Step]:
         ("learn alarm", learnt("alarm")),
         ("learn alarm, two stages", learnt("alarm", stages=2)),
         ("learn alarm, greedy", learnt("alarm", method="greedy")),
-        ("learn alarm, tree", learnt("alarm", method="tree")),
         ("learn win95pts", learnt("win95pts")),
         ("learn andes, 223 variables", learnt("andes")),
         ("choose_network", lambda done: dg.choose_network(done["learn andes, 223 variables"].release, **SHOWN)),

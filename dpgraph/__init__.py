@@ -15,206 +15,99 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpgraph.lazy import lazy_names, provide
+from dpgraph.lazy import lazy_names, provide, registers
 
 __version__ = "0.1.0"
 
-_HOMES = {
+if TYPE_CHECKING:  # the one list of names, in the order data flows
+    # isort: off
     # public structure
-    "Categories": "structure.domain",
-    "Bins": "structure.domain",
-    "Domain": "structure.domain",
-    "Network": "structure.network",
-    "all_pairs": "structure.margins",
-    "naive_bayes_network": "models.naive_bayes",
-    "hmm_network": "models.hmm",
-    "read_network": "files.networks",
-    "read_domain": "files.networks",
-    "read_design": "files.designs",
-    "infer_domain": "statistics.rows.infer",
-    "expfam": "structure.expfam",
-    "Bounded": "structure.design",
-    "LinearDesign": "structure.design",
+    from dpgraph.structure.domain import Categories as Categories
+    from dpgraph.structure.domain import Bins as Bins
+    from dpgraph.structure.domain import Domain as Domain
+    from dpgraph.structure.network import Network as Network
+    from dpgraph.structure.margins import all_pairs as all_pairs
+    from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
+    from dpgraph.models.hmm import hmm_network as hmm_network
+    from dpgraph.files.networks import read_network as read_network
+    from dpgraph.files.networks import read_domain as read_domain
+    from dpgraph.files.designs import read_design as read_design
+    from dpgraph.statistics.rows.infer import infer_domain as infer_domain
+    from dpgraph.structure import expfam as expfam
+    from dpgraph.structure.design import Bounded as Bounded
+    from dpgraph.structure.design import LinearDesign as LinearDesign
+
     # sensitive statistics
-    "count": "statistics.counts",
-    "sufficient_statistics": "statistics.records",
-    "regression_moments": "statistics.regression",
+    from dpgraph.statistics.counts import count as count
+    from dpgraph.statistics.records import sufficient_statistics as sufficient_statistics
+    from dpgraph.statistics.regression import regression_moments as regression_moments
+
     # the door
-    "PrivacyUnit": "privacy.records",
-    "Release": "privacy.records",
-    "Budget": "privacy.accounting",
-    "cost": "privacy.accounting",
-    "release": "privacy.release",
-    "LaplaceMechanism": "mechanisms.additive.laplace",
-    "GaussianMechanism": "mechanisms.additive.gaussian",
-    "FourierMechanism": "mechanisms.additive.fourier",
-    "PosteriorSample": "mechanisms.selection.posterior_sample",
-    "MapEstimate": "mechanisms.selection.map_estimate",
-    "PrivateQuantile": "mechanisms.selection.quantile",
+    from dpgraph.privacy.records import PrivacyUnit as PrivacyUnit
+    from dpgraph.privacy.records import Release as Release
+    from dpgraph.privacy.accounting import Budget as Budget
+    from dpgraph.privacy.accounting import cost as cost
+    from dpgraph.privacy.release import release as release
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism as LaplaceMechanism
+    from dpgraph.mechanisms.additive.gaussian import GaussianMechanism as GaussianMechanism
+    from dpgraph.mechanisms.additive.fourier import FourierMechanism as FourierMechanism
+    from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample as PosteriorSample
+    from dpgraph.mechanisms.selection.map_estimate import MapEstimate as MapEstimate
+    from dpgraph.mechanisms.selection.quantile import PrivateQuantile as PrivateQuantile
+
     # after the door
-    "pooled": "structure.joint",
-    "choose_network": "inference.graphs.choosing",
-    "Probabilities": "structure.tables",
-    "reconcile": "inference.network.consistency",
-    "posterior": "inference.network.plug_in",
-    "noise_aware_posterior": "inference.posterior",
-    "HierarchicalPrior": "inference.network.prior",
-    "RegressionPrior": "inference.regression.prior",
-    "fit_hmm": "models.markov_counts",
-    "query": "inference.queries.asking",
-    "query_rows": "inference.queries.rows",
-    "contrast": "inference.queries.comparing",
-    "expectation": "inference.queries.numbers",
-    "sample_rows": "inference.network.queries",
-    "save": "files.documents",
-    "load": "files.documents",
-    "to_pgmpy": "files.pgmpy",
-    "from_pgmpy": "files.pgmpy",
-    "to_datatree": "files.arviz",
-    "write_html": "pages.writing",
+    from dpgraph.structure.joint import pooled as pooled
+    from dpgraph.inference.graphs.choosing import choose_network as choose_network
+    from dpgraph.structure.tables import Probabilities as Probabilities
+    from dpgraph.inference.network.consistency import reconcile as reconcile
+    from dpgraph.inference.network.plug_in import posterior as posterior
+    from dpgraph.inference.posterior import noise_aware_posterior as noise_aware_posterior
+    from dpgraph.inference.network.prior import HierarchicalPrior as HierarchicalPrior
+    from dpgraph.inference.regression.prior import RegressionPrior as RegressionPrior
+    from dpgraph.models.markov_counts import fit_hmm as fit_hmm
+    from dpgraph.inference.queries.asking import query as query
+    from dpgraph.inference.queries.rows import query_rows as query_rows
+    from dpgraph.inference.queries.comparing import contrast as contrast
+    from dpgraph.inference.queries.numbers import expectation as expectation
+    from dpgraph.inference.network.queries import sample_rows as sample_rows
+    from dpgraph.files.documents import save as save
+    from dpgraph.files.documents import load as load
+    from dpgraph.files.pgmpy import to_pgmpy as to_pgmpy
+    from dpgraph.files.pgmpy import from_pgmpy as from_pgmpy
+    from dpgraph.files.arviz import to_datatree as to_datatree
+    from dpgraph.pages.writing import write_html as write_html
+
     # what privacy costs
-    "privacy_cost": "analysis.cost",
-    "regression_cost": "analysis.regression_cost",
-    "audit": "audit",
+    from dpgraph.analysis.cost import privacy_cost as privacy_cost
+    from dpgraph.analysis.regression_cost import regression_cost as regression_cost
+    from dpgraph import audit as audit
+
     # estimators
-    "learn_network": "estimators.learning",
-    "evaluate": "estimators.evaluation",
-    "PrivateNaiveBayes": "estimators.naive_bayes",
-    "PrivateHMM": "estimators.hmm",
-    "PrivateLinearRegression": "estimators.regression",
-    "cross_validate": "estimators.cross_validation",
+    from dpgraph.estimators.learning import learn_network as learn_network
+    from dpgraph.estimators.evaluation import evaluate as evaluate
+    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes as PrivateNaiveBayes
+    from dpgraph.estimators.hmm import PrivateHMM as PrivateHMM
+    from dpgraph.estimators.regression import PrivateLinearRegression as PrivateLinearRegression
+    from dpgraph.estimators.cross_validation import cross_validate as cross_validate
+
     # namespaces
-    "choices": "mechanisms.choices",
-    "errors": "privacy.errors",
-    "extension": "extension",
-    "methods": "inference.methods",
-    "papers": "papers",
-    "questions": "inference.questions",
-    "results": "results",
-    "statistics": "statistics",
-    "testing": "testing",
-}
+    from dpgraph.mechanisms import choices as choices
+    from dpgraph.privacy import errors as errors
+    from dpgraph import extension as extension
+    from dpgraph.inference import methods as methods
+    from dpgraph import papers as papers
+    from dpgraph.inference import questions as questions
+    from dpgraph import results as results
+    from dpgraph import statistics as statistics
+    from dpgraph import testing as testing
 
-__all__ = [
-    "Bins",
-    "Bounded",
-    "Budget",
-    "Categories",
-    "Domain",
-    "FourierMechanism",
-    "GaussianMechanism",
-    "HierarchicalPrior",
-    "LaplaceMechanism",
-    "LinearDesign",
-    "MapEstimate",
-    "Network",
-    "PosteriorSample",
-    "PrivacyUnit",
-    "PrivateHMM",
-    "PrivateLinearRegression",
-    "PrivateNaiveBayes",
-    "PrivateQuantile",
-    "Probabilities",
-    "RegressionPrior",
-    "Release",
-    "all_pairs",
-    "audit",
-    "choices",
-    "choose_network",
-    "contrast",
-    "cost",
-    "count",
-    "cross_validate",
-    "errors",
-    "evaluate",
-    "expectation",
-    "expfam",
-    "extension",
-    "fit_hmm",
-    "from_pgmpy",
-    "hmm_network",
-    "infer_domain",
-    "learn_network",
-    "load",
-    "methods",
-    "naive_bayes_network",
-    "noise_aware_posterior",
-    "papers",
-    "pooled",
-    "posterior",
-    "privacy_cost",
-    "query",
-    "query_rows",
-    "questions",
-    "read_design",
-    "read_domain",
-    "read_network",
-    "reconcile",
-    "regression_cost",
-    "regression_moments",
-    "release",
-    "results",
-    "sample_rows",
-    "save",
-    "statistics",
-    "sufficient_statistics",
-    "testing",
-    "to_datatree",
-    "to_pgmpy",
-    "write_html",
-]
-
-if TYPE_CHECKING:
-    from dpgraph import audit, extension, papers, results, statistics, testing
-    from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.analysis.regression_cost import regression_cost
-    from dpgraph.estimators import PrivateHMM, PrivateLinearRegression, PrivateNaiveBayes
-    from dpgraph.estimators.cross_validation import cross_validate
-    from dpgraph.estimators.evaluation import evaluate
-    from dpgraph.estimators.learning import learn_network
-    from dpgraph.files.arviz import to_datatree
-    from dpgraph.files.designs import read_design
-    from dpgraph.files.documents import load, save
-    from dpgraph.files.networks import read_domain, read_network
-    from dpgraph.files.pgmpy import from_pgmpy, to_pgmpy
-    from dpgraph.inference import methods, questions
-    from dpgraph.inference.graphs.choosing import choose_network
-    from dpgraph.inference.network.consistency import reconcile
-    from dpgraph.inference.network.plug_in import posterior
-    from dpgraph.inference.network.prior import HierarchicalPrior
-    from dpgraph.inference.network.queries import sample_rows
-    from dpgraph.inference.posterior import noise_aware_posterior
-    from dpgraph.inference.queries.asking import query
-    from dpgraph.inference.queries.comparing import contrast
-    from dpgraph.inference.queries.numbers import expectation
-    from dpgraph.inference.queries.rows import query_rows
-    from dpgraph.inference.regression.prior import RegressionPrior
-    from dpgraph.mechanisms import choices
-    from dpgraph.mechanisms.additive.fourier import FourierMechanism
-    from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-    from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
-    from dpgraph.mechanisms.selection.quantile import PrivateQuantile
-    from dpgraph.models.hmm import hmm_network
-    from dpgraph.models.markov_counts import fit_hmm
-    from dpgraph.models.naive_bayes import naive_bayes_network
-    from dpgraph.pages.writing import write_html
-    from dpgraph.privacy import errors
-    from dpgraph.privacy.accounting import Budget, cost
-    from dpgraph.privacy.records import PrivacyUnit, Release
-    from dpgraph.privacy.release import release
-    from dpgraph.statistics.counts import count
-    from dpgraph.statistics.records import sufficient_statistics
-    from dpgraph.statistics.regression import regression_moments
-    from dpgraph.statistics.rows.infer import infer_domain
-    from dpgraph.structure import expfam
-    from dpgraph.structure.design import Bounded, LinearDesign
-    from dpgraph.structure.domain import Bins, Categories, Domain
-    from dpgraph.structure.joint import pooled
-    from dpgraph.structure.margins import all_pairs
-    from dpgraph.structure.network import Network
-    from dpgraph.structure.tables import Probabilities
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__)
 provide("read_features", "statistics.rows.features")
+provide("joint_counts", "structure.joint")
+registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
+registers(
+    "papers.regression_sample",
+    "RegressionSample (idealized numerics)",
+    "sampled-regression",
+    "sampled-weights",
+)

@@ -5,67 +5,45 @@ docs/extending.md shows each; ``tests/test_extension.py`` is a family and two me
 
 from __future__ import annotations
 
-from dpgraph.files import documents as _documents  # noqa: F401  # registers the package's kinds before any other
-from dpgraph.files.arrays import integers_of
-from dpgraph.files.codecs import Codec, register_codecs
-from dpgraph.files.plain import law_of, plain_law, register_law
-from dpgraph.files.totals import check_total
-from dpgraph.inference.draws import diagnostics_of
-from dpgraph.inference.posterior import posterior_given
-from dpgraph.mechanisms.additive.gaussian import gaussian_measurements
-from dpgraph.mechanisms.additive.laplace import laplace_measurements
-from dpgraph.mechanisms.reproduction import register_mechanism
-from dpgraph.privacy.descriptions import Block, Description, Statistics, noisy_value, partition_movement
-from dpgraph.privacy.measurements import NoiseLaw
-from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, calibrated_scale, selection_scale
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Joint,
-    Measurement,
-    Movement,
-    Provenance,
-    Selection,
-    SumZeroLaplace,
-    exact,
-)
-from dpgraph.privacy.release import Mechanism
-from dpgraph.structure.frozen import FrozenMap
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Block",
-    "Codec",
-    "Description",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Event",
-    "FrozenMap",
-    "Joint",
-    "Measurement",
-    "Mechanism",
-    "Movement",
-    "Noise",
-    "NoiseLaw",
-    "Provenance",
-    "Selection",
-    "Statistics",
-    "SumZeroLaplace",
-    "calibrated_gaussian_scale",
-    "calibrated_scale",
-    "check_total",
-    "diagnostics_of",
-    "exact",
-    "gaussian_measurements",
-    "integers_of",
-    "laplace_measurements",
-    "law_of",
-    "noisy_value",
-    "partition_movement",
-    "plain_law",
-    "posterior_given",
-    "register_codecs",
-    "register_law",
-    "register_mechanism",
-    "selection_scale",
-]
+import dpgraph.files.documents  # noqa: F401  # registers the package's kinds before any other
+from dpgraph.lazy import lazy_names
+
+if TYPE_CHECKING:  # the one list of names
+    from dpgraph.files.arrays import integers_of as integers_of
+    from dpgraph.files.codecs import Codec as Codec
+    from dpgraph.files.codecs import register_codecs as register_codecs
+    from dpgraph.files.plain import law_of as law_of
+    from dpgraph.files.plain import plain_law as plain_law
+    from dpgraph.files.plain import register_law as register_law
+    from dpgraph.files.totals import check_total as check_total
+    from dpgraph.inference.draws import diagnostics_of as diagnostics_of
+    from dpgraph.inference.posterior import posterior_given as posterior_given
+    from dpgraph.mechanisms.additive.gaussian import gaussian_measurements as gaussian_measurements
+    from dpgraph.mechanisms.additive.laplace import laplace_measurements as laplace_measurements
+    from dpgraph.mechanisms.reproduction import register_mechanism as register_mechanism
+    from dpgraph.privacy.descriptions import Block as Block
+    from dpgraph.privacy.descriptions import Description as Description
+    from dpgraph.privacy.descriptions import Statistics as Statistics
+    from dpgraph.privacy.descriptions import noisy_value as noisy_value
+    from dpgraph.privacy.descriptions import partition_movement as partition_movement
+    from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
+    from dpgraph.privacy.noise import Noise as Noise
+    from dpgraph.privacy.noise import calibrated_gaussian_scale as calibrated_gaussian_scale
+    from dpgraph.privacy.noise import calibrated_scale as calibrated_scale
+    from dpgraph.privacy.noise import selection_scale as selection_scale
+    from dpgraph.privacy.records import DiscreteGaussian as DiscreteGaussian
+    from dpgraph.privacy.records import DiscreteLaplace as DiscreteLaplace
+    from dpgraph.privacy.records import Event as Event
+    from dpgraph.privacy.records import Joint as Joint
+    from dpgraph.privacy.records import Measurement as Measurement
+    from dpgraph.privacy.records import Movement as Movement
+    from dpgraph.privacy.records import Provenance as Provenance
+    from dpgraph.privacy.records import Selection as Selection
+    from dpgraph.privacy.records import SumZeroLaplace as SumZeroLaplace
+    from dpgraph.privacy.records import exact as exact
+    from dpgraph.privacy.release import Mechanism as Mechanism
+    from dpgraph.structure.frozen import FrozenMap as FrozenMap
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -8,30 +8,40 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def lazy_names(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    module: str, homes: Mapping[str, str] | None = None
+) -> tuple[Callable[..., Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a module whose names live elsewhere in the package.
 
     Args:
         module: The ``__name__`` of the module.
-        homes: For each name the module it lives in, below ``dpgraph``; after a colon, what it is called there. A name
-            that its home does not hold is the home itself.
+        homes: For each name the module it lives in, below ``dpgraph``; after a colon, what it is called there. By
+            default the module's own lines ``from HOME import NAME as NAME``, which type checkers read and nothing
+            runs, are the one list, and its ``__all__``.
 
     >>> get, _ = lazy_names("dpgraph.privacy", {"exact": "privacy.records"})
     >>> get("exact")("0.5")
     Fraction(1, 2)
     """
+    own = vars(sys.modules[module])
+    if homes is None:
+        with open(own["__file__"], encoding="utf-8") as source:
+            words = [line.split() for line in source]
+        named = [one for one in words if one[:1] == ["from"] and one[4:5] == ["as"]]
+        homes = {one[5]: f"{one[1].partition('.')[2]}:{one[3]}" for one in named}
+        own["__all__"] = sorted(homes)
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, _, there = homes[name].partition(":")
-        home = importlib.import_module(f"dpgraph.{place}")
-        value = getattr(home, there) if there else vars(home).get(name, home)
-        vars(sys.modules[module])[name] = value
-        return value
+        home = importlib.import_module(f"dpgraph.{place}".rstrip("."))
+        there = there or name
+        own[name] = vars(home)[there] if there in vars(home) else importlib.import_module(f"{home.__name__}.{there}")
+        return own[name]
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *homes})
+        return sorted({*own, *homes})
 
     return get, names
 
@@ -52,3 +62,18 @@ def provided(name: str) -> Callable[..., Any]:
     'dpgraph.statistics.rows.features'
     """
     return getattr(importlib.import_module(f"dpgraph.{_PROVIDED[name]}"), name)
+
+
+#: Modules that register kinds of files and mechanisms when they are imported, by the names of these.
+_REGISTERING: dict[str, str] = {}
+
+
+def registers(home: str, *names: str) -> None:
+    """Says which module registers kinds of files and mechanisms; it is imported when a file or a record names one."""
+    _REGISTERING.update(dict.fromkeys(names, home))
+
+
+def register_by_name(name: str) -> None:
+    """Imports the module that registers a kind of files, or a mechanism, if there is one of that name."""
+    if name in _REGISTERING:
+        importlib.import_module(f"dpgraph.{_REGISTERING[name]}")

@@ -1,6 +1,7 @@
 """Plots: each function takes a value and optionally matplotlib axes, and returns the axes.
 
-Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated.
+Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated. Scores, coefficients,
+transitions, arcs and the mechanisms of a cost are drawn on pages alone: ``dg.write_html``.
 """
 
 from __future__ import annotations
@@ -12,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.analysis.choice import ranked
-from dpgraph.analysis.cost import PrivacyReport, margins_of
+from dpgraph.analysis.cost import PrivacyReport, expected_counts
 from dpgraph.audit import Calibration
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
-from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.models.cross_validation import CrossValidation
-from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.layout import layered
@@ -146,25 +143,6 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
     return axes
 
 
-def privacy_cost(report: PrivacyReport, axes: Any = None) -> Axes:
-    """The expected error of each mechanism, best first.
-
-    Args:
-        report: What ``privacy_cost`` returned.
-        axes: Where to draw; new ones by default.
-    """
-    frame = report.mechanisms.dropna(subset=["rmse"])
-    axes = _axes(axes, (7, 1 + 0.35 * len(frame)))
-    place = np.arange(len(frame))[::-1]
-    axes.barh(place, frame["rmse"], color=[COLOURS[0] if i == 0 else "0.75" for i in range(len(frame))])
-    for y, value in zip(place, frame["rmse"], strict=True):
-        axes.text(value, y, f" {value:.3g}", va="center", fontsize=8)
-    axes.set_yticks(place, frame["mechanism"].tolist(), fontsize=8)
-    axes.set_xlabel(f"expected error of one cell, rows (epsilon {float(report.epsilon):g}, {report.unit})", fontsize=8)
-    axes.set_xlim(0, 1.15 * frame["rmse"].max())
-    return axes
-
-
 def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     """The DAG in layers, parents above their children: variables darker, and arcs wider, the more they cost.
 
@@ -273,11 +251,7 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
         ReleaseError: If an epsilon is out of range.
     """
     budgets = [report.epsilon * exact(part) for part in CURVE] if epsilons is None else [exact(one) for one in epsilons]
-    shares = margins_of(report) or {
-        family: np.full(report.network.shape(family), 1 / report.network.cells(family))
-        for family in report.network.families
-    }
-    counts = None if report.n is None else {family: report.n * share for family, share in shares.items()}
+    counts = expected_counts(report.shares, report.n)
     curves: dict[str, list[tuple[float, float]]] = {}
     for budget in budgets:
         for one in ranked(report.network, budget, report.delta, report.unit, counts):
@@ -292,107 +266,6 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
     axes.axvline(float(report.epsilon), color="0.6", linewidth=0.8, linestyle="--")
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="expected error of one cell, rows")
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    return axes
-
-
-def arcs(report: PrivacyReport, axes: Any = None) -> Axes:
-    """What each arc costs: by how much the standard error of all released counts is larger with it, or smaller.
-
-    Args:
-        report: What ``privacy_cost`` returned.
-        axes: Where to draw; new ones by default.
-    """
-    rows = report.arc_rows[:MOST_ROWS]
-    axes = _axes(axes, (6.5, 1 + 0.28 * len(rows)))
-    place = np.arange(len(rows))[::-1]
-    more = np.array([100 * (row["cost"] - 1) for row in rows])
-    axes.barh(place, more, color=COLOURS[0])
-    for y, value in zip(place, more, strict=True):
-        axes.text(max(value, 0.0), y, f" {value:.2g} %", va="center", fontsize=8)
-    axes.set_yticks(place, [f"{row['parent']} to {row['child']}" for row in rows], fontsize=8)
-    axes.set_xlabel("standard error that the arc adds to all released counts, per cent", fontsize=8)
-    least, most = min(more.min(initial=0.0), 0.0), max(more.max(initial=0.0), 0.0)
-    axes.set_xlim(1.05 * least, most + 0.2 * max(most - least, 1e-9))
-    return axes
-
-
-def reliability(found: Evaluation | CrossValidation, axes: Any = None) -> Axes:
-    """How often predictions of a confidence are right, with intervals, against the diagonal that an honest model is on.
-
-    A bar's width is that of its bin. Where noise exceeds a bin's rows its interval is wide.
-
-    Args:
-        found: What ``dg.evaluate`` or ``dg.cross_validate`` returned.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        InferenceError: If it has no reliability table.
-    """
-    found = found.evaluation if isinstance(found, CrossValidation) else found
-    frame = found.reliability
-    axes = _axes(axes, (5, 5))
-    low, high = frame["confidence_low"].to_numpy(), frame["confidence_high"].to_numpy()
-    middle = (low + high) / 2
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--")
-    axes.vlines(middle, frame["low"], frame["high"], color="0.5", linewidth=2)
-    axes.hlines(frame["right"], low, high, color=COLOURS[0], linewidth=3)
-    axes.set(xlim=(float(low.min()), 1), ylim=(0, 1), xlabel="stated confidence")
-    axes.set_ylabel(f"share that is right, with {found.interval:.0%} intervals")
-    return axes
-
-
-def evaluation(found: Evaluation | CrossValidation, axes: Any = None) -> Axes:
-    """The scores with their intervals, a row each, every one along its own range.
-
-    Args:
-        found: What ``dg.evaluate`` or ``dg.cross_validate`` returned.
-        axes: Where to draw; new ones by default.
-    """
-    found = found.evaluation if isinstance(found, CrossValidation) else found
-    frame = found.to_frame()
-    axes = _axes(axes, (6, 1 + 0.5 * len(frame)))
-    place = np.arange(len(frame))[::-1]
-    largest = np.maximum(frame["high"].to_numpy(), 1e-12)
-    axes.hlines(place, frame["low"] / largest, frame["high"] / largest, color="0.5", linewidth=2)
-    axes.plot(frame["estimate"] / largest, place, "o", color=COLOURS[0], markersize=6)
-    for y, (estimate, low, high, _) in zip(place, found.scores.values(), strict=True):
-        axes.text(1.03, y, f"{estimate:.3g}  ({low:.3g} to {high:.3g})", va="center", fontsize=8)
-    axes.set_yticks(place, frame["score"].tolist(), fontsize=9)
-    axes.set(xlim=(0, 1.6), ylim=(-0.6, len(frame) - 0.4))
-    axes.set_xticks([0, 1], ["0", "upper end"], fontsize=8)
-    axes.set_xlabel(f"{found.interval:.0%} intervals, each score along its own range", fontsize=8)
-    return axes
-
-
-def coefficients(
-    model: RegressionDraws | LinearRegressionModel | Any, probability: float = 0.9, axes: Any = None
-) -> Axes:
-    """The posterior mean and interval of each coefficient over its own deviation: what is far from 0 is well known.
-
-    Args:
-        model: Draws or a model of a linear regression, or a fitted ``PrivateLinearRegression``.
-        probability: Of the intervals.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        NetworkError: If the model is none of these.
-        InferenceError: If the probability is not between 0 and 1.
-    """
-    fitted = getattr(model, "model_", model)
-    draws = fitted.draws if isinstance(fitted, LinearRegressionModel) else fitted
-    if not isinstance(draws, RegressionDraws):
-        raise NetworkError(f"draws or a model of a linear regression are needed; got {type(model).__name__}")
-    frame = draws.coefficients(probability).iloc[1:].head(MOST_ROWS)
-    axes = _axes(axes, (6.5, 1 + 0.35 * len(frame)))
-    place, width = np.arange(len(frame))[::-1], np.maximum(frame["std"].to_numpy(), 1e-300)
-    axes.axvline(0, color="0.4", linewidth=0.8, linestyle="--")
-    axes.hlines(place, frame["lower"] / width, frame["upper"] / width, color="0.5", linewidth=2)
-    axes.plot(frame["mean"] / width, place, "o", color=COLOURS[0], markersize=5)
-    names = [f"{name}: {mean:.3g}" for name, mean in zip(frame.index, frame["mean"], strict=True)]
-    axes.set_yticks(place, names, fontsize=8)
-    axes.set_ylim(-0.6, len(frame) - 0.4)
-    words = f"coefficient over its posterior deviation, with {probability:.0%} intervals"
-    axes.set_xlabel(words, fontsize=8)
     return axes
 
 
@@ -509,28 +382,6 @@ def hmm_forecast(
     axes.set_ylabel(f"probability, with {probability:.0%} intervals")
     title = field if not left else f"{field}, {left} less probable left out"
     axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, title_fontsize=8, frameon=False)
-    return axes
-
-
-def hmm_transitions(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
-    """The posterior mean of P(next state | state) as a heat map, a row for each state, the numbers in the cells.
-
-    Args:
-        model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        NetworkError: If the model is neither.
-    """
-    mean = _hidden_markov(model).mean_transition
-    axes = _axes(axes, (1.5 + 0.6 * len(mean), 1.2 + 0.6 * len(mean)))
-    axes.imshow(mean, cmap="Blues", vmin=0, vmax=1)
-    for (row, column), value in np.ndenumerate(mean):
-        shade = "white" if value > 0.6 else "black"
-        axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=shade, fontsize=9)
-    axes.set_xticks(range(len(mean)))
-    axes.set_yticks(range(len(mean)))
-    axes.set(xlabel="next state", ylabel="state")
     return axes
 
 

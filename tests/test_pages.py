@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from dpgraph.cli import main
 
+pytestmark = pytest.mark.systems
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 LONG = {"tutorials/event-log.md"}  # a hidden Markov model is learned there
@@ -52,7 +54,7 @@ def place(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.proof] * (page in LONG)) for page in PAGES])
 def test_a_page_runs_from_top_to_bottom(page, place, capsys):
     names: dict = {"__name__": page}
     for number, block in enumerate(blocks(page, "python"), 1):
@@ -84,7 +86,7 @@ def test_a_notebook_is_what_its_tutorial_makes_of_it(page, monkeypatch):
     assert all(not cell["outputs"] for cell in cells if cell["cell_type"] == "code")
 
 
-@pytest.mark.slow  # a kernel for each, and the page itself runs above
+@pytest.mark.proof  # a kernel for each, and the page itself runs above
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_notebook_runs_where_it_lies_in_a_clone(page, tmp_path):
     folder = tmp_path / "docs" / "tutorials"

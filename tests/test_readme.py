@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from dpgraph.cli import main
@@ -17,6 +18,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.proof
 def test_the_python_runs_in_order(tmp_path):
     script = tmp_path / "readme.py"
     script.write_text("\n".join(blocks("python")))
@@ -32,6 +34,7 @@ def test_the_python_runs_in_order(tmp_path):
     assert "left: 0" in done.stdout
 
 
+@pytest.mark.proof
 def test_the_commands_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "survey.toml").write_text(blocks("toml")[0])

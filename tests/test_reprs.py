@@ -121,6 +121,7 @@ def test_a_private_number_of_rows_is_in_no_line(values):
     assert "n private" in repr(values["release"])
 
 
+@pytest.mark.proof
 def test_a_report_is_a_small_table():
     report = dg.privacy_cost(dg.read_network("example:alarm"), epsilon="0.1", delta="1e-6", n=500)
     lines = repr(report).split("\n")

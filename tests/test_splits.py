@@ -21,6 +21,7 @@ def small_classes():
         yield
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("splitter", "unit", "rows", "at_least"),
     [

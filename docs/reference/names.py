@@ -15,13 +15,15 @@ NAMESPACES = ("methods", "questions", "results", "errors", "statistics", "papers
 def homes() -> list[tuple[str, list[tuple[str, str]]]]:
     """The groups of names in ``dpgraph/__init__.py``: heading, then names with the modules they live in."""
     text = (ROOT / "dpgraph/__init__.py").read_text()
-    table = text[text.index("_HOMES") : text.index("\n}\n")]
     groups: list[tuple[str, list[tuple[str, str]]]] = []
-    for line in table.splitlines()[1:]:
+    for line in text[text.index("# isort: off\n") :].splitlines()[1:]:
         if heading := re.fullmatch(r"\s*# (.*)", line):
             groups.append((heading[1].capitalize(), []))
-        elif entry := re.fullmatch(r'\s*"(\w+)": "([\w.]+)",', line):
-            groups[-1][1].append((entry[1], entry[2]))
+        elif entry := re.fullmatch(r"\s*from dpgraph\.?([\w.]*) import (\w+) as \w+", line):
+            inside = f"{entry[1]}.{entry[2]}".lstrip(".")
+            file = ROOT / "dpgraph" / inside.replace(".", "/")
+            is_module = file.is_dir() or file.with_suffix(".py").exists()
+            groups[-1][1].append((entry[2], inside if is_module else entry[1]))
     return groups
 
 

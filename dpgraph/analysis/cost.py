@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from textwrap import fill
@@ -18,7 +18,6 @@ import numpy as np
 
 from dpgraph.analysis.arcs import COLUMNS as ARC_COLUMNS
 from dpgraph.analysis.arcs import arc_costs
-from dpgraph.analysis.bounds_table import bounds_and_values
 from dpgraph.analysis.candidates import Candidate
 from dpgraph.analysis.choice import ranked, recommended
 from dpgraph.analysis.expected import expected_kl, expected_variation
@@ -50,7 +49,7 @@ TableRows = list[dict[str, Any]]
 ROUNDS = 3
 
 #: Where the rest of a report is.
-SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs, .bounds the theory"
+SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs"
 
 #: The total variation error that a report asks the inverse questions of, and the most arcs that it prices unasked.
 ENOUGH, MOST_ARCS = 0.05, 200
@@ -77,6 +76,7 @@ class PrivacyReport:
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-fill bound), and so on.
         question: How wide the interval of an answer will be, where a question was asked.
         family_rows, mechanism_rows: The rows of ``nodes`` and ``mechanisms`` as mappings, made without pandas.
+        shares: The margin of each family that stands for the data; uniform unless ``given`` by public probabilities.
     """
 
     network: Network
@@ -88,11 +88,9 @@ class PrivacyReport:
     reason: str
     family_rows: TableRows
     mechanism_rows: TableRows
-    _counts: Mapping[Family, Reals] | None = None
+    shares: Mapping[Family, Reals]
+    given: bool = False
     question: QuestionCost | None = None
-    _priced: tuple[Candidate, ...] = field(default=(), repr=False)
-    _given: Mapping[Family, Reals] | None = field(default=None, repr=False)
-    _shares: Mapping[Family, Reals] = field(default_factory=dict, repr=False)
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -103,16 +101,6 @@ class PrivacyReport:
     def mechanisms(self) -> pd.DataFrame:
         """The mechanisms compared."""
         return _frame(self.mechanism_rows)
-
-    @cached_property
-    def bounds(self) -> pd.DataFrame:
-        """Error bounds of Zhang et al. 2016 beside what they bound; see ``bounds_table.bounds_and_values``."""
-        return _frame(self.bound_rows)
-
-    @cached_property
-    def bound_rows(self) -> TableRows:
-        """The rows of ``bounds``."""
-        return bounds_and_values(self.network, self.epsilon, self.unit, self._counts)
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
@@ -144,7 +132,7 @@ class PrivacyReport:
         >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
         True
         """
-        found = rows_needed(self._shares, self._rmse, checked_error(error))
+        found = rows_needed(self.shares, self._rmse, checked_error(error))
         if found == math.inf:
             raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
         return math.ceil(found - 1e-6)
@@ -163,10 +151,10 @@ class PrivacyReport:
         checked_error(error)
         if self.n is None:
             raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
-        epsilon, rmse = float(self.epsilon), self._rmse
+        epsilon, rmse, counts = float(self.epsilon), self._rmse, expected_counts(self.shares, self.n)
         for _ in range(ROUNDS):
-            epsilon /= noise_allowed(self._shares, rmse, error, self.n)
-            priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, self._counts)
+            epsilon /= noise_allowed(self.shares, rmse, error, self.n)
+            priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, counts)
             rmse = _cell_errors(recommended(priced).variances)
         return epsilon
 
@@ -183,11 +171,7 @@ class PrivacyReport:
         lines: list[str] = []
         quick = sum(len(family) - 1 for family in self.network.families) <= MOST_ARCS
         if self.n is not None:
-            worst = max(self.family_rows, key=lambda row: row["tv"])
-            lines.append(
-                f"With n = {self.n} the table of {escaped(worst['variable'])} is off by most, {worst['tv']:.3g} of the "
-                "rows. Predictions and answers sum over many cells and may do with far more noise than single tables."
-            )
+            lines.append(f"{self.worst_in_words}.")
         try:
             rows = f"About {self.n_for(ENOUGH)} rows at epsilon {float(self.epsilon):g}"
             other = (
@@ -197,6 +181,15 @@ class PrivacyReport:
         except ReleaseError:  # no number of rows does
             pass
         return [*lines, *self.arc_in_words()] if quick else lines
+
+    @property
+    def worst_in_words(self) -> str:
+        """How far off the worst table is, of a report with n."""
+        worst = max(self.family_rows, key=lambda row: row["tv"])
+        return (
+            f"With n = {self.n} the table of {escaped(worst['variable'])} is off by most, {worst['tv']:.3g} of the "
+            "rows. Predictions and answers sum over many cells and may do with far more noise than single tables"
+        )
 
     def arc_in_words(self) -> list[str]:
         """What leaving out the most expensive arc would buy, and what a cost below 1 means; none of arcs that are free.
@@ -245,16 +238,6 @@ class PrivacyReport:
         """The budget, the unit and the number of rows in words."""
         rows = "" if self.n is None else f", n = {self.n}"
         return f"{PrivacyCost(self.epsilon, self.delta)}, protecting {self.unit}{rows}"
-
-
-def candidates_of(report: PrivacyReport) -> tuple[Candidate, ...]:
-    """The mechanisms that a report compares, with the noise law of every table, the smallest error first."""
-    return report._priced
-
-
-def margins_of(report: PrivacyReport) -> Mapping[Family, Reals] | None:
-    """The family margins of the public probabilities that stand for the data; None where uniform ones do."""
-    return report._given
 
 
 def privacy_cost(
@@ -311,8 +294,7 @@ def privacy_cost(
         raise ReleaseError("an answer's interval depends on the number of rows; give n, public or supposed")
     with waiting("pricing", progress):
         shares = _margins(network)
-        counts = None if n is None else {family: n * share for family, share in shares.items()}
-        priced = ranked(graph, budget, slack, protected, counts)
+        priced = ranked(graph, budget, slack, protected, expected_counts(shares, n))
     best = recommended(priced)
     answer = None
     if question is not None and n is not None:
@@ -328,14 +310,17 @@ def privacy_cost(
         n,
         best.mechanism,
         _reason(best, priced),
-        _family_rows(graph, best, n, shares),
-        _mechanism_rows(priced),
-        counts,
-        answer,
-        tuple(priced),
-        shares if isinstance(network, Probabilities) else None,
+        family_rows(graph, best, n, shares),
+        mechanism_rows(priced),
         shares,
+        isinstance(network, Probabilities),
+        answer,
     )
+
+
+def expected_counts(shares: Mapping[Family, Reals], n: int | None) -> dict[Family, Reals] | None:
+    """The counts of so many rows; None where their number is not known."""
+    return None if n is None else {family: n * share for family, share in shares.items()}
 
 
 def graph_facts(network: Network) -> dict[str, Any]:
@@ -376,7 +361,7 @@ def expected_errors(
     laws = {m.table: m.law for m in measured}
     variances = consistent_variance(network, laws, unit.n_is_public)
     chosen = Candidate("", mechanism, network, measured, variances, math.nan)
-    return _family_rows(network, chosen, n, _margins(network))
+    return family_rows(network, chosen, n, _margins(network))
 
 
 def _cell_errors(variances: Mapping[Family, float]) -> dict[Family, float]:
@@ -422,7 +407,7 @@ def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _mechanism_rows(priced: list[Candidate]) -> TableRows:
+def mechanism_rows(priced: list[Candidate]) -> TableRows:
     """The comparison, best first."""
     return [
         {
@@ -439,7 +424,7 @@ def _mechanism_rows(priced: list[Candidate]) -> TableRows:
     ]
 
 
-def _family_rows(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> TableRows:
+def family_rows(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> TableRows:
     """A row for each family under one mechanism."""
     measured = {m.table: m for m in best.measured}
     held = holders(network, list(measured))

@@ -6,8 +6,8 @@ import math
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
-from dpgraph.analysis.bounds import log_gamma_divergence
 from dpgraph.privacy.arrays import Reals
 
 #: Values whose quadrature is held at once.
@@ -34,7 +34,7 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     Counts have axes (variable, *parents); the divergences of the parent configurations add. Each cell's expectation is
     by quadrature, once for each different count, and the noise of a row's total is taken to be normal with the cells'
     clipped moments.
-    ``bounds.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
+    ``dg.papers.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
     """
     different, place = np.unique(counts, return_inverse=True)  # of a bare graph most are alike
     place = place.reshape(counts.shape)
@@ -90,3 +90,11 @@ def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:
     mean = concentration / size
     share = counts / np.where(total > 0, total, 1.0)
     return float((total**2 * ((mean - share) ** 2 + mean * (1 - mean) / (size + 1))).mean())
+
+
+def log_gamma_divergence(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
+    """The Bregman divergence of ln Gamma: ln Gamma(y) - ln Gamma(x) - psi(x) (y - x), at least 0."""
+    from scipy.special import gammaln, psi
+
+    y, x = np.asarray(y, float), np.asarray(x, float)
+    return gammaln(y) - gammaln(x) - psi(x) * (y - x)

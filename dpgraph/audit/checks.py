@@ -20,8 +20,8 @@ class Check:
     """What one check found.
 
     Attributes:
-        name: Which check: ``"exact loss"``, ``"noise"``, ``"replay"`` or ``"calibration"``.
-        subject: What was checked: a mechanism, a noise law, a pipeline.
+        name: Which check: ``"exact loss"``, ``"replay"`` or ``"calibration"``.
+        subject: What was checked: a mechanism, a pipeline, a posterior.
         verdict: ``"pass"``: no fault was found; ``"fail"``: a fault was found; ``"not possible"``: nothing is known.
         found: What was found, in words.
         sees: What the check can see.
@@ -29,7 +29,7 @@ class Check:
         numbers: What was measured, by name.
         seconds: How long it took.
 
-    >>> Check("noise", "a coin", "pass", "fair", "a bias above 1 %", "anything else").verdict
+    >>> Check("calibration", "a coin", "pass", "fair", "a bias above 1 %", "anything else").verdict
     'pass'
     """
 

@@ -35,7 +35,7 @@ SEES = (
     "drawn from the source; anything of the rows in the value, the claim, the calls or an exception."
 )
 BLIND = (
-    "data sets that were not tried; whether the source draws the laws it is asked for (see the noise check); time, "
+    "data sets that were not tried; whether the source draws the laws it is asked for; time, "
     "memory, files; a mechanism that behaves otherwise when its noise is recorded."
 )
 

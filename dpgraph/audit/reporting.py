@@ -7,15 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dpgraph.audit.checks import FALSE_ALARM, Check, Clock, Verdict, plain
-from dpgraph.audit.losses import exact_loss_check, once
-from dpgraph.audit.neighbours import telling_neighbours
-from dpgraph.audit.noise_laws import noise_check, primitives_of
+from dpgraph.audit.checks import Check, Clock, Verdict, plain
+from dpgraph.audit.losses import exact_loss_check
 from dpgraph.audit.ranks import calibration_check
 from dpgraph.audit.replaying import replay_check, takes_two
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
@@ -25,7 +20,7 @@ from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.checks import check_whole, is_number
 from dpgraph.privacy.errors import DPGraphError, InferenceError
-from dpgraph.privacy.noise import Noise, SecureNoise
+from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -42,8 +37,8 @@ PURE: dict[str, Any] = {
     "map": MapEstimate,
 }
 
-#: Shares of the time: exact losses, noise, the pipeline; calibration has the rest.
-SHARES = {"exact loss": 0.4, "noise": 0.35, "replay": 0.3}
+#: Shares of what is left of the time: exact losses, the pipeline; calibration has the rest.
+SHARES = {"exact loss": 0.6, "replay": 0.3}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +125,10 @@ class AuditReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(self._head)}</p>"]
-        for name, checks in self._groups():
-            rows = "".join(
-                f'<tr class="{check.verdict.replace(" ", "-")}"><td>{check.verdict}</td>'
-                f"<td>{escape(check.subject)}</td><td>{escape(check.found)}</td><td>{escape(check.sees)}</td></tr>"
-                for check in checks
-            )
-            header = "<tr><th>verdict</th><th>of</th><th>found</th><th>what it sees</th></tr>"
-            parts.append(f"<h2>{escape(name)}</h2><table>{header}{rows}</table>")
-            parts.append(f"<p>What it cannot see: {escape(checks[0].blind)}</p>")
-        return "".join(parts)
+        names = {"verdict": "verdict", "name": "check", "subject": "of", "found": "found", "sees": "what it sees"}
+        rows = [{said: getattr(check, name) for name, said in names.items()} for check in self.checks]
+        blind = [f"{name} cannot see: {checks[0].blind}" for name, checks in self._groups()]
+        return as_html(self._head, rows, blind)
 
 
 def report(
@@ -155,19 +143,15 @@ def report(
     worlds: int = 100,
     seconds: float = 45,
     seed: int = 0,
-    noise: Noise | None = None,
     progress: bool = False,
 ) -> AuditReport:
-    """Audits mechanisms, the noise source, a pipeline and a posterior on a network; reads no rows, makes up its own.
+    """Audits mechanisms, a pipeline and a posterior on a network; reads no rows, makes up its own.
 
     1. **exact loss**: each mechanism is released on small data sets of this network with a noise source that records
        what it is asked; its exact loss between neighbours is compared with its claim. All pairs where they are few,
        else telling ones; the report says how many.
-    2. **noise**: the source draws each law that the mechanisms asked for, at its smallest scale; a lower bound on
-       epsilon with Clopper-Pearson confidence, and a test of the law. All of them together fail on a right source with
-       a chance of at most 5e-7; what violation is seen is said.
-    3. **replay** of a pipeline: run on neighbours that release the same integers, does anything else move?
-    4. **calibration** of the posterior of the first mechanism that has one. A right one fails with a chance of at most
+    2. **replay** of a pipeline: run on neighbours that release the same integers, does anything else move?
+    3. **calibration** of the posterior of the first mechanism that has one. A right one fails with a chance of at most
        5e-7, but for the correlation of its chain's draws.
 
     No check proves privacy: one that fails proves a fault, one that passes has seen none.
@@ -184,8 +168,7 @@ def report(
         worlds: How many it simulates, at most; 0 for none.
         seconds: About how long all may take. Large networks try fewer pairs and worlds, and say so; a single release
             or comparison is not interrupted.
-        seed: Of the rows that are made up, and of calibration. The noise under audit has none.
-        noise: The source that check 2 draws from; the secure one by default.
+        seed: Of the rows that are made up, and of calibration.
         progress: A bar on a terminal.
 
     Raises:
@@ -195,7 +178,7 @@ def report(
     >>> coin = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
     >>> found = report(coin, epsilon=1, mechanisms=["laplace"], worlds=0, seconds=5)
     >>> found.verdict, [check.name for check in found.checks]
-    ('pass', ['exact loss', 'noise'])
+    ('pass', ['exact loss'])
     """
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
@@ -219,7 +202,7 @@ def report(
         def beat() -> None:
             bar.update()
 
-        for check in _checks(graph, chosen, protected, budget, slack, pipeline, n, worlds, seed, noise, clock, beat):
+        for check in _checks(graph, chosen, protected, budget, slack, pipeline, n, worlds, seed, clock, beat):
             found.append(check)
             bar.set_description(f"audit, {check.name}")
     return AuditReport(graph, protected, budget, slack, tuple(found), clock.spent)
@@ -262,7 +245,6 @@ def _checks(
     n: int,
     worlds: int,
     seed: int,
-    noise: Noise | None,
     clock: Clock,
     beat: Callable[[], None],
 ) -> Iterator[Check]:
@@ -272,14 +254,6 @@ def _checks(
         mine = part.part(1 / (len(chosen) - number))
         check = exact_loss_check(graph, mechanism, unit=unit, clock=mine, seed=seed, beat=beat)
         yield _within(check, epsilon, delta)
-    rows = next(telling_neighbours(graph, unit, np.random.default_rng(seed)))[-1]
-    calls = [call for mechanism in chosen for call in once(graph, mechanism, unit, rows, 0).calls]
-    primitives, part = primitives_of(calls), clock.part(SHARES["noise"])
-    source = SecureNoise() if noise is None else noise
-    for number, primitive in enumerate(primitives):
-        share = FALSE_ALARM / 2 / len(primitives)
-        yield noise_check(primitive, source, share=share, clock=part.part(1 / (len(primitives) - number)))
-        beat()
     if pipeline is not None:
         settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "mechanism": chosen[0]}
         mine = clock.part(SHARES["replay"])

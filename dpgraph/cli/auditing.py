@@ -1,4 +1,4 @@
-"""The command that audits: mechanisms, the noise source, a pipeline and a posterior on a network. It reads no rows."""
+"""The command that audits: mechanisms, a pipeline and a posterior on a network. It reads no rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def audit(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """Look for faults on NETWORK: exact losses, noise laws, a pipeline's replay, calibration; reads no rows.
+    """Look for faults on NETWORK: exact losses, a pipeline's replay, calibration; reads no rows.
 
     Says what each check can and cannot see. Exit code 0: no fault was found. 4: one was found, and the report is
     written all the same. 1: the audit was refused.

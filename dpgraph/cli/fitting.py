@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import (
-    DRY_RUN,
-    EPSILON,
-    JSON,
-    NEIGHBOURS_SPENT,
-    OUT,
-    OUT_UNLESS_DRY,
-    PERSON,
-    ROWS_PER_PERSON_SPENT,
-    writable,
-)
-from dpgraph.cli.output import capture_warnings, delivering, plain, records, save_charged, say, show, show_json
+from dpgraph.cli.options import INFERENCE, JSON, OUT, OUT_UNLESS_DRY, SEED, writable
+from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
 from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
@@ -85,30 +75,13 @@ def fit() -> None:
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
-@EPSILON
 @click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
-@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
+@INFERENCE
 @spends
 @SUPPOSED
-@DRY_RUN
 @OUT_UNLESS_DRY
 def fit_naive_bayes(
-    rows: str,
-    domain: str,
-    target: str,
-    epsilon: str,
-    prior: float,
-    inference: str,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    payer: Payer,
-    n: int | None,
-    dry_run: bool,
-    out: Path | None,
+    payer: Payer, rows: str, domain: str, target: str, prior: float, n: int | None, out: Path | None, inference: str
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.networks import read_domain
@@ -119,19 +92,19 @@ def fit_naive_bayes(
     check_prior(prior)
     declared = read_domain(domain)
     graph = naive_bayes_network(declared, target)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
-    if only_priced(dry_run, LaplaceMechanism(epsilon), graph, budget):
+    budget = payer.budget()
+    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
         from dpgraph.mechanisms.additive.label_share import label_first
 
         public = n if budget.unit.n_is_public else None
-        _show_errors(graph, label_first(graph, target, epsilon, budget.unit, public), budget.unit, n)
+        _show_errors(graph, label_first(graph, target, payer.epsilon, budget.unit, public), budget.unit, n)
         return
     from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
     out = writable(out, ".json", ".npz", ".bif")
     how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
     with charging(budget):
-        fitted = PrivateNaiveBayes(declared, epsilon, **how).fit(rows, target, person=person)
+        fitted = PrivateNaiveBayes(declared, payer.epsilon, **how).fit(rows, target, person=payer.person)
         save_charged(fitted, out)
         say(f"wrote {out}: {fitted.posterior_.provenance}")
 
@@ -148,40 +121,25 @@ def fit_naive_bayes(
     default=None,
     help="Whether sequences differ whatever their state; by default with --states auto alone.",
 )
-@EPSILON
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
-@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
+@INFERENCE
 @click.option("--sampler", type=click.Choice(["blocked", "collapsed"]), default="blocked", show_default=True)
 @click.option("--iterations", type=click.IntRange(min=1), default=200, show_default=True, help="Draws of each chain.")
 @click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
-@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+@SEED
 @spends
 @SUPPOSED
-@DRY_RUN
 @OUT_UNLESS_DRY
 def fit_hmm(
+    payer: Payer,
     log: str,
     domain: str,
     sequence: str,
     time: str,
-    states: int | str,
-    most_states: int,
-    sequence_effects: bool | None,
-    epsilon: str,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    inference: str,
-    sampler: str,
-    iterations: int,
-    burn_in: int,
-    seed: int | None,
-    payer: Payer,
+    states: Any,
     n: int | None,
-    dry_run: bool,
+    seed: int | None,
     out: Path | None,
+    **how: Any,
 ) -> None:
     """Fit a hidden Markov model to the event LOG, one row an entry.
 
@@ -193,22 +151,19 @@ def fit_hmm(
 
     declared = read_domain(domain)
     graph = hmm_network(declared, sequence, time)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
-    noise = LaplaceMechanism(epsilon, tables="maximal")
-    if only_priced(dry_run, noise, graph, budget):
+    budget = payer.budget()
+    noise = LaplaceMechanism(payer.epsilon, tables="maximal")
+    if only_priced(payer, noise.event(graph, budget.unit), budget):
         _show_errors(graph, noise, budget.unit, n)
         return
     from dpgraph.estimators.hmm import PrivateHMM
 
     out = writable(out, ".json", ".npz")
-    who = {"person": person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
-    how = {"inference": inference, "sampler": sampler, "iterations": iterations, "burn_in": burn_in}
-    how |= {"most_states": most_states, "sequence_effects": sequence_effects}
-    fitted = PrivateHMM(states, declared, epsilon, sequence, time, random_state=seed, progress=True, **who, **how)
+    how |= {"person": payer.person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
+    how |= {"random_state": seed, "progress": True}
+    fitted = PrivateHMM(states, declared, payer.epsilon, sequence, time, **how)
     with charging(budget):
-        model, said = capture_warnings(lambda: fitted.fit(log))
-        for words in said:
-            say(f"warning: {words}")
+        model = telling(lambda: fitted.fit(log))
         save_charged(model, out)
         _say_states(model.model_)
         say(f"wrote {out}: {model.model_.provenance}")
@@ -254,9 +209,7 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
     how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
     how |= {"iterations": iterations, "burn_in": burn_in, "seed": 0 if seed is None else seed}
     released = load(model, release=True, progress=True)
-    fitted, said = capture_warnings(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
-    for words in said:
-        say(f"warning: {words}")
+    fitted = telling(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
     with delivering(out):
         save(fitted, out, release=released, progress=True)
     _say_states(fitted)
@@ -267,11 +220,10 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file: numbers as { bounds = [low, high] }, others by levels.")
 @click.option("--target", required=True, help="The variable to predict, which has bounds.")
-@EPSILON
 @click.option("--typical", type=float, default=None, help="What the target is about, from public knowledge.")
-@click.option("--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True)
+@INFERENCE
 @click.option("--draws", type=click.IntRange(min=1), default=2000, show_default=True, help="From the posterior.")
-@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+@SEED
 @click.option(
     "--on-missing",
     type=click.Choice(["error", "drop"]),
@@ -279,30 +231,21 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
     show_default=True,
     help="A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
 )
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
 @spends
 @SUPPOSED
-@DRY_RUN
 @JSON
 @OUT_UNLESS_DRY
 def fit_regression(
+    payer: Payer,
     rows: str,
     domain: str,
     target: str,
-    epsilon: str,
     typical: float | None,
     inference: str,
     draws: int,
     seed: int | None,
     on_missing: Any,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    payer: Payer,
     n: int | None,
-    dry_run: bool,
     as_json: bool,
     out: Path | None,
 ) -> None:
@@ -313,21 +256,19 @@ def fit_regression(
 
     design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
     prior.centre(design)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, person=person)
-    if only_priced(dry_run, LaplaceMechanism(epsilon), design, budget):
-        _show_standard_errors(design, epsilon, n, budget.unit)
+    budget = payer.budget()
+    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
+        _show_standard_errors(design, payer.epsilon, n, budget.unit)
         return
     from dpgraph.estimators.regression import PrivateLinearRegression
 
     out = writable(out, ".json", ".npz")
     how = {"inference": inference, "draws": draws, "random_state": seed, "prior": prior, "progress": True}
-    estimator = PrivateLinearRegression(design, epsilon=epsilon, budget=budget, **how)
+    estimator = PrivateLinearRegression(design, epsilon=payer.epsilon, budget=budget, **how)
     with charging(budget):
-        fitted, said = capture_warnings(lambda: estimator.fit(rows, target, person=person))
+        fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
         learned = fitted.posterior_
         save_charged(fitted, out)
-        for words in said:
-            say(f"warning: {words}")
         say(f"wrote {out}: {learned.provenance}")
         shown = learned.coefficients()
         if as_json:

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import (
-    DRY_RUN,
-    EPSILON,
-    JSON,
-    NEIGHBOURS_SPENT,
-    OUT_PATH,
-    PERSON,
-    ROWS_PER_PERSON_SPENT,
-    writable,
-)
-from dpgraph.cli.output import TableRows, capture_warnings, plain, records, save_charged, say, show, show_json
+from dpgraph.cli.options import INTERVAL, JSON, OUT_PATH, writable
+from dpgraph.cli.output import TableRows, plain, records, save_charged, say, show, show_json, telling
 from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
@@ -27,34 +18,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model")
 @click.argument("rows")
-@EPSILON
-@click.option(
-    "--interval",
-    type=click.FloatRange(0, 100, min_open=True, max_open=True),
-    default=90,
-    show_default=True,
-    help="How often, in percent, an interval is to hold the population's score.",
-)
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
+@INTERVAL
 @spends
-@DRY_RUN
 @JSON
 @click.option("--out", type=OUT_PATH, help="Where to write the release as well.")
-def evaluate(
-    model: str,
-    rows: str,
-    epsilon: str,
-    interval: float,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    payer: Payer,
-    dry_run: bool,
-    as_json: bool,
-    out: Path | None,
-) -> None:
+def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool, out: Path | None) -> None:
     """Judge MODEL on held-out ROWS, which hold its target too, and are private rows as any others.
 
     Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
@@ -65,17 +33,16 @@ def evaluate(
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.structure.outcomes import OutcomeDescription
 
-    loaded, budget = load(model, progress=True), payer.budget(epsilon, neighbours, rows_per_person, person=person)
-    if only_priced(dry_run, LaplaceMechanism(epsilon), OutcomeDescription(task_of(loaded)), budget):
+    loaded, budget = load(model, progress=True), payer.budget()
+    planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task_of(loaded)), budget.unit)
+    if only_priced(payer, planned, budget):
         return
     if out is not None:
         out = writable(out, ".json", ".npz")
     with charging(budget):
-        settings: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "interval": interval / 100, "progress": True}
-        settings["person"] = person
-        judged, said = capture_warnings(lambda: judge(loaded, rows, **settings))
-        for words in said:
-            say(f"warning: {words}")
+        settings: dict[str, Any] = {"epsilon": payer.epsilon, "budget": budget, "interval": interval / 100}
+        settings["person"] = payer.person
+        judged = telling(lambda: judge(loaded, rows, progress=True, **settings))
         if out is not None:
             save_charged(judged.release, out)
             say(f"wrote {out}")

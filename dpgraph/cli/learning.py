@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import (
-    DELTA,
-    DRY_RUN,
-    EPSILON,
-    NEIGHBOURS_SPENT,
-    OUT_PATH,
-    OUT_UNLESS_DRY,
-    PERSON,
-    ROWS_PER_PERSON_SPENT,
-    apart,
-    writable,
-)
-from dpgraph.cli.output import capture_warnings, delivering, plain, save_charged, say, show
+from dpgraph.cli.options import DELTA, OUT_PATH, OUT_UNLESS_DRY, apart, writable
+from dpgraph.cli.output import delivering, plain, save_charged, say, show, telling
 from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
@@ -30,7 +18,6 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("rows")
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
-@EPSILON
 @DELTA
 @click.option("--method", default="auto", show_default=True, help="How; auto says which it chose and why.")
 @click.option("--max-parents", type=click.IntRange(min=0), help="The most parents of a variable.")
@@ -47,11 +34,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="2 measures tables of three variables after the pairs.",
 )
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
 @spends
-@DRY_RUN
 @OUT_UNLESS_DRY
 @click.option(
     "--shares",
@@ -61,28 +44,18 @@ if TYPE_CHECKING:
 @click.option("--release", "release_out", type=OUT_PATH, help="Where to write every noisy table as well.")
 @click.option("--model", "model_out", type=OUT_PATH, help="Where to write the probabilities as well.")
 def learn(
+    payer: Payer,
     rows: str,
     domain: str,
-    epsilon: str,
     delta: str,
-    method: str,
-    max_parents: int | None,
-    max_cells: int | None,
     required: tuple[str, ...],
     forbidden: tuple[str, ...],
     order: str | None,
-    target: str | None,
-    n: int | None,
-    stages: int,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    payer: Payer,
-    dry_run: bool,
     out: Path | None,
     shares: bool,
     release_out: Path | None,
     model_out: Path | None,
+    **settings: Any,
 ) -> None:
     """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
     from dpgraph.estimators.learning import planned_events
@@ -91,34 +64,18 @@ def learn(
 
     apart({"--out": out, "--release": release_out, "--model": model_out})
     declared = read_domain(domain)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)
-    settings: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "budget": budget,
-        "method": method,
-        "max_parents": max_parents,
-        "max_cells": max_cells,
-        "required": [_edge(text) for text in required],
-        "forbidden": [_edge(text) for text in forbidden],
-        "order": None if order is None else [name.strip() for name in order.split(",")],
-        "target": target,
-        "n": n,
-        "stages": stages,
-    }
-    planned = planned_events(declared, **settings)
-    if only_priced(dry_run, _Planned(planned), declared, budget):
+    budget = payer.budget(delta)
+    settings |= {"epsilon": payer.epsilon, "delta": delta, "budget": budget}
+    settings |= {"required": [_edge(text) for text in required], "forbidden": [_edge(text) for text in forbidden]}
+    settings["order"] = None if order is None else [name.strip() for name in order.split(",")]
+    if only_priced(payer, planned_events(declared, **settings), budget):
         return
     from dpgraph.estimators.learning import learn_network
 
     out = writable(out, ".toml", ".json")
     beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
-        learned, said = capture_warnings(
-            lambda: learn_network(rows, declared, person=person, progress=True, **settings)
-        )
-        for words in said:
-            say(f"warning: {words}")
+        learned = telling(lambda: learn_network(rows, declared, person=payer.person, progress=True, **settings))
         if beside[0] is not None:
             save_charged(learned.release, beside[0])
             say(f"wrote {beside[0]}")
@@ -128,42 +85,27 @@ def learn(
         if beside[1] is not None:
             save_charged(learned.probabilities, beside[1])
             say(f"wrote {beside[1]}")
-    edges = _with_shares(learned) if shares else _edges(learned)
+    edges = _edges(learned, shares)
     show(plain(edges) if edges else "no edge stands out of the noise")
     if edges and not shares and learned.method == "pairs":
         where = "learned.edges" if release_out is None else f"dg.choose_network(dg.load({str(release_out)!r})).edges"
         say(f"how often each edge is chosen on draws of the pairs: --shares prints it; in Python it is in {where}")
 
 
-def _edges(learned: LearnedNetwork) -> list[dict[str, str]]:
-    """The edges, strongest first."""
-    found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])
-    return [{"parent": one, "child": other, "strength": f"{data['strength']:.4f}"} for one, other, data in found]
-
-
-def _with_shares(learned: LearnedNetwork) -> list[dict[str, str]]:
-    """The edges with the share of draws on which they are chosen; a dash where that would cost more epsilon."""
-    rows = learned.edges.to_dict("records")
+def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
+    """The edges, strongest first; with the share of draws that have them, a dash where that would cost epsilon."""
+    if not shares:  # which ``learned.edges`` would compute
+        found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])
+        return [{"parent": one, "child": other, "strength": f"{data['strength']:.4f}"} for one, other, data in found]
     return [
         {
-            "parent": row["parent"],
-            "child": row["child"],
-            "strength": f"{row['strength']:.4f}",
-            "share": "-" if math.isnan(row["share"]) else f"{row['share']:.2f}",
+            "parent": one,
+            "child": other,
+            "strength": f"{strength:.4f}",
+            "share": "-" if share != share else f"{share:.2f}",
         }
-        for row in rows
+        for one, other, strength, share in learned.edges[["parent", "child", "strength", "share"]].to_numpy()
     ]
-
-
-class _Planned:
-    """What a dry run asks of a mechanism: the event, which is known."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def event(self, description: Any, unit: Any) -> Any:
-        """The event."""
-        return self._event
 
 
 def _edge(text: str) -> tuple[str, str]:

@@ -241,15 +241,16 @@ def _summary(budget: Budget) -> dict[str, Any]:
 
 def _line(row: LedgerRow) -> tuple[str, ...]:
     """A row of the history in print."""
-    from dpgraph.privacy.records import decimal, exact
+    from dpgraph.privacy.events import exact_sum
+    from dpgraph.privacy.records import decimal
 
-    def printed(part: str, there: str) -> str:
-        return decimal(exact(plain[part]["epsilon"], zero=True)) if there else ""
+    def printed(cost: Any) -> str:
+        return decimal(exact_sum(cost["epsilon"])) if cost else ""
 
     plain = row.plain
-    price = printed("event", row.event) or (printed("terms", row.terms) if "epsilon" in (plain["terms"] or ()) else "")
+    price = printed(plain["event"] or (plain["terms"] or {}).get("limit"))
     what = row.mechanism or row.allowance
-    spent = printed("spent", row.spent)
+    spent = printed(plain["spent"])
     return (str(row.number), row.time[:16], row.kind, row.who, row.account, what, price, spent, row.purpose)
 
 

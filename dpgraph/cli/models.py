@@ -55,7 +55,6 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
     from dpgraph.models.regression import LinearRegressionModel
-    from dpgraph.models.sampled_regression import SampledRegressionModel
     from dpgraph.privacy.errors import InferenceError
 
     out = writable(out, ".csv")
@@ -72,12 +71,12 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
             table = _hidden(fitted, rows, forecast)
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
-        case SampledRegressionModel() as fitted:
-            table = pd.DataFrame({"prediction": fitted.predict(rows)})
         case NaiveBayes() | NaiveBayesEnsemble() as fitted:
             probability, levels = fitted.predict_proba(rows), fitted.classes_.tolist()
             table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
             table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+        case fitted if callable(getattr(fitted, "predict", None)):
+            table = pd.DataFrame({"prediction": fitted.predict(rows)})
         case _:
             raise InferenceError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
     text = csv_text(table if raw else harmless_frame(table))

@@ -9,32 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.asked import question_of
-from dpgraph.cli.options import (
-    DELTA,
-    DRY_RUN,
-    EPSILON,
-    JSON,
-    NEIGHBOURS,
-    NEIGHBOURS_SPENT,
-    OUT,
-    OUT_UNLESS_DRY,
-    PERSON,
-    ROWS_PER_PERSON,
-    ROWS_PER_PERSON_SPENT,
-    writable,
-)
-from dpgraph.cli.output import (
-    capture_warnings,
-    delivering,
-    plain,
-    records,
-    save_charged,
-    say,
-    show,
-    show_json,
-)
+from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, OUT, OUT_UNLESS_DRY, ROWS_PER_PERSON, writable
+from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
 from dpgraph.cli.paying import Payer, charging, only_priced, spends, unit_of
+from dpgraph.cli.queries import question_of
 from dpgraph.cli.reporting import HTML, write_page
 from dpgraph.privacy.printed import WIDTH, cell, escaped
 from dpgraph.waiting import waiting
@@ -124,7 +102,6 @@ def cost(
             "mechanisms": records(report.mechanism_rows),
             "nodes": records(report.family_rows),
             "arcs": records(report.arc_rows),
-            "bounds": records(report.bound_rows),
         }
         answer: dict[str, Any] = {}
         if report.question is not None:
@@ -148,7 +125,6 @@ def cost(
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
         f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
         f"the most expensive arcs:\n{plain(report.arc_rows[:10])}\n{arc}\n"
-        f"{_proved(report.bound_rows)}"
         "scale: of the integer noise in each cell of the measured table\n"
         "rmse: standard error of one cell, in rows\n"
         "tv: expected total variation error of the family's table, as a share of the rows\n"
@@ -161,11 +137,6 @@ def cost(
         show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
     if needed is not None:
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
-
-
-def _proved(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The paper's bounds; it has none of tables without a graph."""
-    return f"what Zhang et al. 2016 prove, beside what happens:\n{plain(rows)}\n\n" if rows else "\n"
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -199,12 +170,7 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")
     else:
-        worst = max(report.family_rows, key=lambda row: row["tv"])
-        lines.append(
-            f"With n = {report.n} the table of {escaped(worst['variable'])} is off by most, {worst['tv']:.3g} of the "
-            "rows. Predictions and answers sum over many cells and may do with far more noise than single tables: "
-            "--question prices an answer, `dpgraph evaluate` judges a model."
-        )
+        lines.append(f"{report.worst_in_words}: --question prices an answer, `dpgraph evaluate` judges a model.")
     if reached is not None:
         least = f"about {reached['n']} rows at epsilon {float(report.epsilon):g}"
         more = "" if reached["epsilon"] is None else f", or about epsilon {reached['epsilon']:.3g} at n = {report.n}"
@@ -217,7 +183,6 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
 @click.command()
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
-@EPSILON
 @DELTA
 @click.option(
     "--mechanism",
@@ -227,29 +192,11 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
     help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
 )
 @click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), help="What laplace measures.")
-@click.option(
-    "--allocation", type=click.Choice(["optimal", "closed-form", "uniform"]), help="How laplace shares epsilon."
-)
-@NEIGHBOURS_SPENT
-@PERSON
-@ROWS_PER_PERSON_SPENT
+@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), help="How laplace shares epsilon.")
 @spends
-@DRY_RUN
 @OUT_UNLESS_DRY
 def release(
-    rows: str,
-    network: str,
-    epsilon: str,
-    delta: str,
-    mechanism: str,
-    tables: Any,
-    allocation: Any,
-    neighbours: str | None,
-    person: str | None,
-    rows_per_person: int | None,
-    payer: Payer,
-    dry_run: bool,
-    out: Path | None,
+    payer: Payer, rows: str, network: str, delta: str, mechanism: str, tables: Any, allocation: Any, out: Path | None
 ) -> None:
     """Release noisy family counts of ROWS, once, under a budget.
 
@@ -260,7 +207,7 @@ def release(
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
     graph = read_network(network)
-    budget = payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)
+    epsilon, budget = payer.epsilon, payer.budget(delta)
     if tables or allocation:
         if mechanism not in ("auto", "laplace"):
             raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
@@ -268,13 +215,13 @@ def release(
     else:
         with waiting("pricing", True):
             chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
-    if only_priced(dry_run, chosen, graph, budget):
+    if only_priced(payer, chosen.event(graph, budget.unit), budget):
         return
     from dpgraph.privacy.release import release as make_release
     from dpgraph.statistics.counts import count
 
     out = writable(out, ".json", ".npz")
-    whose = {} if person is None else {"person": person, "rows_per_person": budget.unit.rows_per_person}
+    whose = {"person": payer.person, "rows_per_person": budget.unit.rows_per_person} if payer.person else {}
     with charging(budget):
         noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
         save_charged(noisy, out)
@@ -311,15 +258,7 @@ def release(
 )
 @OUT
 def posterior(
-    source: str,
-    network: str | None,
-    prior: float | None,
-    counts: Any,
-    noise_aware: bool,
-    method: Any,
-    draws: int,
-    seed: int | None,
-    out: Path,
+    source: str, network: str | None, prior: float | None, counts: Any, noise_aware: bool, out: Path, **how: Any
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
@@ -330,11 +269,8 @@ def posterior(
     out = writable(out, ".json", ".npz", ".bif")
     released, graph = load(source, progress=True), None if network is None else read_network(network)
     if noise_aware:
-        settings = {"prior": prior, "method": method, "draws": draws, "seed": seed, "progress": True, "network": graph}
-        learned: Any
-        learned, said = capture_warnings(lambda: noise_aware_posterior(released, **settings))
-        for words in said:
-            say(f"warning: {words}")
+        how |= {"prior": prior, "progress": True, "network": graph}
+        learned: Any = telling(lambda: noise_aware_posterior(released, **how))
         shown = {
             name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
         }

@@ -17,28 +17,19 @@ NEIGHBOURS = click.option(
     show_default=True,
     help="What one person may change: replace makes the number of rows public, add-remove keeps it private.",
 )
-#: Of commands that spend, whose default is a ledger's, and depends on --person.
-NEIGHBOURS_SPENT = click.option(
-    "--neighbours",
-    type=click.Choice(["replace", "add-remove"]),
-    default=None,
-    help="What one person may change: replace, the default, makes the number of rows public; add-remove, the default "
-    "where --person may have several rows, keeps it private. With --ledger the default is the ledger's.",
-)
-PERSON = click.option(
-    "--person",
-    default=None,
-    metavar="COLUMN",
-    help="The column that says whose row it is; rows beyond the cap are dropped.",
-)
 ROWS_PER_PERSON = click.option(
     "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
 )
-ROWS_PER_PERSON_SPENT = click.option(
-    "--rows-per-person",
-    type=int,
-    default=None,
-    help="How many rows one person may hold; 1, or the ledger's.",
+INFERENCE = click.option(
+    "--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True
+)
+SEED = click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+INTERVAL = click.option(
+    "--interval",
+    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    default=90,
+    show_default=True,
+    help="The probability of the intervals, in percent.",
 )
 
 #: A place to write to; ``-`` is stdout.
@@ -52,13 +43,8 @@ def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Pa
     return out
 
 
-# Eager, so that it is known when --out is judged.
-DRY_RUN = click.option("--dry-run", is_flag=True, is_eager=True, help="Print what would be spent; touch no rows.")
 OUT_UNLESS_DRY = click.option(
-    "--out",
-    callback=_needed,
-    type=OUT_PATH,
-    help="Where to write; required without --dry-run.",
+    "--out", callback=_needed, type=OUT_PATH, help="Where to write; required without --dry-run."
 )
 OUT = click.option("--out", required=True, type=OUT_PATH, help="Where to write.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")

@@ -110,15 +110,17 @@ def save_charged(value: Any, out: Path) -> None:
         say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
 
 
-def capture_warnings(make: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Returns what a function returns, and its warnings of convergence, of priors and of approximations as text."""
+def telling(make: Callable[[], Any]) -> Any:
+    """Returns what a function returns, and says its warnings of convergence, of priors and of approximations."""
     from dpgraph.privacy.errors import ApproximationWarning, ConvergenceWarning, PriorWarning
 
     with warnings.catch_warnings(record=True) as caught:
         for kind in (ApproximationWarning, ConvergenceWarning, PriorWarning):
             warnings.simplefilter("always", kind)
         made = make()
-    return made, [str(warning.message) for warning in caught]
+    for warning in caught:
+        say(f"warning: {warning.message}")
+    return made
 
 
 def _print(text: str) -> None:

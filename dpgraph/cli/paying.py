@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dpgraph.cli.options import EPSILON
 from dpgraph.cli.output import Undelivered, say, show
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget
     from dpgraph.privacy.ledger.book import Ledger
-    from dpgraph.privacy.records import PrivacyUnit
+    from dpgraph.privacy.records import Event, PrivacyUnit
 
 #: The file of defaults that is read where there is one in the working directory.
 CONFIG = "dpgraph.toml"
@@ -48,45 +49,58 @@ _OPTIONS = {
 }
 
 
+_SPENT = (
+    EPSILON,
+    click.option(
+        "--neighbours",
+        type=click.Choice(["replace", "add-remove"]),
+        default=None,
+        help="What one person may change: replace, the default, makes the number of rows public; add-remove, the "
+        "default where --person may have several rows, keeps it private. With --ledger the default is the ledger's.",
+    ),
+    click.option(
+        "--person",
+        metavar="COLUMN",
+        help="The column that says whose row it is; rows beyond the cap are dropped.",
+    ),
+    click.option(
+        "--rows-per-person", type=int, default=None, help="How many rows one person may hold; 1, or the ledger's."
+    ),
+    *_OPTIONS.values(),
+    # Eager, so that it is known when --out is judged.
+    click.option("--dry-run", is_flag=True, is_eager=True, help="Print what would be spent; touch no rows."),
+)
+
+
 def spends(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options that say which budget it spends from, as one argument, ``payer``."""
+    """Gives a command the options of what it spends, for whom and from which budget, as one argument, ``payer``."""
 
     @wraps(command)
     def paid(*args: Any, **settings: Any) -> Any:
-        payer = Payer(**{name: settings.pop(name) for name in _OPTIONS})
+        payer = Payer(**{one.name: settings.pop(one.name) for one in fields(Payer)})
         return command(*args, payer=payer, **settings)
 
-    for option in reversed(_OPTIONS.values()):
+    for option in reversed(_SPENT):
         paid = option(paid)
     return paid
 
 
 @dataclass(frozen=True)
 class Payer:
-    """What was said about the budget; None where nothing was."""
+    """What was said about what is spent, for whom, and from which budget; None where nothing was."""
 
+    epsilon: str
+    neighbours: str | None
+    person: str | None
+    rows_per_person: int | None
+    dry_run: bool
     ledger: str | None
     dataset: str | None
     who: str | None
     purpose: str | None
 
-    def budget(
-        self,
-        epsilon: str,
-        neighbours: str | None,
-        rows_per_person: int | None,
-        *,
-        delta: str = "0",
-        person: str | None = None,
-    ) -> Budget:
-        """The budget that a command spends from: a ledger's, or one of what the command may spend.
-
-        Args:
-            epsilon: What the command spends; the whole of a budget of its own.
-            neighbours: As it was typed; by default the ledger's.
-            rows_per_person: Likewise.
-            delta: What the command spends of delta.
-            person: The column of persons, on which the relation depends where nobody says it.
+    def budget(self, delta: str = "0") -> Budget:
+        """The budget that a command spends from: a ledger's, or one of the epsilon and delta that it may spend.
 
         Raises:
             LedgerError: If the ledger cannot be read, has no such budget, or protects another unit.
@@ -95,19 +109,20 @@ class Payer:
         from dpgraph.privacy.accounting import Budget
 
         self._check()
-        if person is None and (rows_per_person or 1) > 1:
+        rows = 1 if self.rows_per_person is None else self.rows_per_person
+        if self.person is None and rows > 1:
             say(
-                f"that nobody has more than {rows_per_person} rows is taken on trust, and no row is dropped; --person "
+                f"that nobody has more than {rows} rows is taken on trust, and no row is dropped; --person "
                 "COLUMN says whose row each is, and drops those beyond"
             )
         if not self.ledger:
-            rows = 1 if rows_per_person is None else rows_per_person
-            several = person is not None and rows > 1  # persons with several rows have unknown numbers of them
-            return Budget(epsilon, delta, unit=unit_of(neighbours or ("add-remove" if several else "replace"), rows))
+            several = self.person is not None and rows > 1  # persons with several rows have unknown numbers of them
+            relation = self.neighbours or ("add-remove" if several else "replace")
+            return Budget(self.epsilon, delta, unit=unit_of(relation, rows))
         assert self.dataset is not None
         budget = Budget.open(self.ledger, dataset=self.dataset, who=self.who or "", purpose=self.purpose or "")
         click.get_current_context().call_on_close(budget.ledger.close)
-        _check_unit(budget.unit, neighbours, rows_per_person)
+        _check_unit(budget.unit, self.neighbours, self.rows_per_person)
         return budget
 
     def _check(self) -> None:
@@ -149,7 +164,7 @@ def _check_unit(unit: PrivacyUnit, neighbours: str | None, rows_per_person: int 
         )
 
 
-def only_priced(dry_run: bool, mechanism: Any, description: Any, budget: Budget) -> bool:
+def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
     """Checks the plan, and that the budget holds it, before any row is read; for a dry run prints what it would spend.
 
     A fit may shape its noise by the number of rows where that is public. Its epsilon is the same, its rho is not, so a
@@ -157,11 +172,10 @@ def only_priced(dry_run: bool, mechanism: Any, description: Any, budget: Budget)
 
     Raises:
         BudgetExceededError: If the budget does not hold it.
-        ReleaseError: If the mechanism does not fit.
     """
     from dpgraph.privacy.records import Provenance
 
-    event = mechanism.event(description, budget.unit)
+    dry_run = payer.dry_run
     left = budget.left_after(event) if dry_run or budget.accounting == "basic" else None
     book = ledger_of(budget)
     if dry_run and left is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.asked import pairs, target_of
-from dpgraph.cli.options import JSON
+from dpgraph.cli.options import INTERVAL, JSON
 from dpgraph.cli.output import aligned, records, say, show, show_json
 from dpgraph.privacy.printed import escaped
 
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside: a causal question."
 )
-@click.option(
-    "--interval",
-    type=click.FloatRange(0, 100, min_open=True, max_open=True),
-    default=90,
-    show_default=True,
-    help="The probability of the intervals, in percent.",
-)
+@INTERVAL
 @click.option("--method", type=click.Choice(["auto", "sampling"]), default="auto", show_default=True)
 @click.option(
     "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
@@ -59,7 +53,7 @@ def query(
     A file of questions has a table [[question]] for each, with target, and given, do, interval, method if need be:
     target = "work" or ["work", "sex"] or {work = "Private"}; given = {sex = "F", age = ["17-25", "25-50"]}.
     """
-    from dpgraph.files.queried import queried
+    from dpgraph.files.queried import queried, read_questions
     from dpgraph.inference.queries.asking import query as ask
 
     if bool(target) == (questions is not None):
@@ -67,7 +61,7 @@ def query(
     tables = queried(model)
     domain = tables.network.domain
     if questions is not None:
-        asked = _from_file(questions)
+        asked = read_questions(questions)
     else:
         evidence = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
         asked = [
@@ -117,17 +111,6 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
     )
 
 
-def _from_file(path: Path) -> list[dict[str, Any]]:
-    """The questions of a TOML file.
-
-    Raises:
-        FileError: If it holds none, or one has no target or an unknown setting.
-    """
-    from dpgraph.files.queried import read_questions
-
-    return read_questions(path)
-
-
 def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
     """A question and its answer for JSON; a number that does not apply is null."""
     assert answer.predictive is not None
@@ -165,3 +148,49 @@ def _table(answer: Answer) -> str:
     ]
     words = [True] * len(answer.columns) + [False] * len(columns)
     return f"{escaped(answer.question)}\n{aligned(header, rows, words)}"
+
+
+def pairs(given: Iterable[str], option: str, domain: Any) -> dict[str, Any]:
+    """NAME=LEVEL pairs, levels as they are declared; several levels, apart by |, as a list."""
+    found: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not NAME=LEVEL", param_hint=option)
+        if name in found:
+            raise click.BadParameter(f"{name!r} is there twice", param_hint=option)
+        whole = any(text in _spellings(level) for level in domain.levels(name))
+        levels = [_level(name, one, domain) for one in ([text] if whole else text.split("|"))]
+        found[name] = levels[0] if len(levels) == 1 else levels
+    return found
+
+
+def target_of(names: tuple[str, ...], option: str, domain: Any) -> Any:
+    """A variable, several, or an event."""
+    if any("=" in name for name in names):
+        return pairs(names, option, domain)
+    return names[0] if len(names) == 1 else list(names)
+
+
+def question_of(text: str, domain: Any) -> dict[str, Any]:
+    """A question in one line: ``"work=Private | sex=F, age=17-25"``, evidence after `` | ``, parts apart by ``, ``."""
+    target, bar, evidence = text.partition(" | ")
+    asked = tuple(part.strip() for part in target.split(", "))
+    known = [part.strip() for part in evidence.split(", ")] if bar else []
+    return {"target": target_of(asked, "--question", domain), "given": pairs(known, "--question", domain)}
+
+
+def _level(name: str, text: str, domain: Any) -> Any:
+    """A level by how it prints, or by a number."""
+    level: Any = next((level for level in domain.levels(name) if text in _spellings(level)), None)
+    if level is None:
+        try:
+            level = float(text)
+        except ValueError:
+            level = text
+    return domain.levels(name)[domain.code(name, level)]
+
+
+def _spellings(level: Any) -> set[str]:
+    """How a level may be typed: as it prints, and a boolean as a file of variables and JSON write it, too."""
+    return {str(level), str(level).lower()} if isinstance(level, bool) else {str(level)}

@@ -3,9 +3,3 @@
 ``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` and
 ``privacy_cost_`` say what it spent.
 """
-
-from dpgraph.estimators.hmm import PrivateHMM
-from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
-from dpgraph.estimators.regression import PrivateLinearRegression
-
-__all__ = ["PrivateHMM", "PrivateLinearRegression", "PrivateNaiveBayes"]

@@ -16,7 +16,7 @@ summed first and released once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,25 +26,28 @@ from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
 from dpgraph.estimators.folds import Rows, first_rows, folds_by_person, folds_by_position, readable
 from dpgraph.estimators.private_fits import SharedNoise, checked_source, exact_budget, prepared, rehearse
 from dpgraph.inference.counts.noisy_counts import checked_interval
+from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.cross_validation import CrossValidation
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.events import CROSS_VALIDATION
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, ReleaseError, combined_event, exact
+from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
 from dpgraph.waiting import counted, waiting
 
-EVENT = "cross-validation"
 KEY_BITS = 128
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the whole, each fit and the evaluation cost."""
+    """What the whole, each fit, all fits and the evaluation cost; pure parts are also zero-concentrated."""
 
     whole: PrivacyCost
     fit: PrivacyCost
+    fits: Event
     evaluation: PrivacyCost
 
 
@@ -127,8 +130,9 @@ def cross_validate(
     source = checked_source(noise, settings.get("noise"))
     with waiting("cross-validating", progress):
         rehearse(estimator, rows, plan.fit, budget.unit)
-        budget.charge(_event(plan, _changed_fits(folds, budget.unit)))
-        return _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)
+        receipt = budget.charge(_event(plan))
+        scope = RowsRecord(budget.identity, receipts=() if receipt is None else (receipt.digest,))
+        return _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)
 
 
 def _validated(
@@ -137,6 +141,7 @@ def _validated(
     folds: int,
     plan: _Plan,
     unit: PrivacyUnit,
+    scope: RowsRecord,
     judged: dict[str, Any],
     interval: float,
     noise: Any,
@@ -161,9 +166,9 @@ def _validated(
     price = plan.evaluation.epsilon
     evaluation = evaluation_of(whole, epsilon=price, budget=spent, interval=interval, noise=source)
     parts += spent.events
-    return CrossValidation(
-        evaluation, folds, plan.fit.epsilon, plan.fit.delta, plan.whole, tuple(parts), unit, bool(noise.private)
-    )
+    event = combined_event([plan.fits, evaluation.release.event])
+    evaluation = replace(evaluation, release=replace(evaluation.release, event=event, scope=scope))
+    return CrossValidation(evaluation, folds, plan.fit.epsilon, plan.fit.delta, tuple(parts))
 
 
 def _changed_fits(folds: int, unit: PrivacyUnit) -> int:
@@ -187,13 +192,14 @@ def _plan(epsilon: Number, delta: Number, changed: int, share: Number | None, tr
         if part >= 1:
             raise ReleaseError(f"evaluation_share must be above 0 and below 1; got {share!r}")
         fit = whole.epsilon * (1 - part) / changed
-    return _Plan(whole, PrivacyCost(fit, whole.delta / changed), PrivacyCost(whole.epsilon - changed * fit))
+    fits = Event(HELD_OUT_FITS, changed * fit, whole.delta, rho=None if whole.delta else changed * fit**2 / 2)
+    return _Plan(whole, PrivacyCost(fit, whole.delta / changed), fits, PrivacyCost(whole.epsilon - changed * fit))
 
 
-def _event(plan: _Plan, changed: int) -> Event:
-    """The one event of the call; pure parts are also zero-concentrated, each at epsilon^2 / 2."""
-    squares = changed * plan.fit.epsilon**2 + plan.evaluation.epsilon**2
-    return Event(EVENT, plan.whole.epsilon, plan.whole.delta, rho=None if plan.whole.delta else squares / 2)
+def _event(plan: _Plan) -> Event:
+    """The one event of the call, of pure parts at epsilon^2 / 2 in rho each."""
+    rho = None if plan.fits.rho is None else plan.fits.rho + plan.evaluation.epsilon**2 / 2
+    return Event(CROSS_VALIDATION, plan.whole.epsilon, plan.whole.delta, rho=rho)
 
 
 def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:

@@ -14,15 +14,14 @@ from typing import Any, get_args
 import numpy as np
 
 from dpgraph.estimators import held_out
-from dpgraph.estimators.persons import cap_for, without_persons
+from dpgraph.estimators.labelled import class_probabilities, domain_of
+from dpgraph.estimators.persons import cap_for
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, Release, ReleaseError
@@ -70,10 +69,12 @@ def evaluate(
     Args:
         model: A fitted ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``, one of the models behind
             them as ``load`` gives it, or a scikit-learn classifier or regressor, fitted on public rows: one fitted on
-            private rows is as private as these.
+            private rows is as private as these. It must answer a row alike, to the last bit, whatever it was asked
+            before; it is asked about each different row by itself, about a millisecond each.
         X: The rows: a pandas, polars or Arrow table, or an array of the features in order. The log, for a hidden
-            Markov model. Where ``y`` is left out, a table or a path that holds the target too.
-        y: The true class or value of each row.
+            Markov model. Where ``y`` is left out, rows that hold the target too: a table, a path, a query or a stream,
+            which is read once.
+        y: The true class or value of each row, beside rows in memory.
         epsilon: What it costs, exact; a float means the decimal it prints as.
         budget: What is charged. That of a group, from ``Budget.parallel``, judges that group's rows alone, by a column
             of X.
@@ -87,9 +88,9 @@ def evaluate(
         mechanism: ``"laplace"``, or ``"gaussian"``, which takes the delta that is left in the budget.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the evaluation as not private.
         progress: A bar on a terminal.
-        person: The column of X, a table or a path, that says whose row it is, where a person may have several: no
-            variable of the model. As many rows of each as the budget's unit protects are judged, chosen by a fresh
-            secret key and by no row of anybody else. None leaves it to you that nobody has more.
+        person: The column of X that says whose row it is, where a person may have several: no variable of the model.
+            As many rows of each as the budget's unit protects are judged, chosen by a fresh secret key and by no row of
+            anybody else. None leaves it to you that nobody has more.
 
     Raises:
         DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
@@ -136,6 +137,7 @@ def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
         )
 
 
+@np.errstate(all="ignore")
 def outcomes(
     model: Any,
     X: Any,
@@ -176,42 +178,27 @@ def outcomes(
     fitted = held_out.fitted_model(model)
     sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
 
-    def of(rows: int) -> Any:
-        if cap is not None:
-            return held_out.within_cap(X, cap, rows, fitted)
-        if group is None:
-            return slice(None)
-        return held_out.in_group(X, group, rows, strict=held_out.is_strict(fitted))
-
+    if isinstance(sums, Entries) and y is not None:
+        raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
+    X, y = held_out.judged_rows(fitted, X, y, cap, group)
     match sums:
         case Classification():
             if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
-                truth, probabilities = held_out.class_probabilities(fitted, X, y)
+                truth, probabilities = class_probabilities(fitted, X, y)
             else:
-                truth, probabilities = held_out.foreign_probabilities(fitted, _without_person(X, cap), y)
-            kept = of(len(truth))
-            judged = classifier_outcomes(sums, truth[kept], probabilities[kept], group)
+                truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
+            judged = classifier_outcomes(sums, truth, probabilities, group)
         case Regression():
-            if isinstance(fitted, LinearRegressionModel | SampledRegressionModel):
+            if held_out.design_of(fitted) is not None:
                 drop = unit is not None and not unit.n_is_public
                 values, predicted, whole = held_out.target_and_prediction(fitted, X, y, drop=drop)
             else:
-                values, predicted = held_out.foreign_prediction(fitted, _without_person(X, cap), y)
+                values, predicted = held_out.foreign_prediction(fitted, X, y)
                 whole = np.ones(len(values), bool)
-            kept = of(len(values))
-            values, predicted = values[kept][whole[kept]], predicted[kept][whole[kept]]
-            judged = regression_outcomes(sums, values, predicted, group)
+            judged = regression_outcomes(sums, values[whole], predicted[whole], group)
         case Entries():
-            if y is not None:
-                raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
-            found = held_out.entry_log_probabilities(fitted, X)
-            judged = entry_outcomes(sums, found[of(len(found))], group)
-    return judged if cap is None else replace(judged, cap=cap.record(held_out.is_strict(fitted)))
-
-
-def _without_person(X: Any, cap: PersonCap | None) -> Any:
-    """What a model of another library predicts from, which takes every column for a feature."""
-    return X if cap is None else without_persons(X, cap.person)[0]
+            judged = entry_outcomes(sums, held_out.entry_log_probabilities(fitted, X), group)
+    return judged if cap is None else replace(judged, cap=cap.record(held_out.declared_by(fitted).strict))
 
 
 def task_of(
@@ -231,13 +218,12 @@ def task_of(
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
             _no_use("bounds", bounds, None, "a classifier has classes")
-            classes = held_out.domain_of(classifier).levels(classifier.target)
+            classes = domain_of(classifier).levels(classifier.target)
             return Classification(classes, largest_loss, scores=_asked(scores))
-        case LinearRegressionModel() | SampledRegressionModel() as regression:
+        case regression if (design := held_out.design_of(regression)) is not None:
             _no_use("bounds", bounds, None, "this regression has declared its own")
             _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            declared = held_out.design_of(regression).bounds
-            return Regression(declared.low, declared.high, largest_error)
+            return Regression(design.bounds.low, design.bounds.high, largest_error)
         case HiddenMarkovModel() as markov:
             _no_use("bounds", bounds, None, "entries have outcomes")
             _no_use("scores", _asked(scores), SCORES, "they are of classifiers")

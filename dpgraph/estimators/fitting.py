@@ -23,13 +23,12 @@ from dpgraph.statistics.rows.features import (
     UNREADABLE,
     array_frame,
     declared_columns,
-    is_table,
     is_unread,
     refuse_list,
     refuse_other_shapes,
     table_frame,
 )
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.tables import Family, NoisyCounts
 
@@ -182,12 +181,14 @@ def check_target_name(y: Any, target: str) -> None:
         )
 
 
-def named_in_rows(y: Any, target: str) -> bool:
+def named_in_rows(X: Any, y: Any, target: str) -> bool:
     """Whether the target is among the columns of the rows to score: y names it, or is left out.
 
     Raises:
-        DomainError: If y names something else.
+        DomainError: If y names something else, or is beside a query.
     """
+    if is_query(X) and y is not None and not isinstance(y, str):
+        raise DomainError("the rows of a query have no order, and y has one: leave y out, or read the query first")
     if isinstance(y, str) and y != target:
         raise DomainError(f"y names {y!r}, and the model predicts {target!r}")
     return y is None or isinstance(y, str)

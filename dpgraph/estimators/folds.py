@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dpgraph.statistics.rows.cells import cells_of, person_name
 from dpgraph.statistics.rows.clusters import refuse_clusters
-from dpgraph.statistics.rows.features import UNREADABLE, is_table, refuse_list, table_frame
-from dpgraph.structure.conversion import converted
+from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
+from dpgraph.structure.conversion import converted, is_query, is_table
 from dpgraph.structure.domain import DomainError
 
 Integers = npt.NDArray[np.int64]
@@ -112,6 +112,8 @@ def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
     Raises:
         DomainError: If it is no column.
     """
+    if is_query(ids):
+        raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
     values = ids if column is None else converted(column, "the ids of persons cannot be read")
     if not isinstance(values, list | tuple):
@@ -169,7 +171,9 @@ def _table(X: Any) -> Any:
     """X as a DataFrame or a two-dimensional array whose elements keep their own types."""
     if is_table(X):
         return table_frame(X)
-    problem = "X must be a table or a two-dimensional array; read a file first"
+    problem = "X must be a table or a two-dimensional array; read a file or a query first"
+    if is_query(X):
+        raise DomainError(problem)
     array = X if isinstance(X, np.ndarray) else converted(lambda: np.array(X, dtype=object), problem)
     if array.ndim != 2:
         raise DomainError(problem)

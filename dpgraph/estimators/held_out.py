@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import column_of, with_target
+from dpgraph.estimators.fitting import column_of
+from dpgraph.estimators.labelled import NO_COLUMN, domain_of, rows_with_target
 from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.regression import judged_columns
-from dpgraph.statistics.rows.codes import encode
+from dpgraph.statistics.rows.arrow import Held, read_once
+from dpgraph.statistics.rows.batches import Columns
+from dpgraph.statistics.rows.codes import Codes, encode, select
 from dpgraph.statistics.rows.features import (
     UNREADABLE,
-    array_frame,
-    declared_columns,
-    is_table,
-    refuse_list,
     table_frame,
 )
 from dpgraph.statistics.rows.persons import PersonCap, rows_within
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
-from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,24 +37,12 @@ if TYPE_CHECKING:
 Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: What is said of a y that is no column.
-NO_COLUMN = "y must be one column, a class or a number for each row"
 
-
-def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
-    """The code of each row's class, and P(class), by the model's declared domain."""
-    domain = domain_of(model).restrict((*model.features, model.target))
-    codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
-    return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
-
-
-def target_and_prediction(
-    model: LinearRegressionModel | SampledRegressionModel, X: Any, y: Any, *, drop: bool = False
-) -> tuple[Reals, Reals, Flags]:
+def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
     """The target of each row, its prediction, and which rows a fit would have kept, by the model's design.
 
     Args:
-        model: The model.
+        model: A regression with a design.
         X: The rows.
         y: Their target, or None.
         drop: Whether rows may be dropped where the design says so, which takes a private number of rows.
@@ -66,7 +50,7 @@ def target_and_prediction(
     Raises:
         DomainError: If a row holds a null that has no declared meaning and may not be dropped.
     """
-    design = design_of(model)
+    design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
         design = _keeping(design)
     rows = rows_with_target(X, y, tuple(design.features), design.target, strict=design.strict)
@@ -137,114 +121,130 @@ def foreign_prediction(model: Any, X: Any, y: Any) -> tuple[Reals, Reals]:
 
 
 def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True) -> npt.NDArray[Any]:
-    """What another library's model says of the rows; its own errors and warnings may repeat a value, and are not.
+    """What another library's model says of each row by itself; its own errors and warnings may repeat a value.
 
-    Its threads may be running dpgraph's own code, so warnings are silenced without the lock of ``converted``.
+    Other rows of the same call would move the last bits of a row's answer, so each different row is one call.
     """
     problem = "the model cannot predict these rows, or X and y differ in length"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        said: Any = converted(lambda: np.asarray(method(X)), problem, quiet=False)
-    said = converted(lambda: said.astype(np.float64), problem) if numbers else said
+
+    def answers() -> npt.NDArray[Any]:
+        rows, many = X.tocsr() if hasattr(X, "tocsr") else X, X.shape[0] if hasattr(X, "shape") else len(X)
+        seen: dict[Any, int] = {}
+        same = [seen.setdefault(key, place) for place, key in enumerate(_keys(rows, many))]
+        if hasattr(X, "iloc"):
+            rows = X.set_axis(np.zeros(many, np.int64)).iloc  # a label would tell a row's place
+        said = {place: np.array(method(rows[place : place + 1])).reshape(1, *shape[1:]) for place in seen.values()}
+        whole = np.concatenate([said[place] for place in same]) if same else np.zeros((0, *shape[1:]), object)
+        return whole.astype(np.float64) if numbers else whole
+
+    said = converted(answers, problem)
     if said.shape != shape:
         raise DomainError(problem)
     return said
 
 
-def in_group(X: Any, group: RowGroup, rows: int, *, strict: bool) -> Flags:
-    """Which rows are of a declared group, by columns of X.
+def _keys(X: Any, many: int) -> Sequence[Any]:
+    """A key for each row, equal where rows are: plain cells of one type and text, others the same object."""
+    rows = X.tolist() if isinstance(X, np.ndarray) or (hasattr(X, "iloc") and X.ndim == 1) else X
+    if hasattr(rows, "iloc"):
+        rows = list(zip(*(rows.iloc[:, i].tolist() for i in range(rows.shape[1])), strict=True))
+    return [_key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
+
+
+def _key(cell: Any) -> Any:
+    if type(cell) in (list, tuple):
+        return type(cell), *map(_key, cell)
+    return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+
+
+def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGroup | None) -> tuple[Any, Any]:
+    """The rows that a cap keeps, or those of a group, and their y: chosen by one reading of X, and judged alone.
+
+    The choice among a person's rows depends on the key and on that person's number of rows, and on nobody else.
 
     Raises:
-        DomainError: If X does not hold the columns, or cannot be read twice.
+        DomainError: If X does not hold the columns, or is a query beside a y whose rows have places.
     """
+    declared = declared_by(model)
+    if not declared.names and is_query(X):
+        raise DomainError("a model of another library predicts rows in memory, and a query is none; read it first")
+    if group is not None:
+        told = _told(group, declared.strict).variables
+        if isinstance(X, Codes):
+            return select(encode(X, Domain.of({**X.domain.variables, **told})), group), y
+        columns = Columns({**told, **declared.variables}, declared.strict)
+    elif cap is not None:
+        columns = cap.columns(declared)
+    else:
+        return X, y
+    if not declared.names:
+        frame, column = _named(X), _truth(y)
+        kept = _kept(read_once(frame, columns), cap, group, declared.strict)
+        if len(kept) != len(column):
+            raise DomainError("X and y must have the same number of rows")
+        whose = [] if cap is None else [cap.person]
+        return converted(lambda: frame.loc[kept].drop(columns=whose), UNREADABLE), column[kept]
+    if y is not None:
+        *_, target = declared.names
+        beside = tuple(name for name in columns.names if name != target)
+        X = rows_with_target(_named(X), y, beside, target, strict=declared.strict)
+    held = read_once(X, columns)
+    return held.where(_kept(held, cap, group, declared.strict)), None
+
+
+def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: bool) -> Flags:
+    """A flag for each row: kept by the cap, or of the group."""
+    if group is None:
+        assert cap is not None
+        return rows_within(held, cap, strict)
+    domain = _told(group, strict)
+    codes = encode(held, domain).columns
+    return np.logical_and.reduce([codes[name] == domain.code(name, level) for name, level in group.where.items()])
+
+
+def _told(group: RowGroup, strict: bool) -> Domain:
+    """The variables that a group is told by."""
     declared: dict[str, Any] = {condition.by: condition.declaration for condition in group.conditions}
-    codes, levels = encode(X, domain := Domain.of(declared, strict=strict)).columns, group.where
-    found = np.logical_and.reduce([codes[name] == domain.code(name, level) for name, level in levels.items()])
-    if len(found) != rows:
-        raise DomainError("a group's rows are read twice: X must be a table or a path, as long as y, and no iterator")
-    return found
+    return Domain.of(declared, strict=strict)
 
 
-def within_cap(X: Any, cap: PersonCap, rows: int, model: Any) -> Flags:
-    """Which rows count where a person has more than a cap allows, by a column of X that is no variable of the model.
+def _named(X: Any) -> pd.DataFrame:
+    """A table in memory, whose columns have names.
 
     Raises:
-        DomainError: If X does not hold the column, or cannot be read twice.
+        DomainError: If X is none.
     """
-    declared: tuple[str, ...] = ()
+    if not is_table(X):
+        raise DomainError(
+            "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "
+            "stream, which hold the target too, leave y out"
+        )
+    return table_frame(X)
+
+
+def declared_by(model: Any) -> Columns:
+    """The columns that a model of dpgraph has declared, the target last; none of another library's."""
     match model:
         case NaiveBayes() | NaiveBayesEnsemble():
-            declared = (*model.features, model.target)
-        case LinearRegressionModel() | SampledRegressionModel():
-            declared = (*design_of(model).features, design_of(model).target)
+            domain = domain_of(model)
+            return Columns({name: domain[name] for name in (*model.features, model.target)}, domain.strict)
         case HiddenMarkovModel():
-            declared = model.network.domain.names
-    if cap.person in declared:
-        raise DomainError(f"person must name a column that is not a declared variable; got {cap.person!r}")
-    found = rows_within(X, cap, is_strict(model))
-    if rows != len(found):
-        raise DomainError("rows of persons are read twice: X must be a table or a path, as long as y, and no iterator")
-    return found
+            return Columns(model.network.domain.variables, model.network.domain.strict)
+        case _ if (design := design_of(model)) is not None:
+            names = (*design.features, design.target)
+            return Columns({name: design.declared(name) for name in names}, design.strict)
+    return Columns({})
 
 
-def is_strict(model: Any) -> bool:
-    """Whether the model's declarations leave no row to refuse."""
-    match model:
-        case NaiveBayes() | NaiveBayesEnsemble():
-            return domain_of(model).strict
-        case LinearRegressionModel() | SampledRegressionModel():
-            return design_of(model).strict
-        case HiddenMarkovModel():
-            return model.network.domain.strict
-    return False
-
-
-def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
-    """The declared variables."""
-    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
-    return tables.network.domain
-
-
-def design_of(model: LinearRegressionModel | SampledRegressionModel) -> LinearDesign:
-    """The declared bounds."""
-    return model.draws.design if isinstance(model, LinearRegressionModel) else model.design
+def design_of(model: Any) -> LinearDesign | None:
+    """What a regression of this package has declared; None of any other model."""
+    found = getattr(model, "design", None)
+    return found if isinstance(found, LinearDesign) and callable(getattr(model, "predict", None)) else None
 
 
 def outcomes_of_an_entry(model: HiddenMarkovModel) -> int:
     """How many different entries a cell can hold."""
     return math.prod(model.network.domain.sizes[name] for name in model.fields)
-
-
-def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, strict: bool = False) -> Any:
-    """Rows that hold the target beside the features: X itself where y is None.
-
-    Raises:
-        DomainError: If X and y do not fit each other.
-    """
-    if y is None:
-        return X
-    frame, values = _features(X, features, strict), column_of(y, NO_COLUMN, strict=strict)
-    if len(frame) != len(values):
-        raise DomainError("X and y must have the same number of rows")
-    return with_target(frame, target, values)
-
-
-def _features(X: Any, names: tuple[str, ...], strict: bool) -> pd.DataFrame:
-    """The named columns of a table, or the columns of an array in that order."""
-    if isinstance(X, str) or hasattr(X, "__fspath__"):
-        raise DomainError("the rows of a file hold the target too; leave y out")
-    if is_table(X):
-        frame = declared_columns(table_frame(X), names)
-        absent = converted(lambda: [name for name in names if name not in frame.columns], UNREADABLE)
-        if absent:
-            raise DomainError(f"X has no column {', '.join(map(repr, absent))}")
-        return converted(lambda: frame.loc[:, list(names)].reset_index(drop=True), UNREADABLE)
-    refuse_list(X, strict)
-    problem = f"X must be a table, or an array of two axes with the {len(names)} features as its columns"
-    array = array_of(X, problem)
-    if array.ndim != 2 or array.shape[1] != len(names):
-        raise DomainError(problem)
-    return array_frame(array, names, strict=strict)
 
 
 def fitted_model(model: Any) -> Any:

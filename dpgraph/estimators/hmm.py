@@ -17,19 +17,17 @@ from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.markov.room import check_fit
 from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.gibbs_sample import GibbsSample
 from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
 from dpgraph.models.markov_baselines import markov_baselines
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm
-from dpgraph.models.markov_sweeps import sampled_markov_model
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.counts import Counts, count, count_capped
+from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.features import is_table
 from dpgraph.statistics.rows.infer import domain_of_rows
+from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network
 
@@ -69,10 +67,6 @@ class PrivateHMM(BaseEstimator):
         iterations: Draws of each sampler chain.
         burn_in: Sweeps before the first draw.
         chains: Independent sampler chains; ``diagnostics_`` compares them.
-        mechanism: ``"laplace"`` (default), or ``"gibbs"``: ``GibbsSample``, whose sampler reads the rows at every
-            update, for comparison. ``inference``, ``sampler``, ``iterations``, ``burn_in`` and ``chains`` have no
-            meaning there.
-        sweeps: Of ``mechanism="gibbs"``.
         budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
             ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
         unit: Whom to protect where ``budget`` is None; see above for what None means.
@@ -85,7 +79,7 @@ class PrivateHMM(BaseEstimator):
         progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is counted, then the sweeps.
 
     Attributes:
-        release_: The release of noisy counts, or of sweeps, with its event and unit.
+        release_: The release of noisy counts, with its event and unit.
         privacy_cost_: What the fit cost.
         model_: The fitted ``HiddenMarkovModel``.
         transition_: The mean of P(next state | state), a DataFrame.
@@ -121,8 +115,6 @@ class PrivateHMM(BaseEstimator):
         iterations: int = 200,
         burn_in: int = 100,
         chains: int = 2,
-        mechanism: str = "laplace",
-        sweeps: int = 3,
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
@@ -143,8 +135,6 @@ class PrivateHMM(BaseEstimator):
         self.iterations = iterations
         self.burn_in = burn_in
         self.chains = chains
-        self.mechanism = mechanism
-        self.sweeps = sweeps
         self.budget = budget
         self.unit = unit
         self.random_state = random_state
@@ -181,11 +171,9 @@ class PrivateHMM(BaseEstimator):
         check_choice(self.n_states, self.most_states, self.sequence_effects)
         size = 1 if isinstance(self.n_states, str) else self.n_states
         check_settings(size, self.sampler, self.inference, numbers)
-        if self.mechanism == "gibbs" and (size != self.n_states or self.sequence_effects):
-            raise ReleaseError("mechanism='gibbs' draws states before its release: it needs n_states, and no effects")
         network = hmm_network(self._domain(log), self.sequence, self.time)
         hidden = self._held_out(network.domain, held_out)
-        mechanism = self._mechanism(network.domain, hidden)
+        mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
         if size > (~hidden).sum():
             raise ReleaseError(
                 f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
@@ -200,7 +188,8 @@ class PrivateHMM(BaseEstimator):
         choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "progress": self.progress}
         choices |= {"most_states": self.most_states, "sequence_effects": self.sequence_effects}
         seed = inference_seed(self.random_state)
-        self.model_: HiddenMarkovModel = self._model(numbers | choices | {"seed": seed})
+        settings: dict[str, Any] = {**numbers, **choices, "seed": seed, "sequence": self.sequence, "time": self.time}
+        self.model_: HiddenMarkovModel = fit_hmm(self.release_, self.n_states, **settings)
         self.transition_ = self.model_.transition_frame()
         self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}
         self.states_ = self.model_.state_probabilities
@@ -212,8 +201,6 @@ class PrivateHMM(BaseEstimator):
 
     def _check_room(self, network: Network) -> None:
         """Refuses what is learned from the release if there is no room for it, before any row is counted."""
-        if self.mechanism == "gibbs":
-            return
         sequences, steps = network.shape((self.sequence, self.time))
         columns = sum(network.domain.sizes.values()) - sequences - steps
         auto = isinstance(self.n_states, str)
@@ -224,10 +211,8 @@ class PrivateHMM(BaseEstimator):
 
     def _counts(self, log: Any, network: Network, budget: Budget) -> Counts:
         """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
-        if self.person is None:
-            return count(log, network, progress=self.progress)
-        cap = cap_for(self.person, budget, None, self.noise)
-        return count_capped(log, network, cap, progress=self.progress)
+        cap = None if self.person is None else cap_for(self.person, budget, None, self.noise)
+        return count(log, network, person=cap, progress=self.progress)
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
@@ -284,14 +269,14 @@ class PrivateHMM(BaseEstimator):
         Columns: ``"entry by entry"``, the headline; ``"whole cells"``, ln of the average over draws of the probability
         of all entries of a cell, which lets each cell pick its best draw and flatters small epsilon; ``"average over
         draws"`` of the log probability of a cell, as Foulds et al. 2016 have it. ``MarkovScores`` has the formulas.
-        Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``. A sampler that reads rows
-        releases no tables, so there the model stands alone.
+        Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``.
 
         Args:
             log: The entries; those in held-out cells are scored, or all where no cell is held out.
         """
-        models = {"model": self._fitted_model(), **(self.baselines() if self.mechanism == "laplace" else {})}
-        found = {title: self._scores(model, log) for title, model in models.items()}
+        models = {"model": self._fitted_model(), **self.baselines()}
+        codes = encode(log, self._fitted_model().network.domain)
+        found = {title: self._scores(model, codes) for title, model in models.items()}
         import pandas as pd
 
         rows = [(one.entry_by_entry, one.whole_cells, one.average_over_draws) for one in found.values()]
@@ -301,13 +286,8 @@ class PrivateHMM(BaseEstimator):
         """Independent fields, and fields given the sequence, learned from the same release; free.
 
         Each is a model that ``evaluate`` judges and ``save`` writes.
-
-        Raises:
-            ReleaseError: If the release is of sweeps.
         """
         model = self._fitted_model()
-        if self.mechanism != "laplace":
-            raise ReleaseError("the baselines are learned from noisy tables; mechanism='gibbs' releases none")
         how: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
         how |= {"held_out": self.held_out_, "seed": inference_seed(self.random_state)}
         return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
@@ -322,25 +302,7 @@ class PrivateHMM(BaseEstimator):
         codes = encode(log, model.network.domain)
         return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 
-    def _mechanism(self, domain: Domain, hidden: npt.NDArray[np.bool_]) -> LaplaceMechanism | GibbsSample:
-        """Noise on the tables, or a sampler that reads the rows and leaves the held-out cells alone."""
-        epsilon = exact(self.epsilon)
-        if self.mechanism == "laplace":
-            return LaplaceMechanism(epsilon, tables="maximal")
-        if self.mechanism != "gibbs":
-            raise ReleaseError(f"mechanism must be 'laplace' or 'gibbs'; got {self.mechanism!r}")
-        sequences, times = domain.levels(self.sequence), domain.levels(self.time)
-        cells = tuple((sequences[r], times[t]) for r, t in np.argwhere(hidden))
-        assert not isinstance(self.n_states, str)
-        return GibbsSample(epsilon, self.n_states, self.sweeps, self.sequence, self.time, held_out=cells)
-
-    def _model(self, settings: dict[str, Any]) -> HiddenMarkovModel:
-        """The model of what was released, noisy tables or sweeps."""
-        if self.mechanism == "gibbs":
-            return sampled_markov_model(self.release_)
-        return fit_hmm(self.release_, self.n_states, sequence=self.sequence, time=self.time, **settings)
-
-    def _budget(self, mechanism: LaplaceMechanism | GibbsSample, strict: bool) -> Budget:
+    def _budget(self, mechanism: LaplaceMechanism, strict: bool) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
         unit = self.unit
         if self.budget is None and unit is None:

@@ -56,7 +56,7 @@ def learn_network(
         budget: What is charged; one of exactly epsilon and delta where it is left out.
         unit: Whom to protect, where there is no budget.
         method: ``"auto"``, or one of the methods by name: ``"pairs"``, all pairs measured once; ``"greedy"``, each
-            variable's parents chosen with a part of epsilon; ``"tree"``, pairs chosen likewise.
+            variable's parents chosen with a part of epsilon.
         max_parents: As for ``choose_network``, and so are the next five.
         max_cells: The most cells of a family's table.
         required: Edges (parent, child) that the graph must have.

@@ -32,7 +32,7 @@ from dpgraph.estimators.fitting import (
     warn_if_drowned,
     with_target,
 )
-from dpgraph.estimators.held_out import class_probabilities
+from dpgraph.estimators.labelled import class_probabilities
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
@@ -45,10 +45,11 @@ from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.counts import Counts, count, count_capped
+from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
-from dpgraph.statistics.rows.features import is_table, is_unread, table_frame
+from dpgraph.statistics.rows.features import is_unread, table_frame
 from dpgraph.statistics.rows.infer import domain_of_rows
+from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
 from dpgraph.structure.network import Network
 
@@ -194,10 +195,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _counts(self, rows: Any, network: Network, person: Any) -> Counts:
         """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
-        if person is None:
-            return count(rows, network, progress=self.progress)
-        cap = cap_for(person, self.budget, self.unit, self.noise)
-        return count_capped(rows, network, cap, progress=self.progress)
+        cap = None if person is None else cap_for(person, self.budget, self.unit, self.noise)
+        return count(rows, network, person=cap, progress=self.progress)
 
     def _check_room(self, network: Network) -> None:
         """Refuses what is learned from the release if there is no room for it, before any row is counted."""
@@ -278,7 +277,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
-        if named_in_rows(y, self.model_.target):
+        if named_in_rows(X, y, self.model_.target):
             truth, probabilities = class_probabilities(self.model_, X, None)
             return scored(accuracy_score, truth, probabilities.argmax(axis=1), sample_weight)
         labels = column_of(y, "y must be one column, a label for each row")

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from dpgraph.estimators.fitting import column_of, target_name
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.statistics.rows.features import UNREADABLE, is_table, table_frame
+from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
-from dpgraph.structure.conversion import converted
+from dpgraph.structure.conversion import converted, is_table
 from dpgraph.structure.domain import DomainError
 
 if TYPE_CHECKING:

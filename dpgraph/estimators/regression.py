@@ -36,14 +36,12 @@ from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.regression_sample import RegressionSample
 from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.regression import capped_moments, regression_features, regression_moments
+from dpgraph.statistics.regression import regression_features, regression_moments
 from dpgraph.statistics.rows.features import is_unread
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
@@ -69,12 +67,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent
-            (another ``epsilon`` beside it is refused).
-            ``"sampler"`` draws weights once in place of sums: it is ``RegressionSample(epsilon, draws=1, radius=1,
-            precision=1, idealized_numerics=True)``, which is private for real numbers and not proved for floating
-            point. A ``RegressionSample`` value has settings of its own. Then ``predict`` takes the mean of the draws,
-            there are no intervals, and ``inference`` and ``draws`` do not count. One draw is as random as epsilon
-            demands: at small epsilon it may predict worse than the target's mean does.
+            (another ``epsilon`` beside it is refused). With one that releases weights in place of sums, such as
+            ``dg.papers.RegressionSample``, there are no intervals, and ``inference`` and ``draws`` do not count.
         inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
             to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
         prior: A ``RegressionPrior``; None is a weak one. ``RegressionPrior(typical=...)`` says what the target is
@@ -101,7 +95,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         privacy_cost_: What the fit cost.
         posterior_: Draws of weights and noise variance, ``RegressionDraws``; not there with sampled weights.
         diagnostics_: The chains' worst R-hat and least effective size; empty with sampled weights.
-        model_: The fitted ``LinearRegressionModel`` or ``SampledRegressionModel``, which ``save`` writes.
+        model_: The fitted ``LinearRegressionModel``, or the mechanism's own model, which ``save`` writes.
         unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
             there is no model then.
 
@@ -188,8 +182,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         warn_of_other_rows(budget, X)
         self.release_ = spend(moments, mechanism, budget, self.noise)
         self.privacy_cost_ = cost(self.release_)
-        if isinstance(mechanism, RegressionSample):
-            self._keep_sampled()
+        if callable(getattr(mechanism, "model_of", None)):
+            self.model_ = mechanism.model_of(self.release_)
+            self.design_, self.diagnostics_ = self.model_.design, FrozenMap(())
+            self.coefficients_ = self.model_.coefficients()
         else:
             self._keep_posterior(prior)
         means = self.coefficients_["mean"].to_numpy()
@@ -199,16 +195,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _moments(self, rows: Any, design: LinearDesign, person: Any) -> Moments:
         """The sums, of as many rows of each person as the unit protects where there is a column of persons."""
-        if person is None:
-            return regression_moments(rows, design, progress=self.progress)
-        cap = cap_for(person, self.budget, self.unit, self.noise)
-        return capped_moments(rows, design, cap, progress=self.progress)
-
-    def _keep_sampled(self) -> None:
-        """Weights as they were drawn."""
-        self.model_ = SampledRegressionModel(self.release_.value, self.release_.provenance)
-        self.design_ = self.model_.design
-        self.diagnostics_, self.coefficients_ = FrozenMap(()), self.model_.coefficients()
+        cap = None if person is None else cap_for(person, self.budget, self.unit, self.noise)
+        return regression_moments(rows, design, person=cap, progress=self.progress)
 
     def _keep_posterior(self, prior: RegressionPrior) -> None:
         """Weights and variance learned from noisy sums."""
@@ -245,7 +233,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
-        if named_in_rows(y, self.design_.target):
+        if named_in_rows(X, y, self.design_.target):
             truth, predicted, kept = target_and_prediction(self.model_, X, None, drop=True)
             return scored(r2_score, truth[kept], predicted[kept], sample_weight)
         labels = column_of(y, "y must be one column, a number for each row")
@@ -270,7 +258,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _predictive(self, asked: str) -> Any:
         """The model, if it knows a spread."""
         check_is_fitted(self, "model_")
-        if isinstance(self.model_, SampledRegressionModel):
+        if not isinstance(self.model_, LinearRegressionModel):
             raise ReleaseError(
                 f"{asked} needs a posterior: sampled weights spread as epsilon demands, and tell of no residual "
                 'variance; use mechanism="laplace"'
@@ -286,20 +274,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
         check_seed(self.random_state)
-        if self._named("laplace"):
+        if isinstance(self.mechanism, str) and self.mechanism == "laplace":
             return LaplaceMechanism(exact(self.epsilon))
-        sampler = isinstance(self.mechanism, RegressionSample) or self._named("sampler")
-        if sampler and self.prior is not None:
+        if self.prior is not None and callable(getattr(self.mechanism, "model_of", None)):
             raise ReleaseError("prior is for noisy sums; that of sampled weights is RegressionSample(precision=...)")
         if callable(getattr(self.mechanism, "randomise", None)):
             one_epsilon(self.mechanism, self.epsilon)
             return self.mechanism
-        if sampler:
-            return RegressionSample(exact(self.epsilon), idealized_numerics=True)
-        raise ReleaseError(f'mechanism must be "laplace", "sampler" or a mechanism value; got {self.mechanism!r}')
-
-    def _named(self, word: str) -> bool:
-        return isinstance(self.mechanism, str) and self.mechanism == word
+        raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
 
     def _rows(self, X: Any, y: Any, declared: DeclaredBounds) -> tuple[pd.DataFrame, tuple[str, npt.NDArray[Any]]]:
         """The features as a frame, the target's name and its values."""

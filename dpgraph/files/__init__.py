@@ -1,1 +1,1 @@
-"""Read and write networks, releases and models; the home of pgmpy, BIF and XMLBIF."""
+"""Read and write networks, releases and models; the home of pgmpy and BIF."""

@@ -1,17 +1,21 @@
-"""Arrays of numbers as they stand in JSON, nested lists, and back."""
+"""Arrays of numbers as they stand in JSON, nested lists, and back: the forms of fields that hold them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.errors import FileError
+from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.structure.frozen import FrozenMap
 
 
-def plain_tables(tables: FrozenMap[str, Any]) -> dict[str, Any]:
+def plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays by their names; a JSON file has them as nested lists (``packed.nested``)."""
     return {name: np.asarray(table) for name, table in tables.items()}
 
@@ -59,3 +63,30 @@ def shares_of(plain: Any) -> FrozenMap[str, float]:
     if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
         raise FileError("the record of the draws is not whole: shares are numbers from 0 to 1")
     return FrozenMap(plain)
+
+
+def mixing_of(plain: Any) -> FrozenMap[str, float]:
+    """How well chains mixed: numbers of at least 0 by their name, null for one that is not known.
+
+    Raises:
+        FileError: If one is something else.
+    """
+    known = isinstance(plain, dict) and all(v is None or (type(v) is float and v >= 0) for v in plain.values())
+    if not known:
+        raise FileError("the record of the draws is not whole: how chains mixed is numbers of at least 0")
+    return FrozenMap((name, math.nan if value is None else value) for name, value in plain.items())
+
+
+def _plain_mixing(mixing: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in mixing.items()}
+
+
+FORMS.update(
+    {
+        Reals: Form(np.asarray, lambda plain, place: tables_of({place: plain})[place]),
+        Integers: Form(np.asarray, lambda plain, place: integers_of(plain)),
+        Mapping[str, Reals]: Form(plain_tables, lambda plain, place: tables_of(plain)),
+        Mapping[str, float]: Form(dict, lambda plain, place: shares_of(plain)),
+        FrozenMap[str, float]: Form(_plain_mixing, lambda plain, place: mixing_of(plain)),
+    }
+)

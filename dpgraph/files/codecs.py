@@ -8,24 +8,40 @@ nothing in a file is executed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal
 
+from dpgraph.lazy import register_by_name
 from dpgraph.privacy.records import FileError, Provenance
+from dpgraph.privacy.structural import plain_of, value_of
 from dpgraph.structure.network import Network
 
 Plain = dict[str, Any]
 Role = Literal["description", "released", "fitted"]
+Read = Callable[[Plain, Any, "Provenance | None"], Any]
+
+#: The entries of a file that are not of its value.
+HEAD = frozenset({"format", "version", "kind", "network", "event", "unit", "cost", "private"}) | {
+    "scope",
+    "receipts",
+    "description",
+    "release",
+    "digest",
+}
+#: The fields in which values hold what was measured, and their record; both stand in the head.
+_BESIDE = ("network", "description", "design", "provenance")
 
 
 def described_in(plain: Plain, network: Network | None) -> Any:
     """What was measured, from a file: its network, or the description beside the record, by its own kind.
 
     Raises:
-        FileError: If the description is of no registered kind.
+        FileError: If the description is of no registered kind, or a network stands beside it.
     """
     if network is not None:
+        if "description" in plain:
+            raise FileError("a file has a network or a description, not both")
         return network
     inner = plain["description"]
     codec = codec_of_kind(inner["kind"], released=False)
@@ -54,6 +70,33 @@ def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | 
         return read(plain)
 
     return measured_in
+
+
+def structural(
+    type_: type, check: Callable[[Any, Any], None] | None = None, *, without: str = ""
+) -> tuple[Callable[[Any], Plain], Read]:
+    """How the fields of a dataclass are written and read, but for what was measured and the record.
+
+    Args:
+        type_: The dataclass, which checks itself.
+        check: Further checks of a value that was read, given its record.
+        without: A field that is None by default and not kept.
+    """
+    names = {field.name for field in fields(type_)}
+    beside = tuple(name for name in (*_BESIDE, without) if name in names)
+
+    def write(value: Any) -> Plain:
+        return plain_of(value, type_, beside)
+
+    def read(plain: Plain, structure: Any, provenance: Provenance | None) -> Any:
+        given = dict.fromkeys(beside, structure) | {"provenance": provenance, without: None}
+        body = {name: part for name, part in plain.items() if name not in HEAD}
+        value = value_of(body, type_, "the file", **{name: given[name] for name in beside})
+        if check is not None:
+            check(value, provenance)
+        return value
+
+    return write, read
 
 
 @dataclass(frozen=True)
@@ -102,7 +145,10 @@ def register_codecs(*codecs: Codec) -> None:
 
 def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
     """The codec that reads a kind; None if there is none."""
-    return _KINDS.get((released, kind)) if isinstance(kind, str) else None
+    if not isinstance(kind, str):
+        return None
+    register_by_name(kind)
+    return _KINDS.get((released, kind))
 
 
 def refuse_unfitted(value: Any) -> None:

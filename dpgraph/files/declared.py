@@ -1,4 +1,4 @@
-"""Variables and tables as BIF and XMLBIF declare them, checked one by one, and the network that they make.
+"""Variables and tables as BIF declares them, checked one by one, and the network that they make.
 
 What a header claims is checked before its table takes memory.
 """

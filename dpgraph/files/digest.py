@@ -17,8 +17,8 @@ from dpgraph.privacy.records import FileError
 #: Numbers that are written without hearing of an interruption, in some hundredths of a second.
 AT_ONCE = 1 << 16
 
-#: Files of this version and before have no digest.
-WITHOUT = 1
+#: The version of files that is written, and the only one that is read.
+VERSION = 3
 
 
 def digest(plain: dict[str, Any]) -> str:
@@ -71,14 +71,28 @@ def sealed(plain: dict[str, Any]) -> dict[str, Any]:
     return content | {"digest": digest(content)}
 
 
+def check_version(plain: dict[str, Any]) -> None:
+    """Refuses a document of another version.
+
+    Raises:
+        FileError: With what to do.
+    """
+    version = plain.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        raise FileError(
+            f"files of version {version!r:.60} are not read, only of version {VERSION}: write the file again"
+        )
+
+
 def unsealed(plain: Any) -> Any:
     """A document without its digest, after checking it; anything that is not a document is returned as it is.
 
     Raises:
-        FileError: If the digest is missing or another one.
+        FileError: If the digest is missing or another one, or the file is of another version.
     """
-    if not isinstance(plain, dict) or "format" not in plain or plain.get("version") == WITHOUT:
+    if not isinstance(plain, dict) or "format" not in plain:
         return plain
+    check_version(plain)
     if plain.get("digest") != digest(plain):
         raise FileError("the content does not have the digest it was saved with: the file was changed or is damaged")
     return {key: value for key, value in plain.items() if key != "digest"}

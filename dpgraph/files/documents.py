@@ -5,20 +5,17 @@ the cost. Loading builds plain values and checks them as any other input: nothin
 of a release is believed that public structure or its own noise contradicts. Sensitive values (rows, codes, counts) have
 no saver.
 
-A file ends in a digest of its content (``files.digest``). Version 1 had none, and no movements of its measurements:
-such files are read as before, their movements computed.
+A file ends in a digest of its content (``files.digest``).
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from dpgraph.files.arrays import plain_tables
 from dpgraph.files.atomic_write import is_stream, write_text, write_with
 from dpgraph.files.codecs import (
     Codec,
@@ -27,16 +24,20 @@ from dpgraph.files.codecs import (
     needed_network,
     plain_description,
     register_codecs,
-    without_network,
     written,
 )
 from dpgraph.files.designs import design_of, plain_design
-from dpgraph.files.digest import sealed, unsealed
+from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
 from dpgraph.files.markov import markov_model_of, plain_markov_model
 from dpgraph.files.network_models import (
     naive_bayes_ensemble_of,
     naive_bayes_of,
+    plain_ensemble,
+    plain_naive_bayes,
+    plain_posterior,
+    plain_posterior_draws,
+    plain_probabilities,
     posterior_draws_of,
     posterior_of,
     probabilities_in,
@@ -54,14 +55,12 @@ from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
 from dpgraph.files.plain import plain_provenance, plain_receipts, plain_scope, provenance_of
 from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
-from dpgraph.files.sampled_weights import plain_sampled_regression, sampled_regression_of
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
@@ -76,9 +75,6 @@ Read = Callable[..., Any]
 
 #: The part of a fitted estimator's file that is its release.
 BESIDE = "release"
-
-VERSION = 2
-READ = (1, 2)
 
 
 def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, progress: bool = False) -> None:
@@ -154,7 +150,7 @@ def load(
             changed since it was written, or its parts do not fit each other: a claim, a movement or a total that
             cannot be; or the network in it is not valid.
     """
-    if str(path).startswith(EXAMPLE) or str(path).lower().endswith((".bif", ".xmlbif")):
+    if str(path).startswith(EXAMPLE) or str(path).lower().endswith(".bif"):
         if release:
             raise FileError(f"{path} holds probabilities alone, no release")
         return read_probabilities(path)
@@ -225,8 +221,7 @@ def _document_with_arrays(value: Any) -> dict[str, Any]:
         codec, body = written(value.value, released=True)
         structure = codec.measured(value.value)
         record = plain_provenance(value.provenance, structure) | plain_scope(value.scope)
-        record |= {} if codec.kind == "counts" else {"kind": codec.kind}  # the first files named no kind
-        return _document(codec, "release", structure, record, body)
+        return _document(codec, "release", structure, record | {"kind": codec.kind}, body)
     value = LinearRegressionModel(value) if isinstance(value, RegressionDraws) else value
     codec, body = written(value, released=False)
     if codec.role == "description":
@@ -261,12 +256,10 @@ def value_of(plain: Any) -> Any:
     """The inverse of ``document``."""
     if not isinstance(plain, dict) or not str(plain.get("format", "")).startswith("dpgraph-"):
         raise FileError("not a dpgraph file")
-    version = plain.get("version")
-    if isinstance(version, bool) or version not in READ:
-        raise FileError(f"version {version!r} is not one of the versions {READ} that this dpgraph reads")
+    check_version(plain)
     kind = plain["format"].removeprefix("dpgraph-")
     released = kind == "release"
-    codec = codec_of_kind(plain.get("kind", "counts") if released else kind, released=released)
+    codec = codec_of_kind(plain.get("kind") if released else kind, released=released)
     if codec is None and released:
         raise FileError(f"a release of kind {plain.get('kind')!r:.60} is not known")
     if codec is None:
@@ -279,30 +272,11 @@ def value_of(plain: Any) -> Any:
     return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
 
 
-def _plain_draws(draws: PosteriorDraws) -> dict[str, Any]:
-    """Every draw of every table; the latent rows of a chain are not kept."""
-    body = {"method": draws.method, "reason": draws.reason, "acceptance": dict(draws.acceptance)}
-    means = None if draws.means is None else plain_tables(draws.means)
-    body["mixing"] = {name: value if math.isfinite(value) else None for name, value in draws.mixing.items()}
-    return body | {"latent_n": draws.n, "means": means, "tables": plain_tables(draws.tables)}
-
-
-def _plain_ensemble(ensemble: NaiveBayesEnsemble) -> dict[str, Any]:
-    return {"target": ensemble.target, "draws": [plain_tables(draw.tables) for draw in ensemble.draws]}
-
-
 def _fitted(
-    kind: str, type_: type, write: Write, read: Read, home: Callable[[Any], Any] = lambda value: value
+    kind: str, type_: type, write: Write, read: Read, network: Callable[[Any], Any] = attrgetter("network")
 ) -> Codec:
-    """The codec of a model or a posterior, or of a part of it, that has a network and a provenance."""
-    network, provenance = attrgetter("network"), attrgetter("provenance")
-    places = (lambda value: network(home(value)), needed_network, lambda value: provenance(home(value)))
-    return Codec("fitted", kind, type_, write, read, *places)
-
-
-def _regression(kind: str, type_: type, write: Write, read: Read, home: str) -> Codec:
-    """The codec of a model of a regression; its design is in the body of the file."""
-    return Codec("fitted", kind, type_, write, read, attrgetter(f"{home}.design"), without_network(_design))
+    """The codec of a model or a posterior of a network."""
+    return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 
 def _design(plain: dict[str, Any]) -> LinearDesign:
@@ -311,18 +285,6 @@ def _design(plain: dict[str, Any]) -> LinearDesign:
 
 def _network(plain: dict[str, Any], network: Network | None, provenance: Any) -> Network:
     return needed_network(plain, network)
-
-
-def _plain_posterior(posterior: DirichletPosterior) -> dict[str, Any]:
-    return {"concentration": plain_tables(posterior.concentration)}
-
-
-def _plain_probabilities(probabilities: Probabilities) -> dict[str, Any]:
-    return {"tables": plain_tables(probabilities.tables)}
-
-
-def _plain_naive_bayes(model: NaiveBayes) -> dict[str, Any]:
-    return {"target": model.target, "tables": plain_tables(model.probabilities.tables)}
 
 
 register_codecs(
@@ -334,12 +296,24 @@ register_codecs(
         lambda design: {"design": plain_design(design)},
         lambda plain, *_: _design(plain),
     ),
-    _fitted("posterior", DirichletPosterior, _plain_posterior, posterior_of),
-    _fitted("posterior-draws", PosteriorDraws, _plain_draws, posterior_draws_of),
-    _fitted("probabilities", Probabilities, _plain_probabilities, probabilities_in),
-    _fitted("naive-bayes", NaiveBayes, _plain_naive_bayes, naive_bayes_of, attrgetter("probabilities")),
-    _fitted("naive-bayes-ensemble", NaiveBayesEnsemble, _plain_ensemble, naive_bayes_ensemble_of, lambda v: v.draws[0]),
+    _fitted("posterior", DirichletPosterior, plain_posterior, posterior_of),
+    _fitted("posterior-draws", PosteriorDraws, plain_posterior_draws, posterior_draws_of),
+    _fitted("probabilities", Probabilities, plain_probabilities, probabilities_in),
+    _fitted("naive-bayes", NaiveBayes, plain_naive_bayes, naive_bayes_of, attrgetter("probabilities.network")),
+    _fitted(
+        "naive-bayes-ensemble",
+        NaiveBayesEnsemble,
+        plain_ensemble,
+        naive_bayes_ensemble_of,
+        lambda value: value.draws[0].network,
+    ),
     _fitted("hidden-markov-model", HiddenMarkovModel, plain_markov_model, markov_model_of),
-    _regression("linear-regression", LinearRegressionModel, plain_regression, regression_of, "draws"),
-    _regression("sampled-regression", SampledRegressionModel, plain_sampled_regression, sampled_regression_of, "drawn"),
+    Codec(
+        "fitted",
+        "linear-regression",
+        LinearRegressionModel,
+        plain_regression,
+        regression_of,
+        attrgetter("draws.design"),
+    ),
 )

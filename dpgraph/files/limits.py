@@ -12,11 +12,13 @@ from dpgraph.privacy.errors import FileError
 
 #: The largest TOML file, in bytes: a domain of tens of thousands of levels.
 MAX_TOML_BYTES = 2**20
-#: The largest BIF or XMLBIF file, in bytes; the largest of the networks that pgmpy bundles has 5.5 million.
+#: The largest BIF file, in bytes; the largest of the networks that pgmpy bundles has 5.5 million.
 MAX_NETWORK_BYTES = 6 * 2**20
 #: The largest JSON document, in bytes, unless ``load`` is told another.
 MAX_DOCUMENT_BYTES = 2**29
 
+#: Bytes that are read at once.
+AT_ONCE = 2**18
 #: The longest words of a file in a message, and the longest message about a file, in characters.
 MAX_EXCERPT = 40
 MAX_MESSAGE = 600
@@ -24,7 +26,7 @@ MAX_MESSAGE = 600
 SQLITE = b"SQLite format 3\x00"
 #: How files of rows begin, and what reads them.
 ROWS = {
-    b"ARROW1": "dg.statistics.read_codes reads what write_codes wrote",
+    b"ARROW1": "dg.count takes its table, pyarrow.ipc.open_file(path).read_all()",
     b"PAR1": "dg.count, fit and evaluate read Parquet by its path",
 }
 
@@ -40,8 +42,10 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
         FileError: If there is no such file, it is larger, or it is not UTF-8 text.
     """
     try:
+        data = bytearray()
         with path.open("rb") as file:
-            data = file.read(most + 1)
+            while len(data) <= most and (part := file.read(AT_ONCE)):  # asked for all at once it takes all at once
+                data += part
         if len(data) > most:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
         if data.startswith(SQLITE):

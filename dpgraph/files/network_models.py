@@ -1,69 +1,52 @@
-"""Probabilities, posteriors and classifiers of a network from their plain form, their numbers checked."""
+"""Probabilities, posteriors and classifiers of a network as plain values, and back, their numbers checked."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from dpgraph.files.arrays import integers_of, shares_of, tables_of
+from dpgraph.files.arrays import plain_tables, tables_of
+from dpgraph.files.codecs import structural
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
-
-def posterior_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> DirichletPosterior:
-    """A plug-in posterior."""
-    return DirichletPosterior(network, tables_of(plain["concentration"]), provenance)
+plain_posterior, posterior_of = structural(DirichletPosterior)
+plain_probabilities, probabilities_in = structural(Probabilities)
 
 
-def probabilities_in(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> Probabilities:
-    """Conditional probability tables."""
-    return Probabilities(network, tables_of(plain["tables"]), provenance)
+def plain_naive_bayes(model: NaiveBayes) -> dict[str, Any]:
+    """The target and the tables."""
+    return {"target": model.target, "tables": plain_tables(model.probabilities.tables)}
 
 
 def naive_bayes_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> NaiveBayes:
     """A naive Bayes classifier."""
-    return NaiveBayes(plain["target"], probabilities_in(plain, network, provenance))
+    return NaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
 
 
-def posterior_draws_of(plain: dict[str, Any], network: Network, provenance: Provenance | None) -> PosteriorDraws:
-    """Every draw of every table."""
-    tables = tables_of(plain["tables"])
-    chains = {table.shape[:2] for table in tables.values()}
-    if len(chains) != 1 or any(table.ndim < 3 or not np.isfinite(table).all() for table in tables.values()):
+def _check_draws(draws: PosteriorDraws, provenance: Provenance | None) -> None:
+    """Refuses draws that do not fit each other."""
+    chains = {table.shape[:2] for table in draws.tables.values()}
+    if len(chains) != 1 or any(table.ndim < 3 for table in draws.tables.values()):
         raise FileError("the draws of the tables do not fit each other")
-    for table in tables.values():
+    for table in draws.tables.values():
         _check_drawn(table)
-    texts = (plain["method"], plain["reason"])
-    if not all(isinstance(text, str) for text in texts):
-        raise FileError("the record of the draws is not whole")
-    n = None if plain["latent_n"] is None else integers_of(plain["latent_n"])
-    if n is not None and ({n.shape} != chains or n.min(initial=0) < 0):
+    if draws.n is not None and ({draws.n.shape} != chains or draws.n.min(initial=0) < 0):
         raise FileError("the numbers of latent rows are whole numbers of at least 0, one for each draw")
-    means = None if plain["means"] is None else Probabilities(network, tables_of(plain["means"])).tables
-    settings = {"n": n, "acceptance": shares_of(plain["acceptance"]), "means": means, "mixing": mixing_of(plain)}
-    return PosteriorDraws(network, tables, *texts, **settings, provenance=provenance)
-
-
-def mixing_of(plain: dict[str, Any]) -> FrozenMap[str, float]:
-    """How well chains mixed, by a file of draws; empty where it does not say, as files did at first.
-
-    Raises:
-        FileError: If it is not two numbers, null standing for one that is not known.
-    """
-    found = plain.get("mixing", {})
-    if not isinstance(found, dict) or (found and set(found) != {"r_hat", "effective_size"}):
+    if draws.mixing and set(draws.mixing) != {"r_hat", "effective_size"}:
         raise FileError("the record of the draws is not whole")
-    if not all(value is None or (isinstance(value, float) and value >= 0) for value in found.values()):
-        raise FileError("the record of the draws is not whole: how chains mixed is numbers of at least 0")
-    return FrozenMap((name, math.nan if value is None else value) for name, value in found.items())
+    if draws.means is not None:
+        Probabilities(draws.network, draws.means)
+
+
+#: Every draw of every table; the latent rows of a chain are not kept.
+plain_posterior_draws, posterior_draws_of = structural(PosteriorDraws, _check_draws, without="records")
 
 
 def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -86,6 +69,11 @@ def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def _check_drawn(table: np.ndarray) -> None:
     if (table < 0).any() or not np.allclose(table.sum(axis=2), 1, atol=1e-6):
         raise FileError("the draws of a table must be non-negative and sum to 1 over its own levels")
+
+
+def plain_ensemble(ensemble: NaiveBayesEnsemble) -> dict[str, Any]:
+    """The target and the tables of each draw."""
+    return {"target": ensemble.target, "draws": [plain_tables(draw.tables) for draw in ensemble.draws]}
 
 
 def naive_bayes_ensemble_of(

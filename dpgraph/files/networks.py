@@ -1,4 +1,4 @@
-"""Networks and domains from files: TOML and JSON by the schema of the README, BIF and XMLBIF.
+"""Networks and domains from files: TOML and JSON by the schema of the README, and BIF.
 
 A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }`` or
 ``{ bins = [...], missing = true }``. ``strict = true``, before the first table, is that of ``Domain.of``.
@@ -40,7 +40,7 @@ def read_network(source: str | Path) -> Network:
     """Reads a network.
 
     Args:
-        source: A ``.toml``, ``.json``, ``.bif`` or ``.xmlbif`` file, or ``"example:alarm"`` for one of the networks
+        source: A ``.toml``, ``.json``, or ``.bif`` file, or ``"example:alarm"`` for one of the networks
             that pgmpy bundles. Of a JSON file that ``save`` wrote, such as a release, the network in it.
 
     Raises:
@@ -50,7 +50,7 @@ def read_network(source: str | Path) -> Network:
     Network(8 variables, 8 arcs, 36 cells)
     """
     text_source = str(source)
-    if text_source.startswith(EXAMPLE) or text_source.lower().endswith((".bif", ".xmlbif")):
+    if text_source.startswith(EXAMPLE) or text_source.lower().endswith(".bif"):
         return read_probabilities(source).network
     document = _public_part(source)
     if not isinstance(document.get("parents"), dict):
@@ -63,20 +63,19 @@ def read_network(source: str | Path) -> Network:
 
 def read_domain(source: str | Path) -> Domain:
     """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
-    if str(source).startswith(EXAMPLE) or str(source).lower().endswith((".bif", ".xmlbif")):
+    if str(source).startswith(EXAMPLE) or str(source).lower().endswith(".bif"):
         return read_network(source).domain
     document = _public_part(source)
     return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
 
 
 def read_probabilities(source: str | Path) -> Any:
-    """Reads a network with its probabilities from BIF, XMLBIF or an example.
+    """Reads a network with its probabilities from BIF or an example.
 
     Raises:
         FileError: If the file cannot be read, is cut short, or does not describe a network.
     """
     from dpgraph.files.bif import read_bif
-    from dpgraph.files.xmlbif import read_xmlbif
 
     text_source = str(source)
     if text_source.startswith(EXAMPLE):
@@ -85,12 +84,10 @@ def read_probabilities(source: str | Path) -> Any:
         return example(text_source.removeprefix(EXAMPLE))
     if (suffix := Path(source).suffix.lower()) in (".toml", ".json"):
         raise FileError(
-            f"{excerpt(text_source)}: a {suffix} file of a network holds no probabilities; give a .bif, an .xmlbif or "
-            "example:NAME"
+            f"{excerpt(text_source)}: a {suffix} file of a network holds no probabilities; give a .bif or example:NAME"
         )
-    reader = read_xmlbif if text_source.lower().endswith(".xmlbif") else read_bif
     text = read_text(Path(source), MAX_NETWORK_BYTES)
-    return with_source_name(source, lambda: reader(text))
+    return with_source_name(source, lambda: read_bif(text))
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def read_document(path: Path) -> dict[str, Any]:
     """
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
-        raise FileError(f"{path}: the name must end in .toml, .json, .bif or .xmlbif")
+        raise FileError(f"{path}: the name must end in .toml, .json or .bif")
     text = read_text(path, MAX_TOML_BYTES if suffix == ".toml" else MAX_DOCUMENT_BYTES)
     try:
         document = parse_toml(text) if suffix == ".toml" else parse_json(text)

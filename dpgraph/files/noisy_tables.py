@@ -51,7 +51,7 @@ def coefficients_of(plain: dict[str, Any], network: Network, provenance: Provena
 def _measured(entries: list[dict[str, Any]], values: str, provenance: Provenance) -> tuple[Any, Any]:
     """The numbers and the laws of what an event measured."""
     keys = [family_of(entry["variables"]) for entry in entries]
-    planned = {m.table for m in _event(provenance).measurements}
+    planned = {m.table for m in measuring_event(provenance).measurements}
     if len(set(keys)) < len(keys) or set(keys) != planned:
         raise FileError("the tables are not those the event measured")
     numbers = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, entries, strict=True))
@@ -59,12 +59,12 @@ def _measured(entries: list[dict[str, Any]], values: str, provenance: Provenance
 
 
 def _check_planned(laws: Any, cells: dict[Any, int], provenance: Provenance) -> None:
-    planned = {m.table: m for m in _event(provenance).measurements}
+    planned = {m.table: m for m in measuring_event(provenance).measurements}
     if any(laws[key] != planned[key].law or cells[key] != planned[key].cells for key in laws):
         raise FileError("a table's noise law is not the event's")
 
 
-def _event(provenance: Provenance) -> Event:
+def measuring_event(provenance: Provenance) -> Event:
     """The event that measured: beside it there may be some that chose what to measure, and in the end nothing more."""
     measured = measured_parts(provenance.event)
     if len(measured) != 1:

@@ -152,8 +152,14 @@ def read_packed(path: Path) -> Any:
                 raise FileError(f"it has no {DOCUMENT} of at most {MOST_TEXT} bytes, or a member twice")
             if sum(sizes.values()) > MOST_BYTES:
                 raise FileError(f"it holds more than {MOST_BYTES} bytes")
+            if sum(member.compress_size for member in members) > path.stat().st_size:
+                raise FileError("its members overlap")
             text = archive.read(DOCUMENT).decode()
-        return _with_references(unsealed(parse_json(text)), path)
+        document = _with_references(unsealed(parse_json(text)), path)
+        names = [str(packed.reference[ARRAY]) for packed in _all(document, Packed)]
+        if len(set(names)) < len(names):  # the members' sizes bound what is read
+            raise FileError("two places of the document name the same array")
+        return document
     except DPGraphError as error:
         raise FileError(f"{path}: {error}") from None
     except OSError as error:

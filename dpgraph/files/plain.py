@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from dpgraph.mechanisms.reproduction import Recorded, Structure, check_reproduced, remeasured
+from dpgraph.mechanisms.reproduction import Structure, check_reproduced
 from dpgraph.privacy import plain_events
 from dpgraph.privacy.records import Event, FileError, NoiseLaw, PrivacyUnit, Provenance, ReleaseError
-from dpgraph.privacy.rows import Fixed, RowsRecord
+from dpgraph.privacy.rows import RowsRecord
+from dpgraph.privacy.structural import plain_of, value_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
     event, unit = provenance.event, provenance.unit
     return {
         "event": plain_events.plain_event(event),
-        "unit": {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person},
+        "unit": plain_of(unit, PrivacyUnit),
         "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
         "private": provenance.private,
     }
@@ -47,16 +47,14 @@ def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | N
     """
     if plain["event"] is None:
         return None
-    unit = PrivacyUnit(plain["unit"]["neighbours"], plain["unit"]["rows_per_person"])
-    if not isinstance(plain["event"]["mechanism"], str) or not isinstance(plain["private"], bool):
+    if not isinstance(plain["private"], bool):
         raise FileError("the record of the release is not whole")
-    event = _event(plain["event"], plain["version"], unit, structure)
+    unit, event = _unit_and_event(plain)
     if plain["cost"] != {"epsilon": str(event.epsilon), "delta": str(event.delta)}:
         raise FileError("the cost is not that of the event")
     provenance = Provenance(event, unit, plain["private"], _receipts_of(plain))
     check_reproduced(provenance, structure)
-    written = plain_provenance(provenance, structure)
-    if plain["version"] != 1 and any(written[part] != plain[part] for part in ("event", "unit")):
+    if (plain_of(unit, PrivacyUnit), plain_events.plain_event(event)) != (plain["unit"], plain["event"]):
         raise FileError("the record of the release has entries that dpgraph does not write there")
     return provenance
 
@@ -72,33 +70,12 @@ def _receipts_of(plain: dict[str, Any]) -> tuple[str, ...]:
     Raises:
         FileError: If they are not a list of texts.
     """
-    receipts = plain.get("receipts", [])
-    if not isinstance(receipts, list) or not all(isinstance(text, str) for text in receipts):
-        raise FileError("the record of the ledger's rows behind a value is not whole")
-    return tuple(receipts)
-
-
-def _event(plain: dict[str, Any], version: int, unit: PrivacyUnit, structure: Structure) -> Event:
-    """An event; files of version 1 held less of it."""
-    if version != 1:
-        try:
-            return plain_events.event_of(plain)
-        except ReleaseError as error:
-            raise FileError(str(error)) from None
-    epsilon, delta = fraction(plain["epsilon"]), fraction(plain["delta"], zero=True)
-    rho = fraction(plain["rho"]) if plain.get("rho") is not None else None
-    selections = tuple(map(plain_events.selection_of, plain.get("selections", [])))
-    label, (measurements, joint) = _first_version(plain, unit, structure)
-    return Event(label, epsilon, delta, measurements, rho, selections, joint)
+    return value_of(plain.get("receipts", []), tuple[str, ...], "receipts")
 
 
 def plain_scope(scope: RowsRecord | None) -> dict[str, Any]:
     """Which rows a release is of; nothing where its record does not tell."""
-    if scope is None:
-        return {}
-    choice = {"choice": scope.choice} if scope.choice else {}
-    choice |= {"receipts": list(scope.receipts)} if scope.receipts else {}
-    return {"scope": {"budget": scope.budget, "group": [dict(vars(fixed)) for fixed in scope.group], **choice}}
+    return {} if scope is None else {"scope": plain_of(scope, RowsRecord)}
 
 
 def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
@@ -107,31 +84,7 @@ def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
     Raises:
         FileError: If it is not whole.
     """
-    scope = plain.get("scope")
-    if scope is None:
-        return None
-    group = scope["group"]
-    texts = isinstance(group, list) and all(
-        set(fixed) == {"name", "level", "declaration"} and all(isinstance(text, str) for text in fixed.values())
-        for fixed in group
-    )
-    receipts = _receipts_of(scope)
-    names = [scope[name] for name in ("budget", "choice") if name in scope]
-    known = set(scope) - {"choice", "receipts"} == {"budget", "group"}
-    if not known or not all(isinstance(one, str) for one in names) or not texts:
-        raise FileError("the record of the rows behind a release is not whole")
-    fixed = tuple(Fixed(**one) for one in group)
-    return RowsRecord(scope["budget"], fixed, scope.get("choice", ""), receipts)
-
-
-def _first_version(event: dict[str, Any], unit: PrivacyUnit, structure: Structure) -> tuple[str, Any]:
-    """The label and the measurements of a file of version 1, which held L1 sensitivities alone."""
-    label = event["mechanism"].removesuffix(" on moments")
-    recorded = [
-        Recorded(family_of(m["variables"]), whole(m["cells"]), law_of(m["law"]), whole(m["sensitivity"]))
-        for m in event["measurements"]
-    ]
-    return label, remeasured(label, unit, structure, recorded) if recorded else ((), None)
+    return None if plain.get("scope") is None else value_of(plain["scope"], RowsRecord, "scope")
 
 
 def _for_files(function: Callable[P, T]) -> Callable[P, T]:
@@ -145,6 +98,11 @@ def _for_files(function: Callable[P, T]) -> Callable[P, T]:
             raise FileError(str(error)) from None
 
     return checked
+
+
+@_for_files
+def _unit_and_event(plain: dict[str, Any]) -> tuple[PrivacyUnit, Event]:
+    return value_of(plain["unit"], PrivacyUnit, "unit"), plain_events.event_of(plain["event"])
 
 
 @_for_files
@@ -176,16 +134,13 @@ def law_of(plain: dict[str, Any]) -> NoiseLaw:
 @_for_files
 def family_of(plain: Any) -> tuple[str, ...]:
     """The names of a table's variables."""
-    return plain_events.family_of(plain)
+    return value_of(plain, tuple[str, ...], "the variables of a table")
 
 
 @_for_files
 def whole(plain: Any) -> int:
     """A whole number that fits 64 bits."""
-    return plain_events.whole(plain)
-
-
-@_for_files
-def fraction(plain: Any, *, zero: bool = False) -> Fraction:
-    """An exact number, written as text."""
-    return plain_events.fraction(plain, zero=zero)
+    number = value_of(plain, int, "a number")
+    if not 0 <= number < 2**63:
+        raise FileError("a whole number from 0 to 2^63 was expected")
+    return number

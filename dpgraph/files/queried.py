@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpgraph.files.arrays import mixing_of
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import read_text
 from dpgraph.files.network_models import (
     drawn_table,
-    mixing_of,
     naive_bayes_ensemble_of,
     naive_bayes_of,
     posterior_draws_of,
@@ -24,8 +24,7 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
 
-#: The version of files that has a digest, and the readers of a network's models.
-NEWEST = 2
+#: The readers of a network's models.
 _READERS = {
     "dpgraph-probabilities": probabilities_in,
     "dpgraph-posterior-draws": posterior_draws_of,
@@ -65,11 +64,11 @@ def _quick(path: str) -> Any:
     try:
         plain = read_packed(Path(path)) if suffix == ".npz" else unsealed(parse_json(read_text(Path(path))))
         read = _READERS.get(plain["format"])
-        if read is None or plain["version"] != NEWEST or isinstance(plain["version"], bool):
+        if read is None:
             return None
         network = network_of(plain["network"])
         if suffix == ".npz" and read is posterior_draws_of:
-            mixing = mixing_of(plain)
+            mixing = mixing_of(plain.get("mixing", {}))
             note = mixing_note({**mixing, "draws": None}) if mixing else ""
             return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
         return read(unpacked(plain), network, None)

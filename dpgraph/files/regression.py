@@ -6,46 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.files.arrays import tables_of
-from dpgraph.files.designs import plain_design
+from dpgraph.files.codecs import structural
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.records import FileError, Provenance
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.frozen import FrozenMap
 
-#: Methods by the names that earlier files have.
-FORMER_NAMES = {"noise-aware": "hamiltonian"}
+
+def _check(draws: RegressionDraws, provenance: Provenance | None) -> None:
+    if draws.method not in METHODS or not all(map(np.isfinite, draws.mixing.values())):
+        raise FileError("the record of the draws is not whole")
+    if draws.weights.ndim != 2 or draws.variance.ndim != 1:
+        raise FileError("the draws of weights are a table, and those of variances a list")
+
+
+_plain, _draws_of = structural(RegressionDraws, _check)
 
 
 def plain_regression(model: LinearRegressionModel) -> dict[str, Any]:
-    """The design, and the draws as arrays."""
-    draws = model.draws
-    arrays = {"weights": draws.weights, "variance": draws.variance}
-    settings = {"method": draws.method, "diagnostics": dict(draws.mixing)}
-    if draws.prior_covariance is not None:
-        arrays["prior_covariance"] = draws.prior_covariance
-    return {"design": plain_design(draws.design), **settings, **arrays}
+    """The draws as arrays."""
+    return _plain(model.draws)
 
 
 def regression_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> LinearRegressionModel:
-    """The inverse of ``plain_regression``; the draws check that their parts fit.
+    """The inverse of ``plain_regression``.
 
     Raises:
-        FileError, NetworkError: If they do not.
+        FileError, NetworkError: If the parts do not fit.
     """
-    diagnostics, method = plain["diagnostics"], FORMER_NAMES.get(plain["method"], plain["method"])
-    if method not in METHODS or not all(
-        isinstance(value, float) and np.isfinite(value) for value in diagnostics.values()
-    ):
-        raise FileError("the record of the draws is not whole")
-    arrays = tables_of({name: plain[name] for name in ("weights", "variance")})
-    if arrays["weights"].ndim != 2 or arrays["variance"].ndim != 1 or not np.isfinite(arrays["variance"]).all():
-        raise FileError("the draws of weights are a table, and those of variances a list")
-    before = tables_of({"prior_covariance": plain["prior_covariance"]}) if "prior_covariance" in plain else {}
-    found = FrozenMap(diagnostics)
-    draws = RegressionDraws(
-        design, arrays["weights"], arrays["variance"], method, found, before.get("prior_covariance"), provenance
-    )
-    return LinearRegressionModel(draws)
+    return LinearRegressionModel(_draws_of(plain, design, provenance))

@@ -8,24 +8,19 @@ from typing import Any
 import numpy as np
 
 from dpgraph.files.arrays import plain_tables, tables_of
-from dpgraph.files.codecs import Codec, needed_network, register_codecs, without_network
-from dpgraph.files.designs import design_of
+from dpgraph.files.codecs import Codec, described_in, needed_network, register_codecs, structural, without_network
 from dpgraph.files.joint import joint_of, networks_in, networks_of, plain_several, pooled_of
-from dpgraph.files.markov import plain_sweeps, sweeps_of
-from dpgraph.files.moments import description_of, moments_of, plain_moments
+from dpgraph.files.moments import moments_of, outcomes_of, plain_sums
+from dpgraph.files.network_models import plain_probabilities, probabilities_in
 from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
-from dpgraph.files.outcomes import outcome_description_of, outcomes_of, plain_outcomes
 from dpgraph.files.plain import scope_of
-from dpgraph.files.sampled_weights import plain_sampled_weights, sampled_weights_of
 from dpgraph.files.totals import check_total
 from dpgraph.privacy.records import FileError, Provenance, Release
-from dpgraph.structure.design import LinearDesign
+from dpgraph.privacy.release import recorded
 from dpgraph.structure.joint import JointCounts, PooledCounts
-from dpgraph.structure.markov import MarkovSweeps
-from dpgraph.structure.moments import NoisyMoments
+from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Network
-from dpgraph.structure.outcomes import NoisyOutcomes
-from dpgraph.structure.sampled_weights import SampledWeights
+from dpgraph.structure.outcomes import NoisyOutcomes, OutcomeDescription
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 DESCRIPTION = attrgetter("description")
@@ -37,7 +32,7 @@ def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: 
         raise FileError("a release without its event")
     value = codec.read(plain, structure, provenance)
     check_total(value)
-    return Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain))
+    return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain)))
 
 
 def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> tuple[float, ...]:
@@ -69,34 +64,23 @@ def _plain_draws(draws: tuple[Any, ...]) -> dict[str, Any] | None:
     return {"draws": [plain_tables(draw.tables) for draw in draws]} if draws and _same_network(draws) else None
 
 
-def _plain_probabilities(chosen: Probabilities) -> dict[str, Any]:
-    return {"tables": plain_tables(chosen.tables)}
-
-
-def _probabilities(plain: dict[str, Any], network: Network, provenance: Provenance) -> Probabilities:
-    return Probabilities(network, tables_of(plain["tables"]), provenance)
-
-
 def _same_network(draws: Any) -> bool:
     return isinstance(draws, tuple) and all(
         isinstance(draw, Probabilities) and draw.network == draws[0].network for draw in draws
     )
 
 
-def _sampled_weights(plain: dict[str, Any], design: LinearDesign, provenance: Provenance) -> SampledWeights:
-    return sampled_weights_of(plain, provenance)
-
-
 def _first_network(draws: tuple[Probabilities, ...]) -> Network:
     return draws[0].network
 
 
-def _design(plain: dict[str, Any]) -> LinearDesign:
-    return design_of(plain["design"])
-
-
 def _released(kind: str, type_: type, write: Any, read: Any, measured: Any, measured_in: Any = needed_network) -> Codec:
     return Codec("released", kind, type_, write, read, measured, measured_in)
+
+
+def _described(kind: str, type_: type) -> Codec:
+    """The codec of a description that is a dataclass."""
+    return Codec("description", kind, type_, *structural(type_))
 
 
 register_codecs(
@@ -104,20 +88,11 @@ register_codecs(
     _released("coefficients", NoisyCoefficients, plain_coefficients, coefficients_of, attrgetter("network")),
     _released("joint-counts", JointCounts, plain_several, joint_of, networks_of, networks_in),
     _released("pooled-counts", PooledCounts, plain_several, pooled_of, networks_of, networks_in),
-    _released("probabilities", Probabilities, _plain_probabilities, _probabilities, attrgetter("network")),
+    _released("probabilities", Probabilities, plain_probabilities, probabilities_in, attrgetter("network")),
     _released("draws", tuple, _plain_draws, _draws, _first_network),
-    _released("markov-sweeps", MarkovSweeps, plain_sweeps, sweeps_of, attrgetter("network")),
     _released("numbers", tuple, _plain_numbers, _numbers, lambda values: None, without_network(lambda plain: None)),
-    _released("moments", NoisyMoments, plain_moments, moments_of, DESCRIPTION, without_network(description_of)),
-    _released(
-        "outcomes", NoisyOutcomes, plain_outcomes, outcomes_of, DESCRIPTION, without_network(outcome_description_of)
-    ),
-    _released(
-        "sampled-weights",
-        SampledWeights,
-        plain_sampled_weights,
-        _sampled_weights,
-        attrgetter("design"),
-        without_network(_design),
-    ),
+    _described("moments", MomentDescription),
+    _described("outcomes", OutcomeDescription),
+    _released("moments", NoisyMoments, plain_sums, moments_of, DESCRIPTION, described_in),
+    _released("outcomes", NoisyOutcomes, plain_sums, outcomes_of, DESCRIPTION, described_in),
 )

@@ -10,6 +10,7 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.waiting import result_of
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 #: Set once nobody waits any more for the work that this thread does.
-_STOP: ContextVar[threading.Event | None] = ContextVar("interrupted", default=None)
+_STOP: ContextVar[Stop | None] = ContextVar("interrupted", default=None)
 
 
 class NobodyWaits(BaseException):
@@ -30,12 +31,15 @@ def heed() -> None:
     Raises:
         NobodyWaits: If so.
     """
-    _heed(_STOP.get())
-
-
-def _heed(stop: threading.Event | None) -> None:
+    stop = _STOP.get()
     if stop is not None and stop.is_set():
         raise NobodyWaits
+
+
+def stop_flag() -> npt.NDArray[np.int64]:
+    """A number for compiled loops: no longer 0 once nobody waits for this thread's work."""
+    stop = _STOP.get()
+    return Stop().flag if stop is None else stop.flag
 
 
 def processors() -> int:
@@ -43,8 +47,8 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """The result of each item, in order; as many at a time as there are processors.
+def side_by_side(work: Callable[[S], T], items: Iterable[S], most: int | None = None) -> list[T]:
+    """The result of each item, in order; as many at a time as there are processors, or ``most`` where that is fewer.
 
     Work must not depend on what is done beside it: a random generator of its own for each item, arrays that no other
     item writes. An interruption is heard at once; what has begun ends first, what has not begun never does.
@@ -53,10 +57,11 @@ def side_by_side(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
     [0, 1, 4, 9]
     """
     waiting, stop = list(items), _STOP.get()
-    workers = min(len(waiting), processors())
+    workers = min(len(waiting), most or processors(), processors())
 
     def one(item: S) -> T:
-        _heed(stop)
+        _STOP.set(stop)
+        heed()
         return work(item)
 
     if workers < 2:
@@ -104,6 +109,8 @@ def interruptible(work: Callable[[Stop], T]) -> T:
     >>> interruptible(lambda stop: sum(range(4)))
     6
     """
+    if (outer := _STOP.get()) is not None:  # no signal is heard in this thread already
+        return work(outer)
     stop, outcome, context = Stop(), Future[T](), copy_context()
     context.run(_STOP.set, stop)
 

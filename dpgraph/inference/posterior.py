@@ -15,13 +15,11 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
-from dpgraph.inference.expfam.posterior import moments_posterior
 from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.inference.regression.posterior import regression_posterior
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
@@ -154,5 +152,19 @@ def posterior_given(
 
 
 posterior_given.register(Network, network_posterior)
-posterior_given.register(MomentDescription, moments_posterior)
-posterior_given.register(LinearDesign, regression_posterior)
+
+
+@posterior_given.register
+def _of_moments(description: MomentDescription, noisy: Any, **settings: Any) -> Any:
+    """A family is imported when it is asked for."""
+    from dpgraph.inference.expfam.posterior import moments_posterior
+
+    return moments_posterior(description, noisy, **settings)
+
+
+@posterior_given.register
+def _of_a_regression(description: LinearDesign, noisy: Any, **settings: Any) -> Any:
+    """As ``_of_moments``."""
+    from dpgraph.inference.regression.posterior import regression_posterior
+
+    return regression_posterior(description, noisy, **settings)

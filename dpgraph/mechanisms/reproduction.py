@@ -9,17 +9,19 @@ A mechanism from elsewhere registers how its event is planned again (``register_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 from math import prod
 from typing import Any, NamedTuple
 
-from dpgraph.mechanisms.additive.blocks import GRID, WEIGHTS
+from dpgraph.lazy import register_by_name
+from dpgraph.mechanisms.additive.blocks import GRID
 from dpgraph.mechanisms.additive.fourier import walsh_distance, walsh_movement
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance, table_movement
 from dpgraph.privacy.claims import concentrated_parts, exceeds, joint_parts, pure_parts, total_up
 from dpgraph.privacy.composition import check_paid_together
-from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho, rho_of_epsilon
+from dpgraph.privacy.noise import MIN_SCALE, epsilon_of_rho
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,7 +29,6 @@ from dpgraph.privacy.records import (
     Joint,
     Measurement,
     Movement,
-    NoiseLaw,
     PrivacyUnit,
     Provenance,
     ReleaseError,
@@ -35,10 +36,10 @@ from dpgraph.privacy.records import (
     combined_label,
 )
 from dpgraph.structure.any_tables import AnyTables
-from dpgraph.structure.basis import MAX_BLOCKS, block_shape, coefficient_blocks
-from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.basis import MAX_BLOCKS, block_shape, has_blocks
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.outcomes import OutcomeDescription
 
 #: What was measured: a description, or None where a record needs none.
 Structure = Any
@@ -47,17 +48,12 @@ Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 
 #: What a whole was charged beyond its parts: a claim of nothing drawn.
 UNSPENT = "unspent"
+#: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
+HELD_OUT_FITS = "fits of folds"
+#: Parts that a claim is for, and no measurement.
+_UNDRAWN = (UNSPENT, HELD_OUT_FITS)
 #: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
 ROUNDING = Fraction(1, 2**40)
-
-
-class Recorded(NamedTuple):
-    """What a file says of one measurement, before its movement is computed."""
-
-    table: tuple[str, ...]
-    cells: int
-    law: NoiseLaw
-    l1: int
 
 
 class Remeasured(NamedTuple):
@@ -82,15 +78,10 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     """
     event, unit = provenance.event, provenance.unit
     if event.parts:
-        if event.mechanism != combined_label(event.parts):
-            raise ReleaseError(f"{event.mechanism!r:.60} is not how the event of its parts is called")
         check_paid_together(event)
-        for part, of_part in zip(event.parts, _structures(event, structure), strict=True):
-            if part.mechanism == UNSPENT:
-                _check_unspent(part, event)
-                continue
-            check_reproduced(Provenance(part, unit, provenance.private), of_part)
+        _check_parts(provenance, iter(_structures(event, structure)))
         return
+    register_by_name(event.mechanism)
     if event.mechanism in _REGISTERED:
         if _REGISTERED[event.mechanism](event, unit, structure) != event:
             raise ReleaseError(f"{event.mechanism} would not record what this record says of its release")
@@ -98,20 +89,32 @@ def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     if event.mechanism in _SELECTING:
         _check_selections(event, structure)
         return
-    recorded = [Recorded(m.table, m.cells, m.law, m.sensitivity) for m in event.measurements]
-    weights = None if event.joint is None else event.joint.weights
-    found = remeasured(event.mechanism, unit, structure, recorded, weights)
+    found = _remeasured(event, unit, structure)
     for said, true in zip(event.measurements, found.measurements, strict=True):
         if said != true:
             raise ReleaseError(
-                f"{event.mechanism}: {_named(said.table)} is recorded to move by {said.movement}, but one person moves "
-                f"it by {true.movement} under {unit}"
+                f"{event.mechanism}: {_named(said.table)} is recorded to have {said.cells} cells and to move by "
+                f"{said.movement}, but it has {true.cells} and one person moves it by {true.movement} under {unit}"
             )
     if event.joint != found.joint:
         raise ReleaseError(f"{event.mechanism}: the joint distance is {event.joint}, but should be {found.joint}")
     if event.selections or (event.delta > 0) != (event.mechanism == "GaussianMechanism"):
         raise ReleaseError(f"{event.mechanism} makes no selections, and only Gaussian noise has a delta")
     _check_scales(event)
+
+
+def _check_parts(provenance: Provenance, structures: Iterator[Structure]) -> None:
+    """Refuses the record of several releases, each of one of these structures, that one could not have made."""
+    event = provenance.event
+    if event.mechanism != combined_label(event.parts):
+        raise ReleaseError(f"{event.mechanism!r:.60} is not how the event of its parts is called")
+    for part in event.parts:
+        if part.parts:
+            _check_parts(replace(provenance, event=part), structures)
+        elif part.mechanism in _UNDRAWN:
+            _check_undrawn(part, event, next(structures))
+        else:
+            check_reproduced(replace(provenance, event=part), next(structures))
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
@@ -124,12 +127,12 @@ def measured_parts(event: Event) -> tuple[Event, ...]:
 
 
 def _leaves_no_value(event: Event) -> bool:
-    """Whether it chose among the tables of a domain, which shows in what was measured afterwards, or did nothing."""
-    return event.mechanism in _DRAWS or event.mechanism == UNSPENT
+    """Whether it chose among the tables of a domain, which shows in what was measured afterwards, or told nothing."""
+    return event.mechanism in _DRAWS or event.mechanism in _UNDRAWN
 
 
 def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
-    """What each part measured, or chose among.
+    """What each single event measured, or chose among; for one that drew nothing, what the first one measured.
 
     Raises:
         ReleaseError: If the structures are not as many as the parts that measured.
@@ -140,11 +143,11 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
         raise ReleaseError("the releases are not as many as their events")
     domain = known[0].domain if isinstance(known[0], Network) else None
     rest = iter(known)
-    for part in event.parts:
-        if not _leaves_no_value(part):
-            yield next(rest)
-        else:
+    for part in event.events:
+        if part.mechanism in _DRAWS:
             yield None if domain is None else AnyTables(domain)
+        else:
+            yield known[0] if part.mechanism in _UNDRAWN else next(rest)
 
 
 def register_mechanism(name: str, replan: Replan) -> None:
@@ -169,48 +172,30 @@ def register_mechanism(name: str, replan: Replan) -> None:
     _REGISTERED[name] = replan
 
 
-def remeasured(
-    mechanism: str,
-    unit: PrivacyUnit,
-    structure: Structure,
-    recorded: Sequence[Recorded],
-    weights: tuple[int, ...] | None = None,
-) -> Remeasured:
-    """Computes what a mechanism's measurements move by, from public structure and the unit alone.
-
-    Args:
-        mechanism: Its label.
-        unit: Whom it protects.
-        structure: What was measured.
-        recorded: What is said of each measurement.
-        weights: Of measurements that move together, where they were recorded.
+def _remeasured(event: Event, unit: PrivacyUnit, structure: Structure) -> Remeasured:
+    """The measurements of an event, their movements computed from public structure and the unit alone.
 
     Raises:
         ReleaseError: If the mechanism is not known, or does not measure this.
     """
+    mechanism = event.mechanism
     if mechanism not in _ADDING:
         known = ", ".join([*_ADDING, *_SELECTING, *_REGISTERED])
         raise ReleaseError(f"{mechanism!r} is no mechanism whose record can be checked; known: {known}")
     laws, plan = _ADDING[mechanism]
-    if len({one.table for one in recorded}) < len(recorded):
+    if len({m.table for m in event.measurements}) < len(event.measurements):
         raise ReleaseError(f"{mechanism} is recorded to have measured a table twice")
-    for one in recorded:
-        if not isinstance(one.law, laws):
-            raise ReleaseError(f"{mechanism} does not draw {type(one.law).__name__} noise, recorded for {one.table}")
-    found = plan(unit, structure, recorded, weights)
+    for m in event.measurements:
+        if not isinstance(m.law, laws):
+            raise ReleaseError(f"{mechanism} does not draw {type(m.law).__name__} noise, recorded for {m.table}")
+    found = plan(unit, structure, event.measurements, None if event.joint is None else event.joint.weights)
     if found is None:
         raise ReleaseError(f"{mechanism} does not measure what its record says, on this {type(structure).__name__}")
-    for one, true in zip(recorded, found.measurements, strict=True):
-        if (one.cells, one.l1) != (true.cells, true.sensitivity):
-            raise ReleaseError(
-                f"{mechanism}: {_named(one.table)} is recorded to have {one.cells} cells and to move by {one.l1}, but "
-                f"it has {true.cells} and one person moves it by {true.sensitivity} under {unit}"
-            )
     return found
 
 
 def _plain_sums(
-    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Recorded], weights: tuple[int, ...] | None
+    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Measurement], weights: tuple[int, ...] | None
 ) -> Remeasured | None:
     """What is measured with noise of its own each, and does not move together: tables, or a description's blocks."""
     if weights is not None or not recorded or structure is None:
@@ -219,7 +204,7 @@ def _plain_sums(
 
 
 @singledispatch
-def _measured_blocks(structure: Any, unit: PrivacyUnit, recorded: Sequence[Recorded]) -> Remeasured | None:
+def _measured_blocks(structure: Any, unit: PrivacyUnit, recorded: Sequence[Measurement]) -> Remeasured | None:
     """All blocks of a description, in order; networks have a plan of their own."""
     blocks = structure.blocks(unit)
     if [one.table for one in recorded] != [block.name for block in blocks]:
@@ -229,7 +214,7 @@ def _measured_blocks(structure: Any, unit: PrivacyUnit, recorded: Sequence[Recor
 
 
 @_measured_blocks.register
-def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[Recorded]) -> Remeasured | None:
+def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[Measurement]) -> Remeasured | None:
     """Tables of a network, or blocks in its residual basis."""
     if any(not one.table for one in recorded):
         return _residual_blocks(unit, structure, recorded)
@@ -243,7 +228,7 @@ def _measured_tables(structure: Network, unit: PrivacyUnit, recorded: Sequence[R
     )
 
 
-def _residual_blocks(unit: PrivacyUnit, network: Network, recorded: Sequence[Recorded]) -> Remeasured | None:
+def _residual_blocks(unit: PrivacyUnit, network: Network, recorded: Sequence[Measurement]) -> Remeasured | None:
     """Blocks of the residual basis, each with noise of its own."""
     if unit.n_is_public or _whose_blocks(network, [one.table for one in recorded]) is None:
         return None
@@ -252,13 +237,13 @@ def _residual_blocks(unit: PrivacyUnit, network: Network, recorded: Sequence[Rec
 
 
 def _coefficients(
-    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Recorded], weights: tuple[int, ...] | None
+    unit: PrivacyUnit, structure: Structure, recorded: Sequence[Measurement], weights: tuple[int, ...] | None
 ) -> Remeasured | None:
     """Blocks that move together: Walsh sums, parity counts, or blocks of the residual basis."""
     if not isinstance(structure, Network):
         return None
     if not recorded:
-        return Remeasured(()) if unit.n_is_public and set(coefficient_blocks(structure)) == {()} else None
+        return Remeasured(()) if unit.n_is_public and has_blocks(structure, [()]) else None
     measured = [one.table for one in recorded]
     structure = _whose_blocks(structure, [(), *measured] if unit.n_is_public else measured)
     if structure is None:
@@ -266,13 +251,12 @@ def _coefficients(
     if all(size <= 2 for size in structure.domain.sizes.values()):
         for paper in (False, True) if () in measured and unit.n_is_public else (False,):
             moved = [walsh_movement(block, unit, paper=paper) for block in measured]
-            if [one.l1 for one in recorded] == [one.l1 for one in moved]:
+            if [one.sensitivity for one in recorded] == [one.l1 for one in moved]:
                 made = tuple(_block(structure, one, m) for one, m in zip(recorded, moved, strict=True))
                 return Remeasured(made, Joint((1,) * len(made), max(1, walsh_distance(structure, unit, paper=paper))))
     if () in measured and unit.n_is_public:
         return None
-    weights = weights or _inferred_weights(recorded)
-    if len(weights) != len(recorded):
+    if weights is None or len(weights) != len(recorded):
         return None
     moves = block_movements(structure, tuple(measured), GRID, unit)
     together = joint_distance(structure, tuple(measured), weights, GRID, unit)
@@ -285,25 +269,21 @@ def _whose_blocks(network: Network, measured: Sequence[Family]) -> Network | Non
     A model may be of a graph that was chosen after its blocks were measured.
     """
     found = set(measured)
-    if found == set(coefficient_blocks(network)):
+    if has_blocks(network, found):
         return network
-    if () not in found or not all(name in network.domain for block in found for name in block):
+    if () not in found or any(2 ** len(block) > len(found) for block in found):
+        return None  # a block is there with its subsets
+    if not all(name in network.domain for block in found for name in block):
         return None
     covered = {block[:i] + block[i + 1 :] for block in found for i in range(len(block))}
     largest = sorted(block for block in found - covered if block)
     if not largest or sum(2 ** len(block) for block in largest) > MAX_BLOCKS:
         return None
     tables = Margins.of_tables(network.domain, largest)
-    return tables if found == set(coefficient_blocks(tables)) else None
+    return tables if has_blocks(tables, found) else None
 
 
-def _inferred_weights(recorded: Sequence[Recorded]) -> tuple[int, ...]:
-    """The weights of a file that holds none: scales are inverse to them, and the largest is ``WEIGHTS``."""
-    least = min(Fraction(one.law.scale) for one in recorded)
-    return tuple(max(1, round(WEIGHTS * least / Fraction(one.law.scale))) for one in recorded)
-
-
-def _block(network: Network, one: Recorded, moved: Movement) -> Measurement:
+def _block(network: Network, one: Measurement, moved: Movement) -> Measurement:
     return Measurement(one.table, prod(block_shape(network, one.table)), one.law, moved)
 
 
@@ -316,8 +296,9 @@ def _check_scales(event: Event) -> None:
     if not event.measurements or any(m.law.scale == MIN_SCALE for m in event.measurements):
         return
     if event.mechanism == "GaussianMechanism":
-        # A record without a rho, as the first ones were, stands for the rho of its epsilon, to ten digits.
-        claim = event.rho or rho_of_epsilon(event.epsilon, event.delta) * (1 - Fraction(1, 2**30))
+        if event.rho is None:
+            raise ReleaseError(f"{event.mechanism} claims no rho")
+        claim = event.rho
         if epsilon_of_rho(claim, event.delta) > event.epsilon:
             raise ReleaseError(f"{event.mechanism} claims less epsilon than its rho converts to")
         parts, name = concentrated_parts(event.measurements, least=1), "rho"
@@ -343,13 +324,15 @@ def _shared_parts(measurements: Sequence[Measurement]) -> list[Fraction]:
     return [Fraction(max(1, l1)) / Fraction(scale) for scale, l1 in moved.items()]
 
 
-def _check_unspent(part: Event, whole: Event) -> None:
-    """Refuses what is not spent but where rounds that chose went before, or with anything that was drawn."""
-    beside = [other for other in whole.parts if other.mechanism == UNSPENT]
+def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
+    """Refuses a part of which nothing left but where its kind belongs, or with anything that was drawn."""
+    beside = [other for other in whole.parts if other.mechanism == part.mechanism]
     if part.measurements or part.selections or part.joint is not None or len(beside) > 1:
-        raise ReleaseError(f"what is {UNSPENT} is there once at most, and drew nothing")
-    if not any(other.mechanism in _DRAWS for other in whole.parts):
+        raise ReleaseError(f"what is {part.mechanism} is there once at most, and drew nothing")
+    if part.mechanism == UNSPENT and not any(other.mechanism in _DRAWS for other in whole.parts):
         raise ReleaseError(f"only a release whose tables were chosen has a part that is {UNSPENT}")
+    if part.mechanism == HELD_OUT_FITS and not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
+        raise ReleaseError(f"only one evaluation, which read {HELD_OUT_FITS}, has them beside it")
 
 
 def _check_selections(event: Event, structure: Structure) -> None:
@@ -365,16 +348,12 @@ def _check_selections(event: Event, structure: Structure) -> None:
     whole = chosen.epsilon * chosen.draws
     if event.delta == 0 and whole == event.epsilon:
         return
-    if event.delta == 0 or event.mechanism != "GibbsSample" or event.rho is None:
-        raise ReleaseError(
-            f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, but its selections cost {float(whole):.9g}"
-        )
-    spent = whole * chosen.epsilon / 8
-    if event.rho * (1 - ROUNDING) > spent or epsilon_of_rho(event.rho, event.delta) > event.epsilon:
-        raise ReleaseError(f"{event.mechanism} claims another epsilon or rho than its selections cost")
+    raise ReleaseError(
+        f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, but its selections cost {float(whole):.9g}"
+    )
 
 
-Planner = Callable[[PrivacyUnit, Structure, Sequence[Recorded], tuple[int, ...] | None], Remeasured | None]
+Planner = Callable[[PrivacyUnit, Structure, Sequence[Measurement], tuple[int, ...] | None], Remeasured | None]
 
 #: Mechanisms that add noise, by label: the laws they draw, and what their measurements move by.
 _ADDING: dict[str, tuple[Any, Planner]] = {
@@ -389,16 +368,12 @@ _SELECTING: dict[str, tuple[type, tuple[str, ...]]] = {
     "PosteriorSample (idealized numerics)": (Network, ("continuous",)),
     "MapEstimate": (Network, ("softmax", "permute-and-flip")),
     "PrivateQuantile": (type(None), ("softmax",)),
-    "TreeChoice": (AnyTables, ("softmax",)),
     "ParentsChoice": (AnyTables, ("softmax",)),
     "TableChoice": (AnyTables, ("softmax",)),
-    "GibbsSample": (Network, ("softmax",)),
-    "RegressionSample (idealized numerics)": (LinearDesign, ("continuous",)),
 }
 
 #: Those that choose among the tables of a domain, by label: how often.
 _DRAWS: dict[str, Callable[[AnyTables], int]] = {
-    "TreeChoice": lambda tables: len(tables.domain.names) - 1,
     "ParentsChoice": lambda tables: len(tables.domain.names) - 1,
     "TableChoice": lambda tables: 1,
 }

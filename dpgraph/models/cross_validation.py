@@ -24,20 +24,30 @@ class CrossValidation:
         folds: The number of folds k.
         training_epsilon: What each fit was given.
         training_delta: Its delta.
-        cost: What the whole call was charged.
-        parts: The events of the k fits, then that of the evaluation, as they were priced one by one.
-        unit: Whom the promise protects.
-        private: Whether all noise was private.
+        parts: The events of the k fits, then that of the evaluation, as they were priced one by one. The record of
+            ``evaluation.release`` is of the whole call: ``cost``, ``unit`` and ``private`` are read off it.
     """
 
     evaluation: Evaluation
     folds: int
     training_epsilon: Fraction
     training_delta: Fraction
-    cost: PrivacyCost
     parts: tuple[Event, ...]
-    unit: PrivacyUnit
-    private: bool = True
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What the whole call was charged."""
+        return PrivacyCost(self.evaluation.release.event.epsilon, self.evaluation.release.event.delta)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom the promise protects."""
+        return self.evaluation.release.unit
+
+    @property
+    def private(self) -> bool:
+        """Whether all noise was private."""
+        return self.evaluation.release.private
 
     def to_frame(self) -> pd.DataFrame:
         """The evaluation's table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy.typing as npt
 from dpgraph.inference.markov.evidence import Flags
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.structure.rowwise import added, in_blocks
 from dpgraph.structure.tables import Reals
 
-#: Different entries whose probabilities under all draws are worked on at once, times draws.
-BLOCK = 1 << 22
+#: Different entries whose probabilities under all draws are worked on at once.
+BLOCK = 256
 
 
 def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
@@ -33,18 +35,16 @@ def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDAr
     kinds, which = np.unique(columns, axis=0, return_inverse=True)
     states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)
     draws = np.arange(len(states))[:, None]
-    laws = {name: model.sequence_laws(name) for name in model.fields}
-    step = max(1, BLOCK // len(states))
-    found = np.empty(len(kinds))
-    for start in range(0, len(kinds), step):
-        part = kinds[start : start + step]
+    laws = [np.log(np.maximum(model.sequence_laws(name), 1e-300)) for name in model.fields]
+
+    def of(part: npt.NDArray[np.int64]) -> Reals:
+        """ln P of a block of kinds."""
+        places = part[:, 0] if model.effects else 0
         inside = states[:, part[:, 0], part[:, 1]]
-        log = np.zeros(inside.shape)
-        for k, name in enumerate(model.fields, start=2):
-            places = part[:, 0] if model.effects else 0
-            log += np.log(np.maximum(laws[name][draws, places, inside, part[:, k]], 1e-300))
-        found[start : start + step] = np.logaddexp.reduce(log, axis=0) - np.log(len(states))
-    return found[which.ravel()]
+        log = added(law[draws, places, inside, part[:, k]] for k, law in enumerate(laws, start=2))
+        return reduce(np.logaddexp, log) - np.log(len(states))
+
+    return in_blocks(of, kinds, BLOCK)[which.ravel()]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 Features are packed into groups whose levels, taken together, are few: the sums over a group stand in one joint table,
 and a row looks up one number for each group and label instead of one for each feature and label.
+
+Law: a row's scores depend on that row alone, to the last bit (promise.md S24): the groups are public, and so is the
+order of the sums.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from dpgraph.structure.tables import Reals
 
 Codes = npt.NDArray[np.integer[Any]]
 
-#: Joint levels of a group: one label's column of them is 32 kB, the first-level cache.
-JOINT_LEVELS = 4096
+#: Joint levels of a group, whatever the number of rows: their table takes hardly longer than one row's scores.
+JOINT_LEVELS = 256
 
 #: Numbers in one group's joint table, and scores that are worked on at once.
 JOINT_CELLS, BLOCK_CELLS = 1 << 20, 1 << 15
@@ -33,18 +36,20 @@ def label_scores(start: Reals, tables: Mapping[str, Reals], codes: Mapping[str, 
         codes: The level position of each row, for each feature.
 
     Yields:
-        Which rows, and their scores, shape (labels, rows of the block): one array, overwritten by the next block.
+        Which rows, and their scores in the first columns of one array, overwritten by the next block. Its shape,
+        (labels, rows of a block), is public, so that exp and log of the last rows are those of the others.
 
     Raises:
         DomainError: If a feature is missing, is not whole numbers below its number of levels, or is of another length.
 
-    >>> [scores.tolist() for _, scores in label_scores(np.zeros(2), {"f": np.array([[1.0, 2], [3, 4]])}, {"f": [1, 0]})]
+    >>> blocks = label_scores(np.zeros(2), {"f": np.array([[1.0, 2], [3, 4]])}, {"f": [1, 0]})
+    >>> [scores[:, :2].tolist() for _, scores in blocks]
     [[[3.0, 1.0], [4.0, 2.0]]]
     """
     rows = row_count(codes)
     levels = {name: len(table) for name, table in tables.items()}
     columns = code_columns(codes, levels)
-    groups = _groups(levels, _most_levels(rows, len(start)))
+    groups = _groups(levels, min(JOINT_LEVELS, JOINT_CELLS // max(1, len(start))))
     joint = [(sizes, _joint_table([tables[name] for name in sizes])) for sizes in groups]
     return _blocks(start, joint, columns, rows)
 
@@ -54,7 +59,7 @@ def _blocks(
 ) -> Iterator[tuple[slice, Reals]]:
     """The scores of each block of rows."""
     length = max(256, BLOCK_CELLS // max(1, len(start)))
-    scores, looked_up = np.empty((len(start), length)), np.empty(length)
+    scores, looked_up = np.zeros((len(start), length)), np.empty(length)
     for first in range(0, rows, length):
         block = slice(first, min(rows, first + length))
         part, one = scores[:, : block.stop - first], looked_up[: block.stop - first]
@@ -63,7 +68,7 @@ def _blocks(
             position = _positions({name: columns[name][block] for name in sizes}, sizes)
             for label, values in enumerate(table):
                 part[label] += np.take(values, position, out=one, mode="clip")
-        yield block, part
+        yield block, scores
 
 
 def _groups(sizes: Mapping[str, int], most: int) -> list[dict[str, int]]:
@@ -86,11 +91,6 @@ def _joint_table(tables: list[Reals]) -> Reals:
     for table in tables[1:]:
         joint = (joint[:, :, None] + table.T[:, None, :]).reshape(len(joint), -1)
     return joint
-
-
-def _most_levels(rows: int, labels: int) -> int:
-    """How many joint levels pay: building a table is cheap beside looking rows up in it."""
-    return min(JOINT_LEVELS, JOINT_CELLS // max(1, labels), rows // 4)
 
 
 def _positions(columns: Mapping[str, Codes], sizes: Mapping[str, int]) -> npt.NDArray[np.intp]:

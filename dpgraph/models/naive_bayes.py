@@ -7,7 +7,7 @@ With independent Dirichlet posteriors the predictive probability of a label is t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,11 @@ from dpgraph.inference.network.queries import row_count
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, short, summary
-from dpgraph.privacy.records import InferenceError, Provenance, Release, released_value
+from dpgraph.privacy.records import InferenceError, Provenance, Release, joined, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.rows_to_predict import columns_to_predict
+from dpgraph.structure.rowwise import added
 from dpgraph.structure.tables import Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.
@@ -154,9 +155,11 @@ class NaiveBayesEnsemble:
 
     Args:
         target: The label.
-        draws: The tables, or their release.
+        draws: The tables, or their release. ``provenance`` is the record of all releases behind them; None where none
+            is known.
 
     Raises:
+        ReleaseError: If the draws were released under different units.
         NetworkError: If there are no draws, or the network of one is not a naive Bayes network of that target or
             differs from that of another.
 
@@ -168,9 +171,10 @@ class NaiveBayesEnsemble:
 
     target: str
     draws: tuple[Probabilities, ...]
+    provenance: Provenance | None = field(init=False, compare=False)
 
     def __init__(self, target: str, draws: tuple[Probabilities, ...] | Release[tuple[Probabilities, ...]]) -> None:
-        value, _ = released_value(draws)
+        value, behind = released_value(draws)
         if not isinstance(value, tuple | list) or not value:
             raise NetworkError("an ensemble needs at least one draw of the tables")
         object.__setattr__(self, "target", target)
@@ -178,6 +182,7 @@ class NaiveBayesEnsemble:
         _ = self._members
         if any(draw.network != value[0].network for draw in value):
             raise NetworkError("the draws of an ensemble must be tables of one network")
+        object.__setattr__(self, "provenance", joined([behind, *(draw.provenance for draw in value)]))
 
     def __repr__(self) -> str:
         return _in_words(self, "NaiveBayesEnsemble", counted(len(self.draws), "draw"), self.provenance)
@@ -189,11 +194,6 @@ class NaiveBayesEnsemble:
     @cached_property
     def _members(self) -> tuple[NaiveBayes, ...]:
         return tuple(NaiveBayes(self.target, draw) for draw in self.draws)
-
-    @property
-    def provenance(self) -> Provenance | None:
-        """The record of the release behind the draws; None where none is known."""
-        return self.draws[0].provenance
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -293,7 +293,7 @@ def _array_of_rows(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Ma
     """Blocks of shape (labels, rows) as one array of shape (rows, labels)."""
     found = np.empty((row_count(codes), labels))
     for block, scores in blocks:
-        found[block] = scores.T
+        found[block] = scores.T[: block.stop - block.start]
     return found
 
 
@@ -302,7 +302,7 @@ def _log_mean(scores: Reals) -> Reals:
     top = scores.max(axis=0)
     top[np.isneginf(top)] = 0.0
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(scores - top).mean(axis=0)) + top
+        return np.log(added(np.exp(scores - top)) / len(scores)) + top
 
 
 def _normalised(scores: Reals) -> Reals:
@@ -314,5 +314,5 @@ def _normalised(scores: Reals) -> Reals:
         scores[:, impossible] = 0.0
     scores -= top
     np.exp(scores, out=scores)
-    scores /= scores.sum(axis=0)
+    scores /= added(scores)
     return scores

@@ -14,7 +14,9 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.rows_to_predict import columns_to_predict
+from dpgraph.structure.rowwise import weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class LinearRegressionModel:
     """
 
     draws: RegressionDraws
+
+    @property
+    def design(self) -> LinearDesign:
+        """The columns and the target, with their public bounds."""
+        return self.draws.design
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -90,7 +97,7 @@ class LinearRegressionModel:
             DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
         columns = scaled_columns(self.draws.design, X)
-        mean = self._in_units(columns @ self.draws.weights.mean(axis=0))
+        mean = self._in_units(weighted(columns, self.draws.weights.mean(axis=0)))
         return (mean, self._deviation(columns)) if return_std else mean
 
     def deviation(self, X: Any) -> Reals:

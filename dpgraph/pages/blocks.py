@@ -195,10 +195,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class Costs:
-    """The sliders, the mechanisms compared, the recommendation and the families; numbers come from closed forms."""
+    """The sliders, the mechanisms compared and the recommendation, over the grid in the page's data."""
 
-    epsilon: float
-    n: int
     delta: float
     n_given: bool
 

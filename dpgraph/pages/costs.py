@@ -1,12 +1,13 @@
-"""The page of what privacy costs on a network: sliders, mechanisms compared, the DAG, families, arcs, bounds."""
+"""The page of what privacy costs on a network: sliders, mechanisms compared, the DAG, families, arcs."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from dpgraph.analysis.cost import PrivacyReport, compared, margins_of, privacy_cost
+from dpgraph.analysis.cost import PrivacyReport, compared, privacy_cost
+from dpgraph.analysis.grid import cost_grid
 from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
-from dpgraph.pages.closed_forms import closed_forms
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.drawing import drawn, plain_graph
 from dpgraph.pages.words import neighbours, number, promise, whom
@@ -14,7 +15,7 @@ from dpgraph.privacy.records import PrivacyCost
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
-#: The rows that a page supposes where a report was made without: its slider begins there.
+#: The rows that a page supposes where a report was made without: its slider starts there.
 SUPPOSED_ROWS = 10_000
 
 CHOOSE = "Choose a variable in the drawing, or in the table of families, to see what its table costs."
@@ -22,7 +23,7 @@ CHOOSE = "Choose a variable in the drawing, or in the table of families, to see 
 
 @page_of.register
 def _of_network(network: Network) -> Page:
-    """A network alone is priced at epsilon 1; the slider has the others."""
+    """A network alone is priced at epsilon 1; its slider has others."""
     return _of_report(privacy_cost(network, epsilon=1))
 
 
@@ -31,9 +32,9 @@ def _of_report(report: PrivacyReport) -> Page:
     network, unit = report.network, report.unit
     facts = [(name, number(value)) for name, value in report.facts.items()]
     whose = (
-        "uniform probabilities stand for the data where an expected error depends on them"
-        if margins_of(report) is None
-        else "the network's own public probabilities stand for the data"
+        "the network's own public probabilities stand for the data"
+        if report.given
+        else "uniform probabilities stand for the data where an expected error depends on them"
     )
     title = f"What privacy costs: {len(network.domain.names)} variables"
     summary = f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}"
@@ -59,7 +60,7 @@ def _of_report(report: PrivacyReport) -> Page:
         Section(
             "What it would cost",
             [
-                Costs(float(report.epsilon), report.n or SUPPOSED_ROWS, float(report.delta), report.n is not None),
+                Costs(float(report.delta), report.n is not None),
             ],
         ),
         Section(
@@ -74,20 +75,27 @@ def _of_report(report: PrivacyReport) -> Page:
     ]
     if report.question is not None:
         sections.append(_question(report.question))
-    bounds = report.bound_rows
-    if bounds:
-        rows = [list(row.values()) for row in bounds]
-        note = "What Zhang et al. 2016 prove, beside what happens, at the epsilon the page was made for."
-        sections.append(Section("Error bounds", [Table(list(bounds[0]), rows, note)]))
     data = {
         "graph": plain_graph(network),
-        "cost": closed_forms(report) | {"start": {"epsilon": float(report.epsilon), "n": report.n or SUPPOSED_ROWS}},
+        "cost": _plain(cost_grid(report, report.n or SUPPOSED_ROWS)),
         "arcs": [
             {"parent": network.position[row["parent"]], "child": network.position[row["child"]], "cost": row["cost"]}
             for row in report.arc_rows
         ],
     }
     return Page(title, summary, sections, data)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers to six digits, as a page shows three; None for those that do not apply."""
+    match value:
+        case float():
+            return float(f"{value:.6g}") if math.isfinite(value) else None
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+        case list():
+            return list(map(_plain, value))
+    return value
 
 
 def _of_tables(report: PrivacyReport, facts: list[tuple[str, str]]) -> list[Section]:

@@ -12,7 +12,7 @@ from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import facts_of, measurements, page_of, protection
 from dpgraph.pages.words import cost, number
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import Event, Provenance
+from dpgraph.privacy.records import Event
 
 
 @page_of.register
@@ -25,8 +25,7 @@ def _of_evaluation(value: Evaluation) -> Page:
 @page_of.register
 def _of_cross_validation(value: CrossValidation) -> Page:
     """What the whole call promised, the scores of all held-out rows, and what each fit cost."""
-    whole = Event("cross-validation", value.cost.epsilon, value.cost.delta)
-    record = Provenance(whole, value.unit, value.private)
+    record = value.evaluation.release.provenance
     fit = Event("one fit", value.training_epsilon, value.training_delta)
     share = f"{value.folds - 1} of {value.folds} parts of the rows"
     about = Words(
@@ -46,8 +45,7 @@ def _of_cross_validation(value: CrossValidation) -> Page:
     paid = Section("What was paid for", [Table(["part", "what", "epsilon", "delta"], rows, note)])
     how = Section("How it was judged", [about, facts_of({"folds": value.folds, "fits at epsilon": float(fit.epsilon)})])
     sections = [protection(record), how, *_scores(value.evaluation), paid]
-    noise = measurements(value.evaluation.release.provenance)
-    return Page("Cross-validation of a private estimator", str(record), [*sections, noise])
+    return Page("Cross-validation of a private estimator", str(record), [*sections, measurements(record)])
 
 
 def _scores(value: Evaluation) -> list[Section]:

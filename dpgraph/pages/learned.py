@@ -17,7 +17,6 @@ from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.models.sampled_regression import SampledRegressionModel
 from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
 from dpgraph.pages.contents import facts_of, page_of, protection
 from dpgraph.pages.drawing import drawn, plain_graph
@@ -340,19 +339,6 @@ def _declared(design: LinearDesign) -> Section:
             said = ", ".join(map(str, feature.levels))
         rows.append([name, said])
     return Section("What was declared", [Table(["column", "bounds or levels"], rows)])
-
-
-@page_of.register
-def _of_sampled_regression(value: SampledRegressionModel) -> Page:
-    frame = value.coefficients()
-    rows = [[str(name), float(row[0])] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
-    words = "Weights were drawn privately; how they spread says nothing of how well they are known, so none is shown."
-    sections = [
-        protection(value.provenance),
-        Section("Coefficients", [Words([words]), Table(["coefficient", "mean"], rows, "In the units of the rows.")]),
-        _declared(value.design),
-    ]
-    return Page(f"Linear regression of {value.target}", f"{len(value.features)} features", sections)
 
 
 @page_of.register

@@ -68,7 +68,7 @@ def html_of(value: Any) -> str:
     known = page_of.dispatch(type(value)) is not page_of.dispatch(object)
     page = page_of(value if known else getattr(value, "model_", value))
     style = _text("page.css")
-    program = "\n".join(map(_text, ("forms.js", "page.js")))
+    program = _text("page.js")
     policy = (
         f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

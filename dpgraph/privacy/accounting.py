@@ -74,7 +74,7 @@ def cost(
     wholes = [one.event if isinstance(one, Release) else one for one in many]
     for whole in wholes:
         check_paid_together(whole)
-    events = [part for whole in wholes for part in whole.events]
+    events = [part for whole in wholes for part in whole.priced]
     if method not in get_args(Method):
         raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
     if method == "basic":

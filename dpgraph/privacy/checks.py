@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.printed import short
+
+#: The largest setting: a whole number of 64 bits.
+MOST = 2**63 - 1
 
 
 def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuard[int]:
@@ -19,7 +23,7 @@ def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuar
 
 
 def check_whole(
-    name: str, value: object, least: int = 1, most: int | None = None, *, error: type[Exception] = ReleaseError
+    name: str, value: object, least: int = 1, most: int = MOST, *, error: type[Exception] = ReleaseError
 ) -> None:
     """Refuses a setting that is not a whole number within bounds.
 
@@ -27,7 +31,7 @@ def check_whole(
         name: How the message calls the setting.
         value: What was given.
         least: The smallest that is allowed.
-        most: The largest, if there is one.
+        most: The largest.
         error: What is raised.
 
     Raises:
@@ -39,8 +43,8 @@ def check_whole(
     dpgraph.privacy.errors.ReleaseError: draws must be a whole number, at least 1; got 0
     """
     if not is_whole(value, least, most):
-        bounds = f", at least {least}" if most is None else f" from {least} to {most}"
-        raise error(f"{name} must be a whole number{bounds}; got {value!r}")
+        bounds = f", at least {least}" if most == MOST and not is_whole(value, MOST) else f" from {least} to {most}"
+        raise error(f"{name} must be a whole number{bounds}; got {short(value)}")
 
 
 def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseError) -> None:
@@ -50,7 +54,7 @@ def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseE
         Exception: An ``error``, naming the setting and the value.
     """
     if not isinstance(value, bool):
-        raise error(f"{name} must be true or false; got {value!r}")
+        raise error(f"{name} must be true or false; got {short(value)}")
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

@@ -82,9 +82,8 @@ def rho_of(event: Event) -> Fraction | None:
     >>> float(rho_of(Event("b", Fraction(1), measurements=(table,))))
     0.244918662404
     """
-    if event.parts:
-        parts = [rho_of(part) for part in event.parts]
-        return None if None in parts else sum((part for part in parts if part is not None), Fraction(0))
+    if len(event.priced) > 1:
+        return _rho_of_parts(event)
     known = [event.rho, *([pure_rho(event.epsilon), _recorded_rho(event)] if event.delta == 0 else [])]
     return min((rho for rho in known if rho is not None), default=None)
 
@@ -95,11 +94,19 @@ def check_paid_together(event: Event) -> None:
     Raises:
         ReleaseError: If they do, or one of them has none.
     """
+    for part in event.parts:
+        check_paid_together(part)
     if not event.parts or event.rho is None:
         return
-    rho = rho_of(event)
+    rho = _rho_of_parts(event)
     if rho is None or rho > event.rho:
         raise ReleaseError(f"{event.mechanism:.60} claims rho {float(event.rho):.9g}, and its parts cost more")
+
+
+def _rho_of_parts(event: Event) -> Fraction | None:
+    """The sum of the parts' rhos; None where one has none."""
+    rhos = [rho for part in event.parts if (rho := rho_of(part)) is not None]
+    return sum(rhos, Fraction(0)) if len(rhos) == len(event.parts) else None
 
 
 def _recorded_rho(event: Event) -> Fraction | None:

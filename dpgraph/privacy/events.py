@@ -6,6 +6,7 @@ Everything here is immutable, knows no network and no rows, and may be imported 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -16,12 +17,16 @@ from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.claims import claim_problem, conversion_problem
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Joint, Measurement, Selection
-from dpgraph.privacy.printed import counted, summary
+from dpgraph.privacy.printed import counted, short, summary
 
 Neighbours = Literal["replace", "add-remove"]
-#: The label of a charge that is made before its parts, which a record then lists (proofs.md P115).
-PAID_IN_PARTS = "learn_network"
+#: The labels of charges that are made before their parts, which a record then lists (proofs.md P115, P72).
+PAID_IN_PARTS, CROSS_VALIDATION = "learn_network", "cross-validation"
 Number = int | float | str | Fraction | Decimal
+#: The most bits of a number's numerator and of its denominator, and the longest text that is read as a number: it holds
+#: every float, and every number of so many bits.
+MOST_BITS, MOST_TEXT = 4096, 2500
+_SUM = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,3999})?", re.ASCII)
 
 
 def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
@@ -33,7 +38,7 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
         zero: Whether zero is allowed (delta), else the value must be positive (epsilon).
 
     Raises:
-        ReleaseError: If the value is a bool, not a number, infinite, negative, or zero where that is refused.
+        ReleaseError: If the value is a bool, not a number, infinite, negative, zero where that is refused, or too long.
 
     >>> exact(0.1) * 3 == exact("0.3")
     True
@@ -46,18 +51,34 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
             number = Fraction(int(value.numerator), int(value.denominator))
         else:
             text = str(value).strip()
-            if len(text) > 100 or ("/" not in text and not 0 <= float(text) < math.inf):
+            if len(text) > MOST_TEXT or ("/" not in text and not 0 <= float(text) < math.inf):
                 raise ValueError
             vanishes = "/" not in text and float(text) == 0
             if vanishes and text.lower().partition("e")[0].strip("+0."):
                 raise ValueError  # so small that its exact value would take longer than it is worth
             number = Fraction(0) if vanishes else Fraction(text)  # of "0e999999999" it would compute the power
         size = float(number)
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > MOST_BITS:
+            raise ValueError
     except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-        raise ReleaseError(f"{name} must be {bound}; got {value!r}") from None
+        raise ReleaseError(f"{name} must be {bound}; got {short(value)}") from None
     if number < 0 or (size == 0 and not (zero and number == 0)):
-        raise ReleaseError(f"{name} must be {bound}; got {value!r}")
+        raise ReleaseError(f"{name} must be {bound}; got {short(value)}")
     return number
+
+
+def exact_sum(text: str) -> Fraction:
+    """Reads a sum of exact numbers, at least 0, as ``str`` writes a fraction: without an exponent, so in linear time.
+
+    Raises:
+        ReleaseError: If the text is something else.
+
+    >>> exact_sum("1/3")
+    Fraction(1, 3)
+    """
+    if not isinstance(text, str) or not _SUM.fullmatch(text):
+        raise ReleaseError(f"a sum must be digits, or digits/digits; got {short(text)}")
+    return Fraction(text)
 
 
 def exact_delta(value: Number) -> Fraction:
@@ -71,7 +92,7 @@ def exact_delta(value: Number) -> Fraction:
     """
     delta = exact(value, "delta", zero=True)
     if delta >= 1:
-        raise ReleaseError(f"delta must be below 1; got {value!r}")
+        raise ReleaseError(f"delta must be below 1; got {short(value)}")
     return delta
 
 
@@ -126,8 +147,9 @@ class Event:
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
     composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
-    as one has nothing but its ``parts``, and claims their sums; or, where one charge paid for them in rho, that charge,
-    which is held to their rhos wherever it is charged, priced, read or written (``composition.check_paid_together``).
+    as one has nothing but its ``parts``, and claims their sums. With a ``rho`` one charge paid for parts that may have
+    been chosen one after another: the charge is the claim and the price, and is held to their rhos wherever it is
+    charged, priced, read or written (``composition.check_paid_together``).
 
     Raises:
         ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), is not
@@ -158,8 +180,13 @@ class Event:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The parts, or itself where it has none: what accountants price one by one."""
-        return self.parts or (self,)
+        """The single events behind it, in order; itself where it has no parts."""
+        return tuple(single for part in self.parts for single in part.events) or (self,)
+
+    @property
+    def priced(self) -> tuple[Event, ...]:
+        """What accountants price one by one: the parts, or itself where it has none or one charge paid for them."""
+        return self.parts if self.parts and self.rho is None else (self,)
 
     def __repr__(self) -> str:
         counts = (
@@ -172,14 +199,17 @@ class Event:
 
 def _parts_problem(event: Event) -> str | None:
     """Why an event cannot have these parts; None if it can."""
-    if len(event.parts) < 2 or any(not isinstance(part, Event) or part.parts for part in event.parts):
+    known = all(isinstance(part, Event) and len(part.priced) == 1 for part in event.parts)
+    if len(event.parts) < 2 or not known or (event.rho is not None and any(part.parts for part in event.parts)):
         return "has parts that are not several single events"
     if event.measurements or event.selections or event.joint is not None:
         return "has parts, and measurements or selections beside them"
-    if event.rho is not None:
+    if event.rho is not None and event.delta:
         return conversion_problem(event, event.rho)
     sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
-    return None if sums == (event.epsilon, event.delta) else "claims something else than its parts together"
+    if sums != (event.epsilon, event.delta):
+        return "claims something else than its parts together"
+    return None if event.rho is None or 2 * event.rho >= event.epsilon**2 else "claims a rho below that of its epsilon"
 
 
 @dataclass(frozen=True)

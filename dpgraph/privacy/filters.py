@@ -354,7 +354,7 @@ def checked(event: Any) -> Event:
 @lru_cache(maxsize=64)
 def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
     """The price of a list of events together."""
-    return numerical([part for event in events for part in event.events], delta)
+    return numerical([part for event in events for part in event.priced], delta)
 
 
 def _pure_within(rho: Fraction) -> Fraction:

@@ -9,22 +9,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import fields, is_dataclass
-from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.events import Event, exact
-from dpgraph.privacy.measurements import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Joint,
-    Measurement,
-    Movement,
-    NoiseLaw,
-    Selection,
-    SelectionLaw,
-    SumZeroLaplace,
-)
+from dpgraph.privacy.events import Event
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.structural import FORMS, Form, plain_of, value_of
 
 _LAWS: dict[str, Any] = {
     "discrete-laplace": DiscreteLaplace,
@@ -39,8 +29,9 @@ def event_text(event: Event) -> str:
     Raises:
         ReleaseError: If it would not: its noise law is not registered, or a name in it is no text.
 
+    >>> from fractions import Fraction
     >>> event_text(Event("count", Fraction(1, 3)))
-    '{"delta":"0","epsilon":"1/3","measurements":[],"mechanism":"count"}'
+    '{"delta":"0","epsilon":"1/3","mechanism":"count"}'
     """
     try:
         text = json.dumps(plain_event(event), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -69,71 +60,22 @@ def event_of_text(text: str) -> Event:
 
 def plain_event(event: Event) -> dict[str, Any]:
     """An event; that of several releases has their events for its parts."""
-    return {
-        "mechanism": event.mechanism,
-        "epsilon": str(event.epsilon),
-        "delta": str(event.delta),
-        **({} if event.rho is None else {"rho": str(event.rho)}),
-        "measurements": [
-            {"variables": list(m.table), "cells": m.cells, "law": plain_law(m.law), "movement": vars(m.movement)}
-            for m in event.measurements
-        ],
-        **({} if event.joint is None else {"joint": _plain_joint(event.joint)}),
-        **({"selections": [_plain_selection(s) for s in event.selections]} if event.selections else {}),
-        **({"parts": [plain_event(part) for part in event.parts]} if event.parts else {}),
-    }
+    return plain_of(event, Event)
 
 
-def event_of(plain: dict[str, Any]) -> Event:
+def event_of(plain: Any) -> Event:
     """The inverse of ``plain_event``.
 
     Raises:
         ReleaseError: If a number, a law or the parts are not what an event has.
     """
     parts = plain.get("parts", [])
-    if not isinstance(parts, list) or any("parts" in part for part in parts):
-        raise ReleaseError("the parts of an event are a list of single events")
-    if not isinstance(plain["mechanism"], str):
-        raise ReleaseError("a mechanism's label is text")
-    return Event(
-        plain["mechanism"],
-        fraction(plain["epsilon"]),
-        fraction(plain["delta"], zero=True),
-        tuple(_measurement(entry) for entry in plain["measurements"]),
-        None if plain.get("rho") is None else fraction(plain["rho"]),
-        tuple(selection_of(entry) for entry in plain.get("selections", [])),
-        None if plain.get("joint") is None else _joint(plain["joint"]),
-        tuple(event_of(part) for part in parts),
-    )
-
-
-def _measurement(plain: dict[str, Any]) -> Measurement:
-    if set(plain["movement"]) != {"l1", "l2_squared", "moved_cells", "fixed_total"}:
-        raise ReleaseError("a movement is not whole")
-    return Measurement(
-        family_of(plain["variables"]), whole(plain["cells"]), law_of(plain["law"]), Movement(**plain["movement"])
-    )
-
-
-def _plain_joint(joint: Joint) -> dict[str, Any]:
-    return {"weights": list(joint.weights), "distance": joint.distance}
-
-
-def _joint(plain: dict[str, Any]) -> Joint:
-    if not isinstance(plain["weights"], list):
-        raise ReleaseError("joint weights are a list")
-    return Joint(tuple(plain["weights"]), plain["distance"])
-
-
-def _plain_selection(selection: Selection) -> dict[str, Any]:
-    return {"law": selection.law, "epsilon": str(selection.epsilon), "draws": selection.draws}
-
-
-def selection_of(plain: dict[str, Any]) -> Selection:
-    """The inverse of how an event writes a selection."""
-    if plain["law"] not in get_args(SelectionLaw) or whole(plain["draws"]) < 1:
-        raise ReleaseError("a selection's law is not known or it has no draws")
-    return Selection(plain["law"], fraction(plain["epsilon"]), plain["draws"])
+    if not isinstance(parts, list) or any("parts" in single for part in parts for single in part.get("parts", [])):
+        raise ReleaseError("the parts of an event are a list of single events, or of such whose parts are single")
+    event = value_of(plain, Event, "event")
+    if any(one.epsilon <= 0 or (one.rho is not None and one.rho <= 0) for one in (event, *event.parts, *event.events)):
+        raise ReleaseError("epsilon and rho of an event are above 0")
+    return event
 
 
 def register_law(name: str, kind: type) -> None:
@@ -160,18 +102,19 @@ def plain_law(law: NoiseLaw) -> dict[str, Any]:
     return {"name": known[0]} | {part: getattr(law, part) for part in _numbers_of(type(law))}
 
 
-def law_of(plain: dict[str, Any]) -> NoiseLaw:
+def law_of(plain: Any) -> NoiseLaw:
     """The inverse of ``plain_law``.
 
     Raises:
         ReleaseError: If the law is not registered or a number of it is not finite and above 0.
     """
-    kind = _LAWS.get(plain["name"])
-    numbers = [] if kind is None else [plain[part] for part in _numbers_of(kind)]
-    if kind is None or not all(
-        isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf for number in numbers
-    ):
-        raise ReleaseError("a noise law is not known or its scale is not a finite number above 0")
+    name = plain.get("name") if isinstance(plain, dict) else None
+    kind = _LAWS.get(name) if isinstance(name, str) else None
+    if kind is None or set(plain) != {"name", *_numbers_of(kind)}:
+        raise ReleaseError("a noise law is not known, or not whole")
+    numbers = [plain[part] for part in _numbers_of(kind)]
+    if not all(type(number) in (int, float) and 0 < number < math.inf for number in numbers):
+        raise ReleaseError("the scale of a noise law is not a finite number above 0")
     return kind(*map(float, numbers))
 
 
@@ -180,34 +123,4 @@ def _numbers_of(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def family_of(plain: Any) -> tuple[str, ...]:
-    """The names of a table's variables.
-
-    Raises:
-        ReleaseError: If they are no list of texts.
-    """
-    if not isinstance(plain, list) or not all(isinstance(name, str) for name in plain):
-        raise ReleaseError("a table's variables are a list of names")
-    return tuple(plain)
-
-
-def whole(plain: Any) -> int:
-    """A whole number that fits 64 bits.
-
-    Raises:
-        ReleaseError: If it is none.
-    """
-    if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain < 2**63:
-        raise ReleaseError("a whole number from 0 to 2^63 was expected")
-    return plain
-
-
-def fraction(plain: Any, *, zero: bool = False) -> Fraction:
-    """An exact number, written as text.
-
-    Raises:
-        ReleaseError: If it is no text, or no number in range.
-    """
-    if not isinstance(plain, str):
-        raise ReleaseError("epsilon, delta and rho are written as text, so that they stay exact")
-    return exact(plain, "epsilon, delta or rho", zero=zero)
+FORMS[NoiseLaw] = Form(plain_law, lambda plain, place: law_of(plain))

@@ -41,7 +41,10 @@ def short(value: Any, most: int = 60) -> str:
     >>> short(list(range(100)), 20)
     '[0, 1, 2, 3, 4, 5...'
     """
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python prints no number of so many digits
+        text = f"a very long {type(value).__name__}"
     return escaped(text if len(text) <= most else f"{text[: most - 3]}...")
 
 

@@ -9,7 +9,7 @@ is in their rows, so releases of different rows are priced as if one person were
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -96,8 +96,14 @@ class Release(Generic[T]):
         _check_record(self.event, self.unit, self.private)
 
     def map(self, function: Callable[[T], U]) -> Release[U]:
-        """Post-processes the value; the event and the unit stay, at no further cost."""
-        return Release(function(self.value), self.event, self.unit, self.private, self.scope)
+        """Post-processes the value; the event and the unit stay, at no further cost.
+
+        A value with a record of its own, such as another release's posterior, adds what was paid for it.
+        """
+        made = function(self.value)
+        record = joined([self.provenance, getattr(made, "provenance", None)])
+        assert record is not None
+        return Release(made, record.event, record.unit, record.private, self.scope)
 
     def __add__(self, other: object) -> Release[Any]:
         """The joint release of two of the same rows.
@@ -202,15 +208,37 @@ def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = 
     Raises:
         ReleaseError: If the releases protect different units: their costs do not add.
     """
-    units = {one.unit for one in releases}
+    record = joined(one.provenance for one in releases)
+    assert record is not None
+    scope = together([one.scope for one in releases]) if same_rows else None
+    return Release(value, record.event, record.unit, record.private, scope)
+
+
+def joined(records: Iterable[Provenance | None]) -> Provenance | None:
+    """The record of what was made of several values: all that was paid for any of them; None if nothing was.
+
+    One release is known by its event, the object, and counted once; a copy of it is counted as another.
+
+    Raises:
+        ReleaseError: If the records protect different units: their costs do not add.
+
+    >>> one, seeded = (Provenance(Event("a", exact(1)), PrivacyUnit(), private) for private in (True, False))
+    >>> print(joined([one, None, seeded, one]))
+    2 x a, epsilon 2 (pure), protecting replace one row of one person; NOT PRIVATE: the noise was seeded
+    """
+    known = [record for record in records if record is not None]
+    units = {record.unit for record in known}
     if len(units) > 1:
         raise ReleaseError(
             f"releases under different units make no one release: {' | '.join(sorted(map(str, units)))}; their values "
             "can be read together, without a record"
         )
-    event = combined_event([part for one in releases for part in one.event.events])
-    scope = together([one.scope for one in releases]) if same_rows else None
-    return Release(value, event, releases[0].unit, all(one.private for one in releases), scope)
+    if len({id(record.event) for record in known}) < 2:
+        return known[0] if known else None
+    events = {id(event): event for record in known for event in record.event.priced}
+    receipts = dict.fromkeys(receipt for record in known for receipt in record.receipts)
+    private = all(record.private for record in known)
+    return Provenance(combined_event(list(events.values())), units.pop(), private, tuple(receipts))
 
 
 def combined_event(events: Sequence[Event]) -> Event:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
@@ -80,6 +84,7 @@ def release(
         return _released(statistics, mechanism, budget, source)
 
 
+@np.errstate(all="ignore")  # of rows, numpy's warnings and errors would tell
 def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, source: Noise) -> Release[T]:
     """The charge, then the draw."""
     statistics = _prepared(statistics, mechanism, budget.unit)
@@ -88,7 +93,19 @@ def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, sou
     made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
-    return Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt))
+    event = copy.copy(event)  # an object of its own, by which ``records.joined`` knows the release
+    return recorded(Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt)))
+
+
+def recorded(made: Release[T]) -> Release[T]:
+    """A release whose value, or each of whose values, holds the same record, where it has a place for one."""
+
+    def told(value: Any) -> Any:
+        place = getattr(value, "__dataclass_fields__", {}).get("provenance")
+        return replace(value, provenance=made.provenance) if place is not None and place.init else value
+
+    value: Any = made.value
+    return replace(made, value=tuple(map(told, value)) if type(value) is tuple else told(value))
 
 
 def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Noise:

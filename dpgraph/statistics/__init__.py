@@ -1,7 +1,7 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
-``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once,
-``cap_rows`` those of some rows of each person, and ``write_codes`` keeps codes on disk. ``count_groups`` and
+``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
+``cap_rows`` those of some rows of each person. ``count_groups`` and
 ``regression_groups`` count and sum groups of rows in one pass, wherever the rows lie. ``any_tables`` makes statistics
 for mechanisms that choose which tables to measure. ``Codes``, ``Counts``, ``Moments`` and ``TableCounts``
 are as sensitive as the rows. Names are imported when they are first used.
@@ -27,9 +27,7 @@ _HOMES = {
     "cap_rows": "statistics.rows.persons",
     "count_groups": "statistics.grouped",
     "encode": "statistics.rows.codes",
-    "read_codes": "statistics.rows.cache",
     "regression_groups": "statistics.grouped",
-    "write_codes": "statistics.rows.cache",
     "Counts": "statistics.counts",
     "Moments": "statistics.moments",
 }
@@ -43,16 +41,13 @@ __all__ = [
     "cap_rows",
     "count_groups",
     "encode",
-    "read_codes",
     "regression_groups",
-    "write_codes",
 ]
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
     from dpgraph.statistics.grouped import count_groups, regression_groups
     from dpgraph.statistics.moments import Moments
-    from dpgraph.statistics.rows.cache import read_codes, write_codes
     from dpgraph.statistics.rows.codes import Codes, encode
     from dpgraph.statistics.rows.persons import cap_rows
     from dpgraph.statistics.table_counts import TableCounts, any_tables

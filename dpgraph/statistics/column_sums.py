@@ -5,23 +5,21 @@ Law: as ``statistics.moments``; the sums are those that ``sufficient_statistics`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.engines.persons import Capped
-from dpgraph.statistics.engines.total import capped_total, total
+from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments, check_support, sums_of_records
 from dpgraph.statistics.rows.batches import Batch, Columns
-from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_column
-from dpgraph.statistics.rows.design_columns import Flags, real_values
+from dpgraph.statistics.rows.codes import Codes, encode_column
+from dpgraph.statistics.rows.design_columns import real_values
 from dpgraph.statistics.rows.groups import group_of
-from dpgraph.statistics.rows.persons import cap_of, refuse_group
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
+from dpgraph.statistics.summary import summarise
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, undeclared_actions
 from dpgraph.structure.expfam import Multinomial
 from dpgraph.structure.moments import MomentDescription
@@ -34,15 +32,11 @@ BATCH = 1 << 17
 
 @dataclass(frozen=True)
 class Contributions:
-    """What an engine does with any part of the rows: the sums of what records contribute, then how many there are.
-
-    It is public, and is what travels to other machines.
-    """
+    """What a family does with a column of records: the sums of what they contribute, then how many there are."""
 
     description: MomentDescription
     column: str
     strict: bool = False
-    group: RowGroup | None = None
 
     @property
     def rows_at_once(self) -> int:
@@ -50,49 +44,38 @@ class Contributions:
         return BATCH
 
     @property
-    def domain(self) -> Columns:
-        """The column of records, and those that the group is told by."""
-        conditions = self.group.conditions if self.group else ()
-        return Columns({self.column: self.description, **{one.by: one.declaration for one in conditions}}, self.strict)
+    def columns(self) -> Columns:
+        """The column of records."""
+        family = self.description.family
+        levels = Categories(family.levels) if isinstance(family, Multinomial) else self.description
+        return Columns({self.column: levels}, self.strict)
 
     def zero(self) -> Integers:
         """The sums of no rows."""
         return np.zeros(len(self.description.names) + 1, np.int64)
 
-    def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
-        """Adds the sums of a batch to a vector, in place. Sensitive."""
-        held, summed = self.read(batch, is_text)
-        self.add_read([array[summed] for array in held], vector)
-
-    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], Flags]:
-        """Codes, or the bits of numbers; which rows are of the group. Sensitive."""
-        records = self._records(batch[self.column], is_text)
-        summed = np.ones(len(records), bool)
-        held = [records, *(np.zeros(len(records), np.int64) for _ in self.domain.names[1:])]
-        for condition in self.group.conditions if self.group else ():
-            variable: Any = condition.declaration
-            codes = encode_column(batch[condition.by], variable, condition.by, is_text, self.strict)
-            summed &= codes == variable.code(condition.level)
-        return held, summed
-
-    def _records(self, array: Any, is_text: bool) -> Integers:
-        """The column as whole numbers that are equal where the records are."""
-        family = self.description.family
+    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
+        """The codes or numbers of a batch. Sensitive."""
+        family, array = self.description.family, batch[self.column]
         if isinstance(family, Multinomial):
-            return encode_column(array, Categories(family.levels), self.column, is_text, False).astype(np.int64)
+            return {self.column: encode_column(array, Categories(family.levels), self.column, is_text, False)}, None
         values = real_values(array, self.column, is_text, self.strict)
         if not self.strict:
             check_support(values, family)
-        return (np.where(np.isnan(values), np.nan, values) + 0.0).view(np.int64)
+        return {self.column: values}, None
 
-    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
-        """Adds records that were read to a vector, in place. Sensitive."""
-        records, family = held[0], self.description.family
+    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+        """Adds the sums of records to a vector, in place. Sensitive."""
+        records, family = read[self.column], self.description.family
         if isinstance(family, Multinomial):
             vector[:-1] += np.bincount(records, minlength=len(family.levels))
         else:
-            vector[:-1] += sums_of_records(records.view(np.float64), self.description)
+            vector[:-1] += sums_of_records(records, self.description)
         vector[-1] += len(records)
+
+    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+        """The moments of a vector, or of a sum of vectors. Sensitive."""
+        return Moments(self.description, vector[:-1], int(vector[-1]), group, cap)
 
 
 def column_moments(
@@ -103,7 +86,7 @@ def column_moments(
     strict: bool = False,
     where: Mapping[str, Level] | None = None,
     domain: Domain | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
@@ -120,16 +103,8 @@ def column_moments(
     cap = cap_of(person, rows_per_person)
     refuse_group(where, cap, "Sum all rows, or let nobody have more than one")
     group = None if where is None else _group(where, domain, column, strict)
-    tally = Contributions(description, column, strict, group)
-
-    def vector() -> Integers:
-        if cap is None:
-            return total(rows, tally, engine, progress)
-        return capped_total(rows, Capped(tally, cap), engine, progress)
-
-    *sums, many = converted(vector, UNREADABLE, passing=OURS, quiet=False).tolist()
-    record = None if cap is None else cap.record(strict)
-    return Moments(description, np.array(sums, np.int64), many, group, record)
+    kernel = Contributions(description, column, strict)
+    return summarise(rows, kernel, cap=cap, where=group, engine=engine, progress=progress)
 
 
 def _group(where: Mapping[str, Level], domain: Domain | None, column: str, strict: bool) -> RowGroup:

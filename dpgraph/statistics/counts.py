@@ -5,7 +5,7 @@ Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -17,21 +17,17 @@ import numpy.typing as npt
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency.tables import add_tables
-from dpgraph.statistics.engines.persons import Capped
-from dpgraph.statistics.engines.total import capped_total, total
 from dpgraph.statistics.rows.batches import Batch
-from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_batch, encoded_batches, select
+from dpgraph.statistics.rows.codes import Codes, encode, encode_batch
 from dpgraph.statistics.rows.groups import group_of
-from dpgraph.statistics.rows.levels import code_dtype
 from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
-from dpgraph.structure.conversion import OURS, converted
-from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
+from dpgraph.statistics.summary import summarise
+from dpgraph.structure.domain import Domain, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.holding import Holding
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import margin
-from dpgraph.waiting import waiting
 
 Integers = npt.NDArray[np.int64]
 
@@ -108,45 +104,42 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """What an engine does with any part of the rows, wherever they lie: rows to one vector.
-
-    Vectors add. A tally holds no rows: it is public, and is what travels to other machines.
-    """
+class Families:
+    """What counting a network does with rows: their codes to one vector, the cells of all measured tables."""
 
     network: Network
-    domain: Domain
-    group: RowGroup | None = None
 
     @property
-    def rows_at_once(self) -> int | None:
+    def columns(self) -> Domain:
+        """The network's variables."""
+        return self.network.domain
+
+    @property
+    def rows_at_once(self) -> None:
         """Counting has threads of its own."""
         return None
 
-    def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
-        """Encodes a batch and adds its counts to a vector, in place. Sensitive."""
-        self(encode_batch(batch, self.domain, is_text), vector)
-
-    def __call__(self, codes: Codes, vector: Integers) -> None:
-        """Adds the counts of encoded rows to a vector, in place, as ``count_vector``. Sensitive."""
-        chosen = codes if self.group is None else select(codes, self.group)
-        (known,) = encoded_batches(chosen, self.network.domain)
-        count_vector(known, self.network, vector)
-
-    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], npt.NDArray[np.bool_]]:
-        """The codes of a batch, all of whose rows are counted. Sensitive."""
-        codes = encode_batch(batch, self.domain, is_text)
-        return list(codes.columns.values()), np.ones(codes.sensitive_rows, bool)
-
-    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
-        """Adds the counts of rows that were read to a vector, in place. Sensitive."""
-        sizes = self.domain.sizes.items()
-        narrow = ((name, column.astype(code_dtype(size))) for (name, size), column in zip(sizes, held, strict=True))
-        self(Codes(self.domain, FrozenMap(narrow)), vector)
-
     def zero(self) -> Integers:
         """The counts of no rows."""
-        return count_vector(Codes.empty(self.network.domain), self.network)
+        return np.zeros(_layout(self.network)[1][-1], np.int64)
+
+    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
+        """The codes of a batch, all of whose rows are counted. Sensitive."""
+        return encode_batch(batch, self.network.domain, is_text), None
+
+    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+        """Adds the counts of codes to a vector, in place. Sensitive."""
+        tables, ends = _layout(self.network)
+        columns = [read[name] for name in self.network.domain.names]
+        add_tables(columns, tuple(self.network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
+
+    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Counts:
+        """The tables of a vector, or of a sum of vectors. Sensitive."""
+        network = self.network
+        tables = measured_families(network)
+        parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
+        found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
+        return Counts(network, found, group, cap)
 
 
 def count(
@@ -154,7 +147,7 @@ def count(
     network: Network,
     *,
     where: Mapping[str, Level] | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
@@ -199,59 +192,13 @@ def count(
         raise NetworkError(f"count takes rows, then the Network to count; got {type(network).__name__} for the network")
     persons = cap_of(person, rows_per_person)
     refuse_group(where, persons, GROUPS_OF_CAPPED)
-    if persons is not None:
-        return count_capped(rows, network, persons, engine=engine, progress=progress)
-    domain = rows.domain if isinstance(rows, Codes) else network.domain
-    advice = "encode the rows by a domain that has it, and count those"
-    group = None if where is None else group_of(where, domain, advice)
-    cap = rows.cap if isinstance(rows, Codes) else None
-    tally = Tally(network, domain, group)
-
-    def vector() -> Integers:
-        if not isinstance(rows, Codes) or engine is not None:
-            return total(rows, tally, engine, progress)
-        counted = tally.zero()
-        with waiting("counting", progress):
-            tally(rows, counted)
-        return counted
-
-    made = converted(vector, UNREADABLE, passing=OURS, quiet=False)
-    return counts_of_vector(made, network, group, cap)
-
-
-def count_capped(rows: Any, network: Network, cap: PersonCap, *, engine: Any = None, progress: bool = False) -> Counts:
-    """As ``count`` with a person, by a cap with its key.
-
-    Raises:
-        DomainError: As ``count``.
-    """
+    group = None
+    if where is not None:
+        domain = rows.domain if isinstance(rows, Codes) else network.domain
+        group = group_of(where, domain, "encode the rows by a domain that has it, and count those")
     if isinstance(rows, Codes):
-        raise DomainError("codes hold no person column; give the rows themselves")
-    capped = Capped(Tally(network, network.domain), cap)
-    made = converted(lambda: capped_total(rows, capped, engine, progress), UNREADABLE, passing=OURS, quiet=False)
-    return counts_of_vector(made, network, None, cap.record(network.domain.strict))
-
-
-def count_vector(codes: Codes, network: Network, total: Integers | None = None) -> Integers:
-    """The exact counts of one batch as one vector: what engines make apart, and add.
-
-    Args:
-        codes: Rows encoded by the network's domain.
-        network: The DAG.
-        total: A vector to add to, in place; None for one of zeros.
-
-    Returns:
-        The cells of ``measured_families(network)``, table after table, each in C order. Sensitive.
-
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> count_vector(Codes.empty(network.domain), network).tolist()
-    [0, 0, 0, 0]
-    """
-    tables, ends = _layout(network)
-    total = np.zeros(ends[-1], np.int64) if total is None else total
-    columns = [codes.columns[name] for name in network.domain.names]
-    add_tables(columns, tuple(network.domain.sizes.values()), tables, np.split(total, ends[:-1]))
-    return total
+        encode(rows, network.domain)  # refuses codes of other declarations
+    return summarise(rows, Families(network), cap=persons, where=group, engine=engine, progress=progress)
 
 
 @lru_cache(maxsize=16)
@@ -260,12 +207,3 @@ def _layout(network: Network) -> tuple[tuple[tuple[int, ...], ...], tuple[int, .
     tables = measured_families(network)
     ends = accumulate(network.cells(table) for table in tables)
     return tuple(tuple(network.position[name] for name in table) for table in tables), tuple(ends)
-
-
-def counts_of_vector(
-    vector: Integers, network: Network, group: RowGroup | None = None, cap: RowCap | None = None
-) -> Counts:
-    """The tables of a vector that ``count_vector`` made, or of a sum of such vectors."""
-    tables = measured_families(network)
-    parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
-    return Counts(network, FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts), group, cap)

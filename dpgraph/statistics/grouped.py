@@ -7,18 +7,14 @@ from itertools import product
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.scope import RowCap, RowGroup
-from dpgraph.statistics.counts import Counts, Tally, counts_of_vector
-from dpgraph.statistics.engines.grouped import Grouped
-from dpgraph.statistics.engines.persons import Capped
-from dpgraph.statistics.engines.total import capped_total, total
+from dpgraph.privacy.scope import RowGroup
+from dpgraph.statistics.counts import Counts, Families
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.regression import Products, group_of_design, moments_of_vector
-from dpgraph.statistics.rows.codes import UNREADABLE, Codes
+from dpgraph.statistics.regression import Products, group_of_design
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.statistics.rows.groups import group_of
 from dpgraph.statistics.rows.persons import PersonCap, cap_of
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.statistics.summary import summarise_groups
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.merging import measured_families
@@ -36,7 +32,7 @@ def count_groups(
     by: str | Sequence[str],
     *,
     domain: Domain | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
@@ -79,12 +75,8 @@ def count_groups(
     groups = _levels(wide, by, lambda where: group_of(where, wide, "declare it by domain=..."))
     what = f"counts of {len(groups)} groups"
     memory.check(groups_bytes(network, len(groups)), what, "count fewer groups at once", DomainError)
-    tallies = tuple(Tally(network, wide, group) for group in groups.values())
     cap = cap_of(person, rows_per_person)
-    parts = _parts(rows, Grouped(Tally(network, wide), tallies), cap, engine, progress)
-    record = _record(cap, wide.strict)
-    made = zip(groups.items(), parts, strict=True)
-    return {level: counts_of_vector(part, network, group, record) for (level, group), part in made}
+    return summarise_groups(rows, Families(network), groups, cap=cap, engine=engine, progress=progress)
 
 
 def groups_bytes(network: Network, groups: int) -> int:
@@ -98,7 +90,7 @@ def regression_groups(
     by: str | Sequence[str],
     *,
     domain: Domain | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
@@ -138,34 +130,13 @@ def regression_groups(
     groups = _levels(declared, by, lambda where: group_of_design(where, design, domain))
     what = f"sums of {len(groups)} groups"
     memory.check(sums_bytes(design, len(groups)), what, "sum fewer groups at once", DomainError)
-    beside: Any = tuple((name, declared[name]) for name in names if name not in (*design.features, design.target))
-    tallies = tuple(Products(design, group, beside) for group in groups.values())
     cap = cap_of(person, rows_per_person)
-    parts = _parts(rows, Grouped(Products(design, None, beside), tallies), cap, engine, progress)
-    record = _record(cap, design.strict)
-    made = zip(groups.items(), parts, strict=True)
-    return {level: moments_of_vector(part, design, group, record) for (level, group), part in made}
+    return summarise_groups(rows, Products(design), groups, cap=cap, engine=engine, progress=progress)
 
 
 def sums_bytes(design: LinearDesign, groups: int) -> int:
     """About how many bytes the sums of so many groups take while they are made."""
     return COPIES * 8 * groups * (len(design.pairs) + 1)
-
-
-def _parts(rows: Any, grouped: Grouped, cap: PersonCap | None, engine: Any, progress: bool) -> list[Integers]:
-    """The vector of each group."""
-
-    def vector() -> Integers:
-        if cap is None:
-            return total(rows, grouped, engine, progress)
-        return capped_total(rows, Capped(grouped, cap), engine, progress)
-
-    return grouped.parts(converted(vector, UNREADABLE, passing=OURS, quiet=False))
-
-
-def _record(cap: PersonCap | None, strict: bool) -> RowCap | None:
-    """What is public of the one choice of rows."""
-    return None if cap is None else cap.record(strict)
 
 
 def _names(by: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
+from dpgraph.structure.rowwise import added, in_blocks
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -47,14 +48,12 @@ def classifier_outcomes(
     confidence = probabilities.max(axis=1) if size else np.zeros(len(truth))
     bins = np.searchsorted(np.asarray(task.edges), confidence, side="left")
     of_truth = probabilities[np.arange(len(truth)), truth]
-    with np.errstate(divide="ignore"):
-        log_loss = -np.log(of_truth) / task.largest_loss
-    brier = ((probabilities**2).sum(axis=1) - 2 * of_truth + 1) / 2
+    brier = (added(probabilities.T**2) - 2 * of_truth + 1) / 2
     found = {
         "right": np.bincount(np.where(right, 0, 1), minlength=2),
         "confusion": np.bincount(truth * size + predicted, minlength=size * size),
         "reliability": np.bincount(2 * bins + np.where(right, 0, 1), minlength=2 * len(task.bins)),
-        **_with_squares("log-loss", log_loss),
+        **_with_squares("log-loss", -in_blocks(np.log, of_truth), task.largest_loss),
         **_with_squares("brier", brier),
     }
     return _outcomes(task, found, len(truth), group)
@@ -72,10 +71,10 @@ def regression_outcomes(task: Regression, truth: Reals, predicted: Reals, group:
     assert task.largest_error is not None
     if np.isnan(truth).any() or np.isnan(predicted).any() or truth.shape != predicted.shape:
         raise DomainError("the target and its predictions must be numbers, none missing, one for each row")
-    truth, predicted = np.clip(truth, task.low, task.high), np.clip(predicted, task.low, task.high)
+    error = np.abs(np.clip(truth, task.low, task.high) - np.clip(predicted, task.low, task.high))
     found = {
         "rows": np.array([len(truth)]),
-        **_with_squares("squared error", np.minimum(np.abs(truth - predicted) / task.largest_error, 1.0) ** 2),
+        **_with_squares("squared error", (np.minimum(error, task.largest_error) / task.largest_error) ** 2),
     }
     return _outcomes(task, found, len(truth), group)
 
@@ -87,14 +86,14 @@ def entry_outcomes(task: Entries, log_probability: Reals, group: RowGroup | None
         raise DomainError("the log probability of an entry must be a number")
     found = {
         "rows": np.array([len(log_probability)]),
-        **_with_squares("log-loss", -log_probability / task.largest_loss),
+        **_with_squares("log-loss", -log_probability, task.largest_loss),
     }
     return _outcomes(task, found, len(log_probability), group)
 
 
-def _with_squares(name: str, loss: Reals) -> dict[str, Integers]:
-    """The sums of clipped losses and of their squares, in whole steps of the grid."""
-    clipped = np.clip(loss, 0.0, 1.0)
+def _with_squares(name: str, loss: Reals, largest: float = 1.0) -> dict[str, Integers]:
+    """The sums of clipped losses and of their squares, in whole steps of the grid; clipped before it is divided."""
+    clipped = np.clip(loss, 0.0, largest) / largest
     return {
         name: np.rint(clipped * STEPS).astype(np.int64).sum(keepdims=True),
         f"{name} squared": np.rint(clipped**2 * STEPS).astype(np.int64).sum(keepdims=True),

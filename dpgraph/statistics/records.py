@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpgraph.statistics.column_sums import column_moments
 from dpgraph.statistics.moments import Moments, check_support, sums_of_records
 from dpgraph.statistics.rows.cells import cells_of, real_number
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.domain import Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
@@ -29,7 +30,7 @@ def sufficient_statistics(
     column: str | None = None,
     where: Mapping[str, Level] | None = None,
     domain: Domain | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,

@@ -7,7 +7,7 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.scope import RowCap, RowGroup
-from dpgraph.statistics.engines.persons import Capped
-from dpgraph.statistics.engines.total import capped_total, total, total_of_batches
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.arrow import batches
+from dpgraph.statistics.rows.arrow import Held, read_columns
 from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
-from dpgraph.statistics.rows.codes import UNREADABLE, encode_column
 from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
 from dpgraph.statistics.rows.groups import group_of
 from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
-from dpgraph.structure.domain import Domain, DomainError, Level, Variable, undeclared_actions
+from dpgraph.structure.domain import Domain, DomainError, Level, undeclared_actions
 
 Integers = npt.NDArray[np.int64]
 
@@ -44,7 +41,7 @@ def regression_moments(
     *,
     where: Mapping[str, Level] | None = None,
     domain: Domain | None = None,
-    person: str | None = None,
+    person: str | PersonCap | None = None,
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
@@ -85,58 +82,19 @@ def regression_moments(
         raise DomainError(f"regression_moments takes rows, then a LinearDesign; got {found} for the design")
     persons = cap_of(person, rows_per_person)
     refuse_group(where, persons, "Sum all groups of one choice, dg.statistics.regression_groups")
-    if persons is not None:
-        return capped_moments(rows, design, persons, engine=engine, progress=progress)
     group = None if where is None else group_of_design(where, design, domain)
-    tally = Products(design, group)
-
-    def summed() -> Integers:
-        if not isinstance(rows, tuple | list) or len(rows) != 2:
-            return total(rows, tally, engine, progress)
-        _check_pair(tally, engine)
-        found = ((batch, False) for batch in array_batches(rows[0], rows[1], tally.domain, BATCH))
-        return total_of_batches(found, tally, progress)
-
-    return moments_of_vector(converted(summed, UNREADABLE, passing=OURS, quiet=False), design, group)
-
-
-def capped_moments(
-    rows: Any, design: LinearDesign, cap: PersonCap, *, engine: Any = None, progress: bool = False
-) -> Moments:
-    """As ``regression_moments`` with a person, by a cap with its key.
-
-    Raises:
-        DomainError: As ``regression_moments``.
-    """
-    if isinstance(rows, tuple | list):
-        raise DomainError("a pair of arrays has no column of persons; give a table that has one")
-    capped = Capped(Products(design), cap)
-    made = converted(lambda: capped_total(rows, capped, engine, progress), UNREADABLE, passing=OURS, quiet=False)
-    return moments_of_vector(made, design, None, cap.record(design.strict))
-
-
-def moments_of_vector(
-    vector: Integers, design: LinearDesign, group: RowGroup | None = None, cap: RowCap | None = None
-) -> Moments:
-    """The moments of a vector that ``Products`` made."""
-    *sums, many = vector.tolist()
-    most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
-    if many > most:
-        raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
-    return Moments(design, np.array(sums, np.int64), many, group, cap)
+    kernel = Products(design)
+    if isinstance(rows, tuple | list) and (persons is not None or len(rows) == 2):
+        _check_pair(design, group, persons, engine)
+        rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, BATCH))
+    return summarise(rows, kernel, cap=persons, where=group, engine=engine, progress=progress)
 
 
 @dataclass(frozen=True)
 class Products:
-    """What an engine does with any part of the rows: their sums of products, and how many rows were kept.
-
-    Vectors add: the products in the order of ``design.pairs``, then the rows. It is public, and is what travels to
-    other machines. ``beside`` declares variables that are read and not summed, by which groups are told.
-    """
+    """What a regression does with rows: their sums of products in the order of ``design.pairs``, then their number."""
 
     design: LinearDesign
-    group: RowGroup | None = None
-    beside: tuple[tuple[str, Variable], ...] = ()
 
     @property
     def rows_at_once(self) -> int:
@@ -144,74 +102,40 @@ class Products:
         return BATCH
 
     @property
-    def domain(self) -> Columns:
-        """The columns to read: features, the target, and what groups are told by."""
-        declared: dict[str, Any] = {**self.design.features, self.design.target: self.design.bounds, **dict(self.beside)}
-        for condition in self.group.conditions if self.group else ():
-            declared.setdefault(condition.by, condition.declaration)
-        return Columns(declared, self.design.strict)
+    def columns(self) -> Columns:
+        """The features and the target."""
+        names = (*self.design.features, self.design.target)
+        return Columns({name: self.design.declared(name) for name in names}, self.design.strict)
 
     def zero(self) -> Integers:
         """The sums of no rows."""
         return np.zeros(len(self.design.pairs) + 1, np.int64)
 
-    def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
-        """Adds the sums of a batch to a vector, in place. Sensitive."""
-        first, second = np.array(self.design.pairs).T
-        for start in range(0, batch_length(batch), BATCH):
-            part = {name: array.slice(start, BATCH) for name, array in batch.items()}
-            read, kept = self._read(part, is_text)
-            gram, many = products(read, kept, self.design)
-            vector[:-1] += gram[first, second]
-            vector[-1] += many
+    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
+        """Codes and numbers of a batch, and which rows are whole. Sensitive."""
+        kept = np.ones(batch_length(batch), bool)
+        names = self.columns.names
+        return {name: column_values(batch[name], self.design, name, is_text, kept) for name in names}, kept
 
-    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], Flags]:
-        """Codes, and numbers as their bits, of a batch; which rows are whole. Sensitive."""
-        read, kept = self._read(batch, is_text)
-        return [_bits(read[name]) for name in self.domain.names], kept
-
-    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
-        """Adds the sums of those rows that were read, and are in the group, to a vector, in place. Sensitive."""
-        read = {name: self._values(name, column) for name, column in zip(self.domain.names, held, strict=True)}
-        kept = np.ones(len(held[0]), bool)
-        self._strike_others(read, kept)
-        gram, many = products(read, kept, self.design)
+    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+        """Adds the sums of rows to a vector, in place. Sensitive."""
+        gram, many = products(read, self.design)
         first, second = np.array(self.design.pairs).T
         vector[:-1] += gram[first, second]
         vector[-1] += many
 
-    def _strike_others(self, read: Mapping[str, npt.NDArray[Any]], kept: Flags) -> None:
-        """Strikes rows of other groups off ``kept``."""
-        for condition in self.group.conditions if self.group else ():
-            codes, variable = read[condition.by], self.domain.variables[condition.by]
-            kept &= codes == variable.code(condition.level)
-
-    def _values(self, name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A column as it was before ``read`` made whole numbers of it."""
-        return column.view(np.float64) if isinstance(self.domain.variables[name], Bounded) else column
-
-    def _read(self, batch: Batch, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-        """The design's variables, and which rows are summed: those that are whole and in the group."""
-        design, kept = self.design, np.ones(batch_length(batch), bool)
-        names = (*design.features, design.target)
-        read = {name: column_values(batch[name], design, name, is_text, kept) for name in names}
-        for name, variable in self.domain.variables.items():
-            if name not in read:
-                read[name] = encode_column(batch[name], variable, name, is_text, design.strict)
-        self._strike_others(read, kept)
-        return read, kept
+    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+        """The moments of a vector, or of a sum of vectors. Sensitive."""
+        *sums, many = vector.tolist()
+        most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *self.design.weights))
+        if many > most:
+            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
+        return Moments(self.design, np.array(sums, np.int64), many, group, cap)
 
 
-def _bits(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Whole numbers that are equal where the values are."""
-    return (values + 0.0).view(np.int64) if values.dtype == np.float64 else values
-
-
-def products(read: Mapping[str, npt.NDArray[Any]], kept: Flags, design: LinearDesign) -> tuple[Integers, int]:
-    """The sums of products of all columns over the rows that are kept, and how many these are. Sensitive."""
-    if not kept.all():
-        read = {name: values[kept] for name, values in read.items()}
-    many, size = int(kept.sum()), len(design.columns)
+def products(read: Mapping[str, npt.NDArray[Any]], design: LinearDesign) -> tuple[Integers, int]:
+    """The sums of products of all columns over the rows, and how many these are. Sensitive."""
+    many, size = len(read[design.target]), len(design.columns)
     step = max(1, min(many, BLOCK // size))
     gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
     for start in range(0, many, step):
@@ -246,11 +170,14 @@ def group_of_design(where: Mapping[str, Level], design: LinearDesign, domain: Do
     return group
 
 
-def _check_pair(tally: Products, engine: Any) -> None:
+def _check_pair(design: LinearDesign, group: RowGroup | None, cap: PersonCap | None, engine: Any) -> None:
     """Refuses what a pair of arrays cannot serve."""
+    if cap is not None:
+        raise DomainError("a pair of arrays has no column of persons; give a table that has one")
     if engine is not None:
         raise DomainError("engine is for the path of a Parquet file or folder; got a pair of arrays")
-    others = [name for name in tally.domain.names if name not in (*tally.design.features, tally.design.target)]
+    told = [condition.by for condition in group.conditions] if group else []
+    others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
 
@@ -275,7 +202,13 @@ def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArra
     >>> {name: values.tolist() for name, values in read.items()}
     {'age': [20.0, nan], 'sex': [1, 0]}
     """
-    return converted(lambda: _features(rows, design), UNREADABLE, passing=OURS, quiet=False)
+
+    def read(batch: Batch, is_text: bool) -> list[Any]:
+        features = design.features.items()
+        return [feature_values(batch[name], feature, name, is_text, design.strict) for name, feature in features]
+
+    found = read_columns(rows, Columns(dict(design.features), design.strict), read)
+    return dict(zip(design.features, found, strict=True))
 
 
 def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
@@ -288,29 +221,14 @@ def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArr
     Raises:
         DomainError: As ``regression_moments``.
     """
-    return converted(lambda: _judged(rows, design), UNREADABLE, passing=OURS, quiet=False)
+    kernel = Products(design)
 
+    def read(batch: Batch, is_text: bool) -> list[Any]:
+        found, kept = kernel.read(batch, is_text)
+        return [*found.values(), kept]
 
-def _judged(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-    names = (*design.features, design.target)
-    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in names}
-    whole: list[Flags] = []
-    for batch, is_text in batches(rows, Columns({name: design.declared(name) for name in names}, design.strict)):
-        kept = np.ones(batch_length(batch), bool)
-        for name in names:
-            parts[name].append(column_values(batch[name], design, name, is_text, kept))
-        whole.append(kept)
-    read = {name: np.concatenate(found) if found else np.zeros(0) for name, found in parts.items()}
-    return read, np.concatenate(whole) if whole else np.zeros(0, bool)
-
-
-def _features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
-    """One array for each feature."""
-    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in design.features}
-    for batch, is_text in batches(rows, Columns(dict(design.features), design.strict)):
-        for name, feature in design.features.items():
-            parts[name].append(feature_values(batch[name], feature, name, is_text, design.strict))
-    return {name: np.concatenate(found) if found else np.zeros(0) for name, found in parts.items()}
+    *found, kept = read_columns(rows, kernel.columns, read)
+    return dict(zip(kernel.columns.names, found, strict=True)), kept
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

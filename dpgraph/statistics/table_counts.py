@@ -95,7 +95,7 @@ def any_tables(rows: Any, domain: Domain) -> TableCounts:
         domain: The declared variables.
 
     Returns:
-        Sensitive statistics, for mechanisms that choose among tables, such as ``TreeChoice``; they add.
+        Sensitive statistics, for mechanisms that choose among tables, such as ``ParentsChoice``; they add.
 
     Raises:
         DomainError: If the rows do not fit the domain.

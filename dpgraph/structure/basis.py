@@ -16,7 +16,7 @@ Three scalings of the same blocks, for a variable of K levels:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar
@@ -68,6 +68,18 @@ def coefficient_blocks(network: Network) -> tuple[Family, ...]:
     if sum(2 ** len(family) for family in network.maximal_families) > MAX_BLOCKS:
         raise NetworkError(f"the families have more than {MAX_BLOCKS:,} subsets; give variables fewer parents")
     return tuple(block for block in network.downward_closure() if all(sizes[name] > 1 for name in block))
+
+
+def has_blocks(network: Network, blocks: Collection[Family]) -> bool:
+    """Whether blocks are all of a network's; they are counted before the network's are listed, 2^k of k variables.
+
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> has_blocks(network, [(), ("rain",), ("wet",)]), has_blocks(network, coefficient_blocks(network))
+    (False, True)
+    """
+    sizes = network.domain.sizes
+    widest = max(sum(sizes[name] > 1 for name in family) for family in network.maximal_families)
+    return 2**widest <= len(blocks) and set(blocks) == set(coefficient_blocks(network))
 
 
 def block_shape(network: Network, block: Family) -> tuple[int, ...]:
@@ -156,11 +168,16 @@ def residual_matrix(size: int) -> tuple[Reals, Reals]:
     return forward, inverse
 
 
+def check_levels(size: int) -> None:
+    """Refuses a variable of too many levels before memory is taken for its contrasts."""
+    if size > MOST_LEVELS:
+        raise NetworkError(f"a basis of contrasts is for variables of at most {MOST_LEVELS:,} levels; one has {size:,}")
+
+
 @lru_cache(maxsize=64)
 def contrast_matrix(size: int) -> Integers:
     """[1; C]: a row of ones, then row r with r ones and -r after them."""
-    if size > MOST_LEVELS:
-        raise NetworkError(f"a basis of contrasts is for variables of at most {MOST_LEVELS:,} levels; one has {size:,}")
+    check_levels(size)
     matrix = np.tril(np.ones((size, size), np.int64), -1)
     matrix[0] = 1
     matrix[np.arange(1, size), np.arange(1, size)] = -np.arange(1, size)

@@ -2,15 +2,18 @@
 
 An exception of numpy, pandas or Arrow may repeat a value, the keys of a dictionary or the number of rows, and so may
 one that an object in a cell raises. It is replaced by a ``DomainError`` made of public words alone. The error is
-raised after the handler has ended, so that no ``__context__`` holds the first one.
+raised after the handler has ended, so that no ``__context__`` holds the first one. Floating-point errors of numpy,
+which would tell that a value exceeds a public bound, are off in all of them (promise.md S21).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from threading import RLock
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +41,14 @@ _LIBRARIES = (
     "fsspec",
 )
 
-#: Filters of warnings belong to the process: one thread at a time sets them.
-_FILTERS = RLock()
+#: Filters of warnings belong to the process: the one object that silences them, and every silence that has not ended.
+#: A silence whose end an interruption prevented is forgotten with its frame.
+_SILENT: Any = ("ignore", None, Warning, None, 0)
+_LOCK, _SILENCES = Lock(), WeakSet[Any]()
+
+
+class _Silence:
+    """No warnings, from its beginning to its end."""
 
 
 def converted(
@@ -51,7 +60,7 @@ def converted(
         convert: Calls a library on rows.
         problem: What the refusal says: the declared name of the column and what was expected.
         passing: Exceptions that pass as they are, without context: ``OURS``, where dpgraph's own code is called.
-        quiet: Whether warnings are dropped as well; for calls that start no threads which come here again.
+        quiet: Whether warnings of all threads are dropped as well.
 
     Raises:
         DomainError: With ``problem`` and the kind of the failure, without cause and context.
@@ -65,7 +74,8 @@ def converted(
     """
     refusal: Exception
     try:
-        return _without_warnings(convert) if quiet else convert()
+        with _silence() if quiet else np.errstate(all="ignore"):
+            return convert()
     except passing as error:
         refusal = error
     except Exception as error:
@@ -83,15 +93,53 @@ def converted_each(
         yield item
 
 
+def is_query(rows: Any) -> bool:
+    """Whether rows are an Arrow stream, each reading of which may have another order, and no table or column in memory.
+
+    Tables and columns of pandas, polars and Arrow are in memory; a table of another library may be a query.
+
+    >>> is_query([1, 2])
+    False
+    """
+    kinds = {kind.__module__.partition(".")[0] for kind in type(rows).__mro__}
+    held = bool(kinds & {"pandas", "polars"}) or ("pyarrow" in kinds and hasattr(rows, "nbytes"))
+    return not held and hasattr(rows, "__arrow_c_stream__")
+
+
+def is_table(rows: Any) -> bool:
+    """Whether rows are a pandas, polars or Arrow table in memory, whose rows have an order."""
+    return hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "columns") and not is_query(rows)
+
+
 def array_of(values: Any, problem: str) -> npt.NDArray[Any]:
-    """Values as an array of whatever type numpy gives them."""
+    """Values as an array of whatever type numpy gives them.
+
+    Raises:
+        DomainError: If they are none, or a query, whose values have no places.
+    """
+    if is_query(values):
+        raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
     return converted(lambda: np.asarray(values), problem)
 
 
-def _without_warnings(convert: Callable[[], T]) -> T:
-    with _FILTERS, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return convert()
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warnings in any thread until the last of several silences ends; no lock is held in between."""
+    silence = _Silence()
+    try:
+        with _LOCK:
+            _SILENCES.add(silence)
+            filters: Any = warnings.filters
+            if not filters or filters[0] is not _SILENT:
+                filters.insert(0, _SILENT)
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _LOCK:
+            _SILENCES.discard(silence)
+            filters = warnings.filters
+            if not _SILENCES:
+                filters[:] = [one for one in filters if one is not _SILENT]
 
 
 def _kind(error: Exception) -> str:

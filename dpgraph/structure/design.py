@@ -84,15 +84,16 @@ class Bounded:
         """Half the distance of the bounds, which is scaled to 1."""
         return self.high / 2 - self.low / 2
 
+    @np.errstate(all="ignore")
     def scaled(self, values: Reals) -> Reals:
         """Values mapped so that the bounds are -1 and 1, and clipped there."""
         return np.clip((values - self.middle) / self.half, -1.0, 1.0)
 
+    @np.errstate(all="ignore")
     def on_grid(self, values: Reals, out: Reals | None = None) -> Reals:
         """The same in whole steps of the grid, from ``-RESOLUTION`` to ``RESOLUTION``; written to ``out`` if given."""
-        with np.errstate(over="ignore"):
-            steps = np.subtract(values, self.middle, out=out)
-            steps *= RESOLUTION / self.half
+        steps = np.subtract(values, self.middle, out=out)
+        steps *= RESOLUTION / self.half
         np.clip(steps, -RESOLUTION, RESOLUTION, out=steps)
         return np.rint(steps, out=steps)
 

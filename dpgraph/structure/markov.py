@@ -1,14 +1,12 @@
-"""The published sweeps of a private Gibbs sampler of a hidden Markov model."""
+"""What hidden Markov models of a network check and count."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network
@@ -69,54 +67,3 @@ def transition_counts(states: Integers, size: int) -> Integers:
     copies = len(states)
     index = (np.arange(copies)[:, None, None] * size + states[:, :, :-1]) * size + states[:, :, 1:]
     return np.bincount(index.ravel(), minlength=copies * size * size).reshape(copies, size, size)
-
-
-@dataclass(frozen=True, eq=False)
-class MarkovSweeps:
-    """The states, emissions and transitions of every sweep; state labels may switch between sweeps.
-
-    Attributes:
-        network: As ``hmm_network``.
-        sequence: The variable whose levels are the sequences.
-        time: The variable whose levels are the time steps, in order.
-        transition: P(next state | state), shape (sweeps, states, states).
-        emissions: For each field P(level | state), shape (sweeps, states, levels).
-        states: Shape (sweeps, sequences, steps).
-        provenance: What was released, for whom, and whether the noise was private.
-
-    Raises:
-        NetworkError: If the parts do not fit each other.
-    """
-
-    network: Network
-    sequence: str
-    time: str
-    transition: Reals
-    emissions: FrozenMap[str, Reals]
-    states: Integers
-    provenance: Provenance | None = None
-
-    def __post_init__(self) -> None:
-        fields = check_markov_network(self.network, self.sequence, self.time)
-        object.__setattr__(self, "transition", frozen_array(self.transition, np.float64))
-        object.__setattr__(self, "states", frozen_array(self.states, np.int64))
-        sweeps, size = self.transition.shape[:2] if self.transition.ndim == 3 else (0, 0)
-        if self.transition.shape != (sweeps, size, size) or not self.transition.size:
-            raise NetworkError(f"the transitions have the wrong shape {self.transition.shape}")
-        if self.states.shape != (sweeps, *self.network.shape((self.sequence, self.time))):
-            raise NetworkError(f"the states have the wrong shape {self.states.shape}")
-        frozen = checked_laws(self.network, fields, self.transition, self.emissions, self.states)
-        object.__setattr__(self, "emissions", frozen)
-
-    @property
-    def sweeps(self) -> int:
-        """The number of sweeps, in the order they were made."""
-        return self.transition.shape[0]
-
-    @property
-    def n_states(self) -> int:
-        """The number of hidden states."""
-        return self.transition.shape[1]
-
-    def __repr__(self) -> str:
-        return f"MarkovSweeps({self.n_states} states, {len(self.emissions)} fields, {self.sweeps} sweeps)"

@@ -35,6 +35,8 @@ ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "b
 STEPS = 1 << 16
 #: Edges between bins of the confidence in the predicted class, where they exceed one over the number of classes.
 EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
+#: The most cells of truth by prediction.
+MOST_CONFUSED = 1 << 20
 #: A probability below one over this many times the number of outcomes counts as that in a log-loss.
 FLOOR = 50
 
@@ -96,6 +98,8 @@ class Classification:
         edges = tuple(edge for edge in EDGES if edge * size > 1 + 1e-9) if self.edges is None else self.edges
         object.__setattr__(self, "edges", _checked_edges(edges, size))
         object.__setattr__(self, "scores", _checked_scores(self.scores))
+        if "confusion" in self.scores and size**2 > MOST_CONFUSED:
+            raise DomainError(f"{size:,} classes have more than {MOST_CONFUSED:,} confusions; leave them out of scores")
 
     @property
     def bins(self) -> tuple[tuple[float, float], ...]:
@@ -304,10 +308,10 @@ class NoisyOutcomes:
 
 
 def checked_bound(value: object, name: str) -> float:
-    """A public bound above 0."""
+    """A public bound above 0, whose square is a number."""
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if not 0 < number < math.inf:
-        raise DomainError(f"{name} must be a finite number above 0; got {value!r:.60}")
+    if not 1e-100 < number < 1e100:
+        raise DomainError(f"{name} must be a finite number above 0, from 1e-100 to 1e100; got {value!r:.60}")
     return number
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.lazy import provided
+from dpgraph.structure.conversion import is_query
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
 
@@ -32,5 +33,7 @@ def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[st
             raise DomainError(
                 "a mapping is of numpy arrays of codes and numbers; of rows give a table, pd.DataFrame(X)"
             )
+        if any(map(is_query, rows.values())):
+            raise DomainError("a mapping is of columns in memory; of a query give the query itself, as rows")
         return rows
     return provided("read_features")(rows, declared)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.descriptions import noisy_value
 from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError
@@ -20,6 +21,7 @@ from dpgraph.structure.basis import (
     coefficient_blocks,
     contrast_norms,
     fixed_point,
+    has_blocks,
     ordered,
     subsets,
     table_of,
@@ -117,9 +119,7 @@ class NoisyCounts:
 
     def joint_with(self, *others: Any) -> JointCounts:
         """What several releases of the same rows say together: see ``structure.joint``."""
-        from dpgraph.structure.joint import joint_counts
-
-        return joint_counts(self, *others)
+        return provided("joint_counts")(self, *others)
 
     def clipped(self) -> Tables:
         """The tables with every cell cut to [0, n], or to [0, infinity) where n is private.
@@ -180,15 +180,14 @@ class NoisyCoefficients:
 
     def __post_init__(self) -> None:
         check_rows(self.n)
-        wanted = coefficient_blocks(self.network)
-        if set(self.blocks) | ({()} if self.n is not None else set()) != set(wanted):
+        if not has_blocks(self.network, {*self.blocks, *([()] if self.n is not None else [])}):
             raise NetworkError("the blocks are not those of the network's downward closure")
         if set(self.laws) != set(self.blocks) or any(law.sums_to_zero for law in self.laws.values()):
             raise NetworkError("every block needs its noise law, independent in every coordinate, and no other")
         if not (1 <= self.grid <= 1 << 32 and 1 <= self.step <= 1 << 32 and 0 <= self.pseudo_records <= MOST_RECORDS):
             raise NetworkError("grid and step are at least 1, pseudo_records at least 0, and none is absurdly large")
         frozen: dict[Family, Integers] = {}
-        for block in wanted:
+        for block in coefficient_blocks(self.network):
             if block in self.blocks:
                 frozen[block] = frozen_integers(self.blocks[block], f"the block of {', '.join(block)}")
                 if frozen[block].shape != block_shape(self.network, block):
@@ -238,9 +237,7 @@ class NoisyCoefficients:
 
     def joint_with(self, *others: Any) -> JointCounts:
         """What several releases of the same rows say together: see ``structure.joint``."""
-        from dpgraph.structure.joint import joint_counts
-
-        return joint_counts(self, *others)
+        return provided("joint_counts")(self, *others)
 
 
 def residual_variance(network: Network, block: Family, law: NoiseLaw, grid: int, step: int) -> float:

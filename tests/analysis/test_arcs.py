@@ -7,6 +7,7 @@ import dpgraph as dg
 from dpgraph.analysis.arcs import arc_costs
 from dpgraph.structure.merging import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 
 def root_sum(network):
@@ -18,7 +19,7 @@ def priced_again(network, parent, child):
     return (root_sum(network) / root_sum(dg.Network.of(network.domain, parents))) ** 1.5
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(small_networks())
 def test_every_arc_of_random_networks(network):
     for row in arc_costs(network):

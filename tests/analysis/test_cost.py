@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.analysis.bounds import expected_divergence
 from dpgraph.analysis.expected import draw_error, expected_kl, expected_variation
+from dpgraph.papers.zhang import expected_divergence
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.margins import Margins
 
@@ -33,7 +33,7 @@ def test_the_expected_divergence_is_near_the_exact_one_of_algorithm_1(counts, sc
 def test_the_expected_divergence_is_bounded_where_cells_are_empty():
     """A second-order formula gives thousands of nats here; simulation with normal noise gives what this gives."""
     counts, rmse, rng = np.array([[0.0, 10.0], [0.0, 90.0]]), 20.0, np.random.default_rng(1)
-    from dpgraph.analysis.bounds import dirichlet_divergence
+    from dpgraph.papers.zhang import dirichlet_divergence
 
     draws = [
         sum(
@@ -116,40 +116,14 @@ def test_choices_are_compared_but_not_recommended():
     assert not any("Posterior" in label for label in dg.privacy_cost(wide, epsilon=1, n=10).mechanisms["mechanism"])
 
 
-def test_the_theorems_bound_what_they_stand_beside():
-    """asia and alarm: every bound is above its value; Proposition 1 is close, the others are not."""
-    for name, rows in (("asia", 5), ("alarm", 4)):
-        report = dg.privacy_cost(dg.read_network(f"example:{name}"), epsilon=1, n=1000)
-        bounds = report.bounds.set_index("statement")
-        assert len(bounds) == rows
-        assert (bounds["ratio"] >= 1).all()
-        assert bounds["ratio"].filter(like="Proposition 1").item() < 1.05
-        assert bounds["ratio"].drop(bounds.filter(like="Proposition 1", axis=0).index).min() > 4
-    assert len(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1).bounds) == 3
-
-
-def test_proposition_1_and_theorem_3_hold_on_real_releases():
-    """100 releases of asia at level 0.1: more than 27 failures have a chance below 1e-6."""
-    network = dg.read_network("example:asia")
-    counts = dg.count(dg.sample_rows(dg.load("example:asia"), 1000, np.random.default_rng(0)), network)
-    bounds = dg.privacy_cost(network, epsilon=1, n=1000).bounds.set_index("statement")
-    most = bounds["bound"].filter(like="Proposition 1").item()
-    noise, budget, off = dg.testing.SeededNoise(3), dg.Budget(1000), 0
-    paper = dg.LaplaceMechanism(1, tables="families", allocation="uniform")
-    for _ in range(100):
-        noisy = dg.release(counts, paper, budget=budget, noise=noise).value
-        off += max(np.abs(table - counts.sensitive_margin(key)).max() for key, table in noisy.tables.items()) > most
-    assert off <= 27
-
-
 @pytest.mark.parametrize("tables", [None, [("b", "a")], [("a", "b"), ("d", "c"), ("c",)]])
 @pytest.mark.parametrize("n", [None, 100])
-def test_tables_without_a_graph_are_priced_without_the_bounds_of_networks(tables, n):
-    """The paper's theorems are of a network's families; the variables are those of the domain, in a table or not."""
+def test_tables_without_a_graph_are_priced(tables, n):
+    """The variables are those of the domain, in a table or not; the paper's theorems are of a network's families."""
     domain = {name: [0, 1] for name in "abcd"}
     margins = dg.all_pairs(domain) if tables is None else Margins.of_tables(domain, tables)
     report = dg.privacy_cost(margins, epsilon=1, n=n)
-    assert report.bounds.empty
+    assert dg.papers.error_bounds(report).empty
     assert report.facts["variables"] == 4
     assert report.facts["maximal tables"] == len(report.nodes) == len(margins.tables)
 
@@ -157,6 +131,7 @@ def test_tables_without_a_graph_are_priced_without_the_bounds_of_networks(tables
 ONE_LEVEL = [["x"], ["x", "y"], [1, 2, 3]]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("parents", [{}, {"b": ["a"]}, {"b": ["a"], "c": ["a", "b"]}])
 def test_variables_of_one_level_are_priced(parents, neighbours):

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 import dpgraph as dg
 from dpgraph.analysis import expected
-from dpgraph.analysis.bounds import log_gamma_divergence
+from dpgraph.analysis.expected import log_gamma_divergence
 
 NETWORK = dg.naive_bayes_network(dg.Domain.of({"code": list(range(60_000)), "y": [0, 1]}), "y")
 
@@ -27,6 +27,7 @@ def test_a_basis_of_it_is_refused_before_memory_is_taken():
     assert budget.spent == 0
 
 
+@pytest.mark.proof
 def test_a_million_levels_are_priced_by_the_few_counts_that_differ(monkeypatch):
     """Of a bare network all counts of a table are alike: 61 nodes for one of them, not for two million."""
     asked = []

@@ -29,6 +29,7 @@ def test_so_many_rows_give_the_error_and_fewer_do_not(name, error):
     assert worst(network, epsilon="0.3", n=n - 1) > error
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 @pytest.mark.parametrize("unit", [dg.PrivacyUnit(), dg.PrivacyUnit("add-remove", 3)], ids=str)
 @pytest.mark.parametrize("name", NETWORKS)

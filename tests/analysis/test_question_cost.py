@@ -24,6 +24,7 @@ def seeded(monkeypatch):
     monkeypatch.setattr(cost_module, "release", partial(dg.release, noise=dg.testing.SeededNoise(3)))
 
 
+@pytest.mark.proof
 def test_one_coin_has_the_width_of_sampling_and_noise_together():
     """Gaussian noise: the variance of the answer is p (1 - p) / n plus that of the noise over n^2, and 12 worlds of 400
     draws know a width to 2 %; noise left out would make it .4 of what it is, noise counted twice 1.4 times."""
@@ -39,6 +40,7 @@ def test_one_coin_has_the_width_of_sampling_and_noise_together():
     assert found.widths["noise"][0] == pytest.approx(1 - sampling / (sampling + noise / n**2), abs=0.05)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_each_world_is_released_as_it_would_be(monkeypatch, neighbours):
     """By the mechanism of this epsilon, whole and exact, from as many rows, under the unit that was asked for."""
@@ -54,12 +56,14 @@ def test_each_world_is_released_as_it_would_be(monkeypatch, neighbours):
     assert seen == [(dg.GaussianMechanism("0.3", "1e-6"), unit, 70)] * 3
 
 
+@pytest.mark.proof
 def test_at_a_large_epsilon_nothing_is_left_but_the_number_of_rows():
     found = question_cost(PAIR, {"target": "wet", "given": {"rain": "yes"}}, n=400, epsilon=1000, worlds=8)
     assert found.widths["width"].to_numpy() == pytest.approx(found.widths["without noise"].to_numpy(), rel=0.1)
     assert repr(found).endswith("most of it is due to the number of rows")
 
 
+@pytest.mark.proof
 def test_the_epsilon_of_a_width_has_that_width():
     """Interpolated and checked by other worlds: within 15 %, of widths that change by half from epsilon to epsilon."""
     start = question_cost(PUBLIC, ASKED, n=1000, epsilon="0.05", worlds=6)
@@ -69,6 +73,7 @@ def test_the_epsilon_of_a_width_has_that_width():
     assert start.epsilon_for(start.width * 0.99) < 0.1
 
 
+@pytest.mark.proof
 def test_a_curve_falls_with_epsilon_and_with_the_number_of_rows():
     """The widths of these pairs differ by a third and more, standard errors are below a tenth of them."""
     made = question_cost(PUBLIC, ASKED, n=300, epsilon="0.1", worlds=6).curve(["0.1", 1], [300, 3000])
@@ -88,6 +93,7 @@ def test_a_width_that_the_rows_do_not_allow_is_refused_with_the_rows_that_would(
             found.epsilon_for(width)
 
 
+@pytest.mark.proof
 def test_a_report_has_it_where_a_question_is_asked():
     report = dg.privacy_cost(PAIR, epsilon=1, n=500, question={"target": "wet", "given": {"rain": "yes"}}, worlds=2)
     assert report.question.question == "P(wet | rain=yes)"

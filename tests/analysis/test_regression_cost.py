@@ -58,13 +58,14 @@ def simulated(design, n, mechanism, unit, share, tables, releases):
     return [np.sqrt((np.array(each) ** 2).mean(axis=0)) for each in errors]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("design", "n", "epsilon", "delta", "neighbours"),
     [
-        pytest.param(DESIGN, 4_000, 1, 0, "replace", id="laplace", marks=pytest.mark.slow),
+        pytest.param(DESIGN, 4_000, 1, 0, "replace", id="laplace", marks=pytest.mark.proof),
         pytest.param(DESIGN, 4_000, 1, 0, "add-remove", id="n private"),
         pytest.param(DESIGN, 4_000, 1, "1e-6", "replace", id="gaussian"),
-        pytest.param(NO_INTERCEPT, 4_000, 1, 0, "add-remove", id="no intercept", marks=pytest.mark.slow),
+        pytest.param(NO_INTERCEPT, 4_000, 1, 0, "add-remove", id="no intercept", marks=pytest.mark.proof),
     ],
 )
 def test_standard_errors_are_those_of_simulated_releases(design, n, epsilon, delta, neighbours):

@@ -17,6 +17,7 @@ def seeded(monkeypatch):
     monkeypatch.setattr(question_cost, "release", partial(dg.release, noise=dg.testing.SeededNoise(3)))
 
 
+@pytest.mark.proof
 def test_a_question_has_its_width_and_the_epsilon_of_another(run):
     told = run(*ASKED, "--half-width", "0.2").stdout
     assert "P(rate=1.5 | sex=F, age=" in told
@@ -24,6 +25,7 @@ def test_a_question_has_its_width_and_the_epsilon_of_another(run):
     assert "plus or minus 0.2 needs about epsilon" in told
 
 
+@pytest.mark.proof
 def test_json_has_the_same(run):
     question = json.loads(run(*ASKED, "--half-width", "0.2", "--json").stdout)["question"]
     (entry,) = question["widths"]
@@ -39,6 +41,7 @@ def test_what_is_no_question_is_refused(run):
     assert "NAME=LEVEL" in wrong
 
 
+@pytest.mark.proof
 def test_an_answer_says_what_makes_it_wide(run):
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "5", "--out", "r.json")
     run("posterior", "r.json", "--noise-aware", "--method", "tables", "--draws", "50", "--out", "m.json")

@@ -14,6 +14,8 @@ from dpgraph.cli import ending
 from dpgraph.files import temporary
 from dpgraph.privacy.errors import PriorWarning
 
+pytestmark = pytest.mark.systems
+
 COMMAND = f"exec {sys.executable} -m dpgraph.cli"
 RELEASE = "release rows.csv --network net.toml --epsilon 1 --out r.json"
 HMM = "fit hmm log.csv --domain log.toml --sequence region --time month --states 2 --epsilon 2 --out m.json"
@@ -226,7 +228,7 @@ def test_an_interruption_that_python_drops_is_made_again():
     assert hearing.held.is_set()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("after", [0.5, 1.5, 3.0])
 def test_a_fit_that_compiles_ends_too(after, tmp_path):
     """From loops that no cache holds: the process ends with the code of its signal, not by a fault of a library."""

@@ -146,6 +146,7 @@ def test_a_person_who_is_no_column_or_a_variable_is_refused_uncharged(person, le
     assert charges() == before
 
 
+@pytest.mark.proof
 def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk):
     """The pairs of four variables, and a variable with three parents."""
     names = "abcd"
@@ -166,6 +167,7 @@ def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk)
     np.testing.assert_allclose(dg.load("drawn.json").mean().table("d"), expected.table("d"))
 
 
+@pytest.mark.proof
 def test_shares_are_printed_where_they_are_asked_for(run):
     told = run(*WORDS, "--epsilon", "9", "--required", "sex->rate", "--shares", "--out", "made.toml")
     assert told.stdout.split()[:4] == ["parent", "child", "strength", "share"]

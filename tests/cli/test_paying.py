@@ -49,6 +49,7 @@ def opened():
     return dg.Budget.open("l.sqlite", dataset="adult")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("accounting", ["basic", "zcdp"])
 @pytest.mark.parametrize("command", [*FITS, "evaluate"])
 def test_a_command_charges_what_its_dry_run_says(command, accounting, run, model):
@@ -125,6 +126,7 @@ def test_what_is_refused_charges_nothing(words, code, message, dry, run):
     assert opened().spent == 0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("command", ["release", "naive-bayes", "hmm", "regression", "evaluate"])
 def test_the_unit_is_the_ledgers(command, run, model):
     """Also the cap on each person's rows, and the relation, which without a ledger is replace."""
@@ -145,6 +147,7 @@ def test_a_person_has_as_many_rows_as_the_ledger_says(run):
 
 
 class TestDefaults:
+    @pytest.mark.proof
     def test_the_environment_then_the_file(self, run, monkeypatch):
         """What is typed goes before the environment, and that before the file; each field by itself."""
         made(run)
@@ -310,6 +313,7 @@ def shell(*words, code=0, **settings):
     return done
 
 
+@pytest.mark.proof
 def test_a_days_tale():
     """Fitted today, released tomorrow, refused the day after, each in a process; history and files agree."""
     head = shell("ledger", "create", "l.sqlite", "--dataset", "adult", "--epsilon", "1", "--who", "board").stdout

@@ -55,7 +55,7 @@ def test_a_level_na_is_told_from_the_others(model, run):
 def test_sampled_weights_read_alike(run):
     bounds = {"area": dg.Categories(["N", "NA", "none"], missing="NA"), "age": dg.Bounded(18, 90, missing=30)}
     frame = pd.read_csv("pay.csv", keep_default_na=False)
-    fitted = dg.PrivateLinearRegression(bounds, (0, 100), 5, mechanism="sampler")
+    fitted = dg.PrivateLinearRegression(bounds, (0, 100), 5, dg.papers.RegressionSample(5, idealized_numerics=True))
     model = fitted.fit(frame[["area", "age"]], frame["pay"]).model_
     dg.save(model, "drawn.json")
     run("predict", "drawn.json", written("csv"), "--out", "p.csv")

@@ -35,6 +35,7 @@ def shown(result):
     return text
 
 
+@pytest.mark.proof
 def test_tables_show_escapes(evil, run):
     first, second = EVIL
     assert r"b\rc\x9b" in shown(run("cost", "evil.json", "--epsilon", "1"))

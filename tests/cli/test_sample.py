@@ -41,6 +41,7 @@ def test_a_block_is_the_file_that_pandas_writes(suffix, n, model, run):
     assert contents(f"s.{suffix}") == contents(f"one.{suffix}")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("limit", "n"), [("_MOST_ROWS", 2 * queries.BLOCK), ("_MOST_CODES", queries.BLOCK + 5)])
 def test_blocks_are_the_rows_of_one_draw(limit, n, model, run, monkeypatch):
     monkeypatch.setattr(f"{HOME}.{limit}", 1)  # the least there is: the block of a draw

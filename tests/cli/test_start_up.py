@@ -8,6 +8,8 @@ import pytest
 
 import dpgraph as dg
 
+pytestmark = pytest.mark.systems
+
 #: What only rows, other people's networks, samplers, pictures and clusters need.
 ROWS = ("pandas", "pyarrow", "pyspark", "dask", "polars", "duckdb")
 MODELS = ("pgmpy", "networkx", "sklearn", "numba", "arviz_stats", "arviz_base", "matplotlib", "tqdm")

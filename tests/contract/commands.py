@@ -110,7 +110,7 @@ def cases() -> Iterator[Case]:
     yield case("release", "net", "--mechanism", "gaussian", "--epsilon", "0.8", "--delta", "1e-6")
     for tables in ("merged", "maximal", "families"):
         yield case("release", "net", "--tables", tables, "--epsilon", "0.8")
-    for allocation in ("optimal", "closed-form", "uniform"):
+    for allocation in ("optimal", "uniform"):
         yield case("release", "net", "--tables", "families", "--allocation", allocation, "--epsilon", "0.8")
     yield case("release", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
     yield case("learn", "net", "--epsilon", "0.8")

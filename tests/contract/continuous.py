@@ -16,7 +16,8 @@ from unittest import mock
 
 import numpy as np
 
-from dpgraph.mechanisms.selection import posterior_sample, regression_sample
+from dpgraph.mechanisms.selection import posterior_sample
+from dpgraph.papers import regression_sample
 from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
 
 #: Directions in the plane; a range over them is at most 1e-6 of itself too small.

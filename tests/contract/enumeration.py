@@ -16,11 +16,10 @@ from unittest import mock
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.estimators import cross_validation
 from dpgraph.estimators.private_fits import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.events import PAID_IN_PARTS
+from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS
 from dpgraph.privacy.exact_loss import check_same_call, same_value
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
@@ -32,7 +31,7 @@ Pairs = tuple[tuple[Rows, Rows], ...]
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 REPLACE_3, ADD_3 = dg.PrivacyUnit("replace", 3), dg.PrivacyUnit("add-remove", 3)
 #: The charge of a whole, whose parts are paid from a budget of their own.
-WHOLES = (cross_validation.EVENT, PAID_IN_PARTS)
+WHOLES = (CROSS_VALIDATION, PAID_IN_PARTS)
 UNITS = (REPLACE, ADD, REPLACE_3, ADD_3)
 
 

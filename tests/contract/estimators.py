@@ -138,7 +138,6 @@ def _hmm() -> Iterator[Case]:
     for inference, sampler in itertools.product(("noise-aware", "plug-in"), ("blocked", "collapsed")):
         model = dg.PrivateHMM(2, LOG, "0.8", inference=inference, sampler=sampler, **few)
         yield _fitted(model, fit, seen, f"laplace, {inference}, {sampler}")
-    yield _fitted(dg.PrivateHMM(2, LOG, 3, mechanism="gibbs", sweeps=1), fit, seen, "gibbs", scripts=3)
     model = dg.PrivateHMM("auto", LONGER_LOG, "0.8", most_states=2, **few)
     yield _fitted(model, fit, chosen, "laplace, states and effects chosen after the release")
     model = dg.PrivateHMM(2, LOG, "0.8", person="who", **few)
@@ -183,9 +182,8 @@ def _regression() -> Iterator[Case]:
     model = dg.PrivateLinearRegression([SIDES], SIDES, "0.8", inference="plug-in", draws=20)
     persons = _fitted(model, of_a_person, seen, "persons", units=(REPLACE, ADD, ADD_3), pairs=_persons)
     yield learned_by_plug_in(persons)
-    for mechanism in ("sampler", sample):
-        model = dg.PrivateLinearRegression([SIDES], SIDES, _epsilon(mechanism), mechanism)
-        yield _fitted(model, fit, seen, _short(mechanism), pairs=all_neighbours, idealized=True)
+    model = dg.PrivateLinearRegression([SIDES], SIDES, _epsilon(sample), sample)
+    yield _fitted(model, fit, seen, _short(sample), pairs=all_neighbours, idealized=True)
 
 
 def _judged() -> Iterator[Case]:

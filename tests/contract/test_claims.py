@@ -12,6 +12,7 @@ from tests.contract.enumeration import UNITS
 EPSILONS = [Fraction(7 * i + 3, 10) for i in range(12)]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("delta", ["1e-6", "1e-9"])
 def test_the_rho_of_an_epsilon_never_costs_more(delta):
     """A rho rounded up by its twelfth digit costs too much for about half of these."""
@@ -19,6 +20,7 @@ def test_the_rho_of_an_epsilon_never_costs_more(delta):
         assert epsilon_of_rho(rho_of_epsilon(epsilon, Fraction(delta)), Fraction(delta)) <= epsilon
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_the_rho_of_a_gibbs_sampler_covers_all_its_updates(delta):
     """k updates of epsilon e are k e^2 / 8-zCDP: at most what is claimed, and at most what the epsilon allows."""

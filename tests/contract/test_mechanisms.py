@@ -5,6 +5,7 @@ import pytest
 from tests.contract.mechanisms import cases
 
 
+@pytest.mark.covering(lambda case, unit: ((case.name, str(unit)), str(case)))
 @pytest.mark.parametrize(
     ("case", "unit"), [pytest.param(case, unit, id=f"{case}: {unit}") for case in cases() for unit in case.units]
 )

@@ -61,6 +61,7 @@ def test_cross_validation_with_a_delta_has_no_rho_and_is_refused_before_anything
     assert budget.events == ()
 
 
+@pytest.mark.proof
 def test_a_planned_fit_is_drawn_from_its_plan_once():
     pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
     budget = dg.Budget(1, "1e-6", accounting="pld")

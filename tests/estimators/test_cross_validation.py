@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import itertools
+import json
 import math
 import warnings
 from fractions import Fraction
@@ -22,8 +23,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 import dpgraph as dg
 from dpgraph.estimators.cross_validation import cross_validate
+from dpgraph.files.documents import document
+from dpgraph.privacy.records import combined_event
 from tests.estimators.recorded import Script, losses, recorded
 from tests.everything import everything
+from tests.files.edits import edited
 
 DOMAIN = dg.Domain.of({"f": [0, 1], "t": [0, 1]})
 KINDS = list(itertools.product((0, 1), (0, 1)))
@@ -71,6 +75,7 @@ def is_all_of(loss, charge):
     return charge * (1 - Fraction(1, 10**12)) < loss <= charge
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("folds", "script"), [*itertools.product([2], SCRIPTS), (3, 0)])
 def test_under_replace_the_loss_of_every_neighbour_is_at_most_the_charge(folds, script):
     """All data sets of 3 rows in order, each row replaced; the script fixes the models, so that they are the same.
@@ -87,6 +92,7 @@ def test_under_replace_the_loss_of_every_neighbour_is_at_most_the_charge(folds, 
     assert is_all_of(total, 1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_under_add_remove_the_loss_of_every_neighbour_is_at_most_the_charge(script):
     """Three persons of one row each, any of them absent, each removed."""
@@ -112,6 +118,7 @@ def test_under_add_remove_the_loss_of_every_neighbour_is_at_most_the_charge(scri
     assert is_all_of(total, 1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("script", [0, 1])
 def test_a_person_of_several_rows_is_in_one_fold_and_costs_no_more(script):
     """Two persons of up to two counted rows, one of whom may hold a third, in alternating places; either removed."""
@@ -131,6 +138,7 @@ def test_a_person_of_several_rows_is_in_one_fold_and_costs_no_more(script):
     assert is_all_of(total, 1)
 
 
+@pytest.mark.proof
 def test_several_replaced_rows_may_change_every_fit_and_all_are_charged():
     """Two replaced rows of four, two folds: both fits change. Laplace noise loses in proportion to the rows, so less
     than is charged; a mechanism need not."""
@@ -180,9 +188,67 @@ def test_the_budget_is_charged_once_and_the_parts_say_what_for():
     assert [part.epsilon for part in found.parts] == [Fraction(1, 2)] * 5
     assert 3 * found.training_epsilon + found.parts[-1].epsilon == found.cost.epsilon == 2
     assert (found.folds, found.unit, found.private) == (4, REPLACE, True)
-    assert found.evaluation.release.event == found.parts[-1]
+    assert found.evaluation.release.event.events[-1] == found.parts[-1]
     assert BAYES.budget is None
     assert BAYES.epsilon == 1.0
+
+
+@pytest.mark.proof
+def test_the_record_of_the_evaluation_is_of_the_whole_call(tmp_path):
+    """Also of a file, priced by every accountant, on the page and against a ledger."""
+    budget = dg.Budget.open(tmp_path / "ledger.sqlite", dataset="rows", epsilon=20)
+    found = dg.cross_validate(BAYES, X, Y, epsilon=6, training_epsilon=1, budget=budget)
+    record = found.evaluation.release.provenance
+    assert found.cost.epsilon == record.event.epsilon == dg.cost(record.event).epsilon == 6
+    for method in ("advanced", "zcdp"):
+        assert dg.cost(found.evaluation.release, method, "1e-9").epsilon > 4  # the evaluation alone costs 2
+    dg.save(found.evaluation.release, tmp_path / "scores.json")
+    again = dg.load(tmp_path / "scores.json")
+    assert (again.event, again.scope) == (found.evaluation.release.event, found.evaluation.release.scope)
+    assert budget.ledger.verify(release=again).ok
+    assert [row.mechanism for row in budget.ledger.rows_of(again)] == ["cross-validation"]
+    dg.write_html(found.evaluation, tmp_path / "page.html")
+    assert "The release cost epsilon 6." in (tmp_path / "page.html").read_text()
+    other = dg.cross_validate(BAYES, X, Y, epsilon=7, budget=budget).evaluation.release
+    assert not budget.ledger.verify(release=dataclasses.replace(other, scope=again.scope)).ok
+
+
+@pytest.mark.proof
+def test_loss_distributions_price_the_whole_call():
+    found = dg.cross_validate(BAYES, X, Y, epsilon=6, training_epsilon=1, budget=dg.Budget(6))
+    assert dg.cost(found.evaluation.release, "pld", "1e-9").epsilon > 4  # the evaluation alone costs 2
+
+
+def test_a_seeded_cross_validation_is_called_private_nowhere():
+    found = dg.cross_validate(BAYES, X, Y, epsilon=1, budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
+    assert (found.private, found.evaluation.release.private) == (False, False)
+
+
+EDITS = {
+    "fits that measured": lambda parts: parts[0].update(measurements=parts[1]["measurements"]),
+    "fits that chose": lambda parts: parts[0].update(selections=[{"law": "softmax", "epsilon": "1/9", "draws": 1}]),
+    "twice the fits": lambda parts: parts.append(parts[0]),
+    "a claim below the whole": lambda parts: parts[0].update(epsilon="1/9"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_file_of_fits_that_no_call_made_is_refused(edit, tmp_path):
+    found = dg.cross_validate(BAYES, X, Y, epsilon=1, budget=dg.Budget(1))
+    plain = json.loads(json.dumps(document(found.evaluation.release)))
+    EDITS[edit](plain["event"]["parts"])
+    (tmp_path / "edited.json").write_text(edited(plain))
+    with pytest.raises(dg.errors.FileError):
+        dg.load(tmp_path / "edited.json")
+
+
+def test_fits_of_folds_are_beside_one_evaluation_only(tmp_path):
+    fits = dg.cross_validate(BAYES, X, Y, epsilon=1, budget=dg.Budget(1)).evaluation.release.event.parts[0]
+    network = dg.naive_bayes_network(DOMAIN, "t")
+    counts = dg.release(dg.count(FRAME[["f", "t"]], network), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    forged = dataclasses.replace(counts, event=combined_event([fits, counts.event]))
+    with pytest.raises(dg.errors.ReleaseError, match="only one evaluation"):
+        dg.save(forged, tmp_path / "forged.json")
 
 
 def test_pure_parts_are_cheaper_in_zero_concentrated_accounting():
@@ -253,7 +319,11 @@ class Fits(BaseEstimator):
         return self
 
     def predict(self, X):
-        Fits.seen.append(np.asarray(X)[:, 0].tolist())
+        """Asked about one row after another."""
+        if not hasattr(self, "judged_"):
+            self.judged_ = []
+            Fits.seen.append(self.judged_)
+        self.judged_ += np.asarray(X)[:, 0].tolist()
         return np.zeros(len(X), int)
 
 
@@ -494,7 +564,7 @@ def test_a_person_column_is_no_feature(holder):
     found = cross_validate(BAYES, held, Y, budget=dg.Budget(1, unit=ADD_REMOVE), person="who", **settings)
     assert found.to_frame().equals(kept.to_frame())
     assert "p17" not in everything(found)
-    line = dg.PrivateLinearRegression([(0, 1)], (0, 1), mechanism="sampler")
+    line = dg.PrivateLinearRegression([(0, 1)], (0, 1), inference="plug-in", draws=10)
     cross_validate(line, held, Y, epsilon=1, budget=dg.Budget(1, unit=ADD_REMOVE), person="who")
 
 
@@ -522,7 +592,7 @@ def test_no_rows_and_empty_folds_are_like_any_others_under_add_remove(rows):
             BAYES, features, labels, epsilon="0.5", budget=budget, person=some["who"], noise=dg.testing.SeededNoise(0)
         )
         assert len(found.parts) == 6
-    line = dg.PrivateLinearRegression([(0, 1)], (0, 1), mechanism="sampler")
+    line = dg.PrivateLinearRegression([(0, 1)], (0, 1), inference="plug-in", draws=10)
     budget = dg.Budget(1, unit=ADD_REMOVE)
     cross_validate(line, some[["f"]], some["t"], epsilon=1, budget=budget, person=some["who"])
 

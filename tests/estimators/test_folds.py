@@ -16,6 +16,7 @@ from dpgraph.estimators.folds import first_rows, folds_by_person, folds_by_posit
 IDS = st.lists(st.one_of(st.integers(-50, 50), st.text(max_size=3), st.uuids()), min_size=1, max_size=12)
 
 
+@pytest.mark.proof
 @given(IDS, st.data(), st.integers(2, 7), st.binary(min_size=1, max_size=16))
 def test_a_rows_fold_is_the_same_whichever_other_rows_are_there(ids, data, folds, key):
     whole = folds_by_person(person_ids(ids), folds, key)

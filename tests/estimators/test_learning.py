@@ -42,6 +42,7 @@ def test_what_is_charged_is_what_was_asked_and_planned(delta, neighbours, n):
     assert len(budget.events) == 1 + (n is None and not unit.n_is_public)
 
 
+@pytest.mark.proof
 def test_an_edge_is_found_and_none_where_there_is_none():
     """At epsilon 4 the noise of 2000 rows is far below the edge's 800 and what none has: z above 20 and below 4."""
     learned = dg.learn_network(table(), DOMAIN, epsilon=4, unit=UNIT, noise=SeededNoise(1))
@@ -91,7 +92,7 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(rows):
     assert budget.spent == 0
 
 
-@pytest.mark.parametrize("method", ["auto", "pairs", "greedy", "tree"])
+@pytest.mark.parametrize("method", ["auto", "pairs", "greedy"])
 def test_required_edges_that_deadlock_with_the_order_are_refused_and_nothing_is_charged(method):
     budget = dg.Budget(1, unit=UNIT)
     asked = {"epsilon": 1, "method": method, "required": [("b", "c"), ("c", "a")], "order": ["a", "b"]}
@@ -112,7 +113,7 @@ def test_variables_of_one_level_each_have_a_network_without_arcs(names):
     assert [learned.probabilities.table(name).tolist() for name in names] == [[1.0]] * len(names)
 
 
-@pytest.mark.parametrize("method", ["pairs", "greedy", "tree"])
+@pytest.mark.parametrize("method", ["pairs", "greedy"])
 @pytest.mark.parametrize(("variables", "most"), [(9, 10_000_000), (50, 2_000_000)])
 def test_families_larger_than_a_network_may_have_are_refused_and_nothing_is_charged(method, variables, most):
     """A family has 10 million cells at most, and all families together 100 million."""
@@ -258,8 +259,6 @@ def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):
         learned.posterior(draws=4, seed=1)
     with pytest.raises(TypeError, match="drwas"):
         learned.posterior(drwas=5)
-    with pytest.raises(dg.errors.InferenceError, match="chains of records would take"):
-        learned.posterior(draws=10**12)
     for graphs in ("chosen", "averaged"):
         for seed in (-1, "x"):
             with pytest.raises(dg.errors.InferenceError, match="seed must be"):

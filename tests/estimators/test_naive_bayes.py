@@ -34,6 +34,7 @@ def rows(n=240, seed=0):
 X, Y = rows()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("estimator", "check"), checks_of(dg.PrivateNaiveBayes(domain="infer", noise=dg.testing.SeededNoise(0)))
 )
@@ -103,6 +104,7 @@ def test_copies_and_clones_share_the_budget(make):
     assert budget.remaining == 0
 
 
+@pytest.mark.proof
 def test_each_fit_of_a_splitter_is_charged_which_is_not_what_it_loses():
     """Bookkeeping only: tests/test_splits.py has the loss of such folds, which is larger."""
     budget = dg.Budget(5)
@@ -114,6 +116,7 @@ def test_each_fit_of_a_splitter_is_charged_which_is_not_what_it_loses():
         cross_val_score(dg.PrivateNaiveBayes(DOMAIN, epsilon=1, budget=budget), X, Y, cv=2, error_score="raise")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_a_search_in_other_processes_spends_nothing_uncounted(backend):
     """A copy of the budget in a worker could spend the same epsilon again, so it is not let out."""
@@ -126,6 +129,7 @@ def test_a_search_in_other_processes_spends_nothing_uncounted(backend):
     assert budget.spent == 0
 
 
+@pytest.mark.proof
 def test_each_fit_of_a_search_in_threads_is_charged():
     """Bookkeeping only, as above."""
     import joblib
@@ -147,6 +151,7 @@ def test_an_estimator_is_pickled_and_its_budget_cannot_spend_there():
     assert again.release_ == fitted.release_
 
 
+@pytest.mark.proof
 def test_a_random_state_never_reaches_the_noise():
     """Two fits on the same rows with the same state: equal noise in all cells would have a chance below 1e-9."""
     one, other = (dg.PrivateNaiveBayes(DOMAIN, epsilon=0.01, random_state=0).fit(X, Y) for _ in range(2))

@@ -1,11 +1,13 @@
 """An estimator is its public calls and nothing else: with the same seeds both give the same."""
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpgraph as dg
+from tests.tiers import Later
+
+dd = Later("dask.dataframe")
 
 #: A few draws are enough to be compared.
 
@@ -27,13 +29,14 @@ def files(rows, folder):
     return {"csv": folder / "rows.csv", "parquet": str(folder / "rows.parquet"), "dask": dd.from_pandas(rows, 3)}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mechanism", "neighbours"),
     [
         (dg.LaplaceMechanism("0.2"), "replace"),
         (dg.GaussianMechanism("0.2", "1e-6"), "add-remove"),
-        pytest.param(dg.LaplaceMechanism("0.2"), "add-remove", marks=pytest.mark.slow),
-        pytest.param(dg.GaussianMechanism("0.2", "1e-6"), "replace", marks=pytest.mark.slow),
+        pytest.param(dg.LaplaceMechanism("0.2"), "add-remove", marks=pytest.mark.proof),
+        pytest.param(dg.GaussianMechanism("0.2", "1e-6"), "replace", marks=pytest.mark.proof),
     ],
     ids=repr,
 )
@@ -71,6 +74,7 @@ def test_a_design_declares_a_regression():
         dg.PrivateLinearRegression(DESIGN, (0, 100)).fit(rows[["age", "sex"]], rows["pay"])
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("held", ["csv", "parquet", "dask"])
 def test_a_regression_of_rows_where_they_lie(held, tmp_path):
     """The same sums are released: all that the estimator learns is learned from them, here by the quick plug-in."""
@@ -82,6 +86,7 @@ def test_a_regression_of_rows_where_they_lie(held, tmp_path):
         np.testing.assert_array_equal(model.predict(rows[["age", "sex"]]), expected.predict(rows[["age", "sex"]]))
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("held", ["csv", "parquet", "dask"])
 def test_a_classifier_of_rows_where_they_lie(held, tmp_path):
     rows, features = people(), ["age", "sex"]
@@ -91,6 +96,7 @@ def test_a_classifier_of_rows_where_they_lie(held, tmp_path):
     np.testing.assert_array_equal(model.predict_proba(rows[features]), expected.predict_proba(rows[features]))
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize(
     ("model", "y", "says"),
     [

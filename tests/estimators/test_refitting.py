@@ -34,7 +34,9 @@ CASES = {
         lambda model: model.predict(ROWS[["f"]]),
     ),
     "regression by sampled weights": (
-        lambda budget: dg.PrivateLinearRegression({"f": ["x", "y"]}, (0, 1), 1, "sampler", budget=budget),
+        lambda budget: dg.PrivateLinearRegression(
+            {"f": ["x", "y"]}, (0, 1), 1, dg.papers.RegressionSample(1, idealized_numerics=True), budget=budget
+        ),
         (ROWS[["f"]], ROWS["v"]),
         (ROWS[["month"]], ROWS["v"]),
         lambda model: model.predict(ROWS[["f"]]),
@@ -104,6 +106,7 @@ def check_whole(model, old, budget, spent, predict):
     return "nothing"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("case", CASES)
 def test_a_refit_interrupted_at_any_call_leaves_nothing_of_two_fits(case):
     make, rows, _, predict = CASES[case]
@@ -135,7 +138,7 @@ def test_what_was_paid_for_is_kept_until_it_is_learned_from(case, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("dpgraph.estimators.naive_bayes.posterior", None)
         broken.setattr("dpgraph.estimators.regression.noise_aware_posterior", None)
-        broken.setattr("dpgraph.estimators.regression.SampledRegressionModel", None)
+        broken.setattr("dpgraph.papers.regression_sample.SampledRegressionModel", None)
         broken.setattr("dpgraph.estimators.hmm.fit_hmm", None)
         with pytest.raises(TypeError):
             model.fit(*rows)

@@ -174,8 +174,11 @@ BAD = [
     ({"epsilon": 4}, dg.errors.BudgetExceededError, "costs epsilon 4"),
     ({"inference": "exact"}, dg.errors.ReleaseError, "inference"),
     ({"mechanism": "gauss"}, dg.errors.ReleaseError, "mechanism"),
-    ({"mechanism": "sampler", "prior": dg.RegressionPrior()}, dg.errors.ReleaseError, "precision"),
-    ({"mechanism": "sampler", "epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
+    (
+        {"mechanism": dg.papers.RegressionSample(1, idealized_numerics=True), "prior": dg.RegressionPrior()},
+        dg.errors.ReleaseError,
+        "precision",
+    ),
     ({"mechanism": dg.papers.RegressionSample(1)}, dg.errors.ReleaseError, "idealized_numerics=True"),
     (
         {"mechanism": dg.papers.RegressionSample(4, idealized_numerics=True)},
@@ -239,8 +242,9 @@ def test_what_lies_outside_the_bounds_counts_as_the_bound():
     assert np.array_equal(far.coef_, near.coef_)
 
 
-def sampled(**settings):
-    return dg.PrivateLinearRegression(BOUNDS, (0, 100), **{"mechanism": "sampler", "epsilon": 1000} | settings)
+def sampled(epsilon=1000, **settings):
+    mechanism = dg.papers.RegressionSample(epsilon, idealized_numerics=True)
+    return dg.PrivateLinearRegression(BOUNDS, (0, 100), **{"mechanism": mechanism, "epsilon": epsilon} | settings)
 
 
 def test_sampled_weights_predict_by_their_mean():
@@ -259,7 +263,7 @@ def test_sampled_weights_predict_by_their_mean():
     assert str(made.privacy_cost_) == "epsilon 1000 (pure)"
 
 
-def test_the_word_sampler_is_one_draw_whose_event_says_idealized():
+def test_the_event_of_one_draw_says_idealized():
     made = sampled(epsilon="0.5").fit(X, Y)
     assert "idealized numerics" in made.release_.event.mechanism
     assert (len(made.release_.value.weights), made.release_.value.radius, made.release_.value.precision) == (1, 1, 1)
@@ -275,7 +279,8 @@ def test_sampled_weights_have_no_intervals():
 
 
 def test_a_second_fit_leaves_nothing_of_the_first():
-    made = dg.PrivateLinearRegression(**PLAIN).fit(X, Y).set_params(mechanism="sampler").fit(X, Y)
+    drawn = dg.papers.RegressionSample(1000, idealized_numerics=True)
+    made = dg.PrivateLinearRegression(**PLAIN).fit(X, Y).set_params(epsilon=1000, mechanism=drawn).fit(X, Y)
     assert not hasattr(made, "posterior_")
     assert not made.diagnostics_
     assert made.set_params(mechanism="laplace").fit(X, Y).predict_interval(X).shape == (800, 2)

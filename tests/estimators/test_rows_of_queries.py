@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
+from tests.tiers import Later
 
 DOMAIN = dg.Domain.of({"a": [1, 2, 3], "c": [1, 2, 3], "y": [1, 2]})
 BOUNDS = {"a": (1, 3), "c": (1, 3)}
@@ -24,7 +25,7 @@ def cursor(rows):
 
 
 def duck(rows):
-    return pytest.importorskip("duckdb").connect().from_df(rows)
+    return Later("duckdb").connect().from_df(rows)
 
 
 HOLDERS = {
@@ -48,6 +49,7 @@ def said(model, rows):
     return getattr(model, "predict_proba", model.predict)(rows)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_fit_of_them_is_that_of_the_table(kind, holder):
@@ -78,6 +80,7 @@ def test_a_file_is_scored(kind, tmp_path):
     assert model.score(tmp_path / "rows.csv") == pytest.approx(model.score(ROWS[["a", "c"]], ROWS["y"]))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", MODELS)
 def test_persons_of_a_query_are_a_column_of_it(kind):
     capped = MODELS[kind](unit=dg.PrivacyUnit("add-remove", 2)).fit(cursor(ROWS), "y", person="who")

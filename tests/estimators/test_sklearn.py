@@ -110,6 +110,7 @@ def test_a_fitted_model_is_pickled_and_its_budget_cannot_spend_there(protocol):
         back.set_params(epsilon="0.01").fit(X, Y)
 
 
+@pytest.mark.proof
 def test_a_search_in_processes_says_what_to_do_instead():
     """Every fit is refused in its worker; scikit-learn's error repeats why, or it is ours where that is asked for."""
     made = dg.PrivateNaiveBayes(DOMAIN, budget=dg.Budget(100))

@@ -58,7 +58,9 @@ def test_every_estimator_warns():
     log = pd.DataFrame({"region": ["N", "S"] * 20, "month": [1, 2] * 20, "kind": [0, 1] * 20})
     budget = dg.Budget(10)
     markov = dg.PrivateHMM(2, domain, iterations=4, burn_in=2, budget=budget)
-    line = dg.PrivateLinearRegression({"f": (0, 1), "g": (0, 1)}, (0, 1), mechanism="sampler", budget=dg.Budget(10))
+    line = dg.PrivateLinearRegression(
+        {"f": (0, 1), "g": (0, 1)}, (0, 1), inference="plug-in", draws=10, budget=dg.Budget(10)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)
         markov.fit(log)
@@ -74,7 +76,7 @@ def test_the_same_rows_again_are_no_split():
     bayes(budget).fit(X, Y)
     bayes(budget).fit(X, Y)
     clone(bayes(budget)).fit(X.copy(), 1 - Y)
-    narrow = dg.PrivateLinearRegression({"f": (0, 1)}, (0, 1), mechanism="sampler", budget=budget)
+    narrow = dg.PrivateLinearRegression({"f": (0, 1)}, (0, 1), inference="plug-in", draws=10, budget=budget)
     narrow.fit(FRAME[["f"]], FRAME["t"])
     narrow.fit(FRAME.drop(columns=["g", "t"]), FRAME["g"])
     assert budget.spent == 5
@@ -122,6 +124,7 @@ def test_rows_that_are_gone_are_not_mistaken_for_new_ones():
         gc.collect()
 
 
+@pytest.mark.proof
 def test_no_rows_and_no_budget_are_kept_alive():
     budget, rows = spent_budget(), X.head(20)
     warn_of_other_rows(budget, rows)

@@ -221,6 +221,7 @@ def test_a_feature_named_as_the_target_is_not_dropped(tmp_path):
     assert budget.spent == 0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("bounds", [(1, 2), dg.Bounded(1, 2)], ids=["pair", "bounded"])
 @pytest.mark.parametrize("bounds_y", [(1, 2), [1, 2], dg.Bounded(1, 2)], ids=["pair", "list", "bounded"])
 def test_a_target_declared_twice_alike_is_one_target(bounds, bounds_y, tmp_path):

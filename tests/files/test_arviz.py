@@ -21,6 +21,7 @@ def uniform():
     return dg.Probabilities(NETWORK, {"a": [0.5, 0.5], "b": np.full((3, 2), 1 / 3)})
 
 
+@pytest.mark.proof
 def test_a_summary_has_the_mean_of_every_cell(draws):
     pytest.importorskip("arviz_base", reason="needs dpgraph[arviz]")
     import arviz_stats

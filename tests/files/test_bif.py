@@ -15,6 +15,7 @@ from dpgraph.files.limits import MAX_EXCERPT, MAX_NETWORK_BYTES
 from dpgraph.files.pgmpy import write_bif
 from tests.fuzz.readers import RICH_BIF, bundled
 from tests.strategies import networks, probabilities
+from tests.tiers import examples
 
 #: All that pgmpy bundles; its reader takes seconds for each of the second group.
 QUICK = ("alarm", "asia", "cancer", "child", "earthquake", "hailfinder", "insurance", "sachs", "survey", "win95pts")
@@ -44,14 +45,14 @@ def test_a_bundled_network_is_what_pgmpy_reads(name):
     assert_same(read_bif(bundled(name)), by_pgmpy(bundled(name)), 1e-15)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_bundled_network_is_what_pgmpy_reads(name):
     signal.setitimer(signal.ITIMER_VIRTUAL, 0)  # pgmpy's reader takes as long as it takes
     assert_same(read_bif(bundled(name)), by_pgmpy(bundled(name)), 1e-15)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(networks(kinds=("text", "boolean", "bins"), max_variables=4).flatmap(probabilities))
 def test_what_pgmpy_writes_is_what_pgmpy_reads(value):
     assert_same(read_bif(write_bif(value)), by_pgmpy(write_bif(value)), 1e-15)
@@ -248,6 +249,7 @@ def test_a_file_is_not_written_that_would_not_be_read(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.proof
 def test_the_largest_bundled_network_is_within_the_limits():
     assert len(bundled("diabetes")) < MAX_NETWORK_BYTES
     assert read_bif(bundled("diabetes")).network == dg.read_network("example:diabetes")

@@ -119,13 +119,6 @@ def test_the_tampered_document_was_whole_before():
     assert document(value_of(copy.deepcopy(plain))) == plain
 
 
-def test_a_release_of_counts_without_a_kind_is_read_as_before(tmp_path):
-    release = released(LEVELS, dg.LaplaceMechanism(1), "replace")
-    plain = document(release)
-    plain.pop("kind", None)
-    assert value_of(plain) == release
-
-
 def test_no_exact_count_is_in_the_file():
     """promise.md S14: under add/remove, 30 rows all told; with noise of this size no true count need appear."""
     release = released(BINARY, FourierMechanism("0.001"), "add-remove")
@@ -133,6 +126,7 @@ def test_no_exact_count_is_in_the_file():
     assert '"n": 30' not in json.dumps(document(release))
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 @pytest.mark.parametrize("variables", [3, 5])
 @pytest.mark.parametrize("settings", [{}, {"n": 2000}, {"stages": 2}], ids=["n asked", "n said", "two stages"])

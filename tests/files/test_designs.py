@@ -159,7 +159,7 @@ def plain():
 def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
     hostile = plain()
     value_of(hostile)
-    hostile["design"] |= change
+    hostile["description"]["design"] |= change
     (tmp_path / "m.json").write_text(edited(hostile))
     with pytest.raises(dg.errors.FileError, match=r"m\.json"):
         dg.load(tmp_path / "m.json")
@@ -168,8 +168,8 @@ def test_a_design_in_a_file_that_does_not_fit_is_refused(change, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"design": None},
-        {"design": "x"},
+        {"description": None},
+        {"description": {"kind": "linear-design", "design": "x"}},
         {"grid": {"resolution": 1024, "copies": 1}},
         {"grid": {"resolution": 32768, "copies": 2}},
         {"grid": None},

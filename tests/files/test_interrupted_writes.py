@@ -14,6 +14,8 @@ import pytest
 from dpgraph.files import atomic_write, temporary
 from dpgraph.files.atomic_write import write_frames, write_text
 
+pytestmark = pytest.mark.systems
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -48,12 +50,12 @@ def test_some_commands_are_stopped(tmp_path):
     check_stopped(seen(tmp_path, signal.SIGTERM, 4))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_two_hundred_writers_are_killed(tmp_path):
     check_killed(seen(tmp_path, signal.SIGKILL, 200, seed=1))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_fifty_commands_are_stopped(tmp_path):
     check_stopped(seen(tmp_path, signal.SIGTERM, 50, seed=1))
 

@@ -52,6 +52,7 @@ def test_releases_round_trip(kind, tmp_path):
     assert document(again) == document(release)
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.ApproximationWarning")
 @pytest.mark.parametrize("kind", [kind for kind, release in RELEASES.items() if release.value.network is not None])
 def test_posteriors_of_them_round_trip(kind, tmp_path):
@@ -77,7 +78,7 @@ def test_a_file_of_a_group_says_which(tmp_path):
 
 def test_a_file_of_one_release_says_its_rows_beside_its_record_and_one_without_is_read(tmp_path):
     plain = document(ONE)
-    assert plain.pop("scope") == {"budget": BUDGET.identity, "group": []}
+    assert plain.pop("scope") == {"budget": BUDGET.identity, "choice": ""}
     assert "parts" not in plain["event"]
     path = tmp_path / "old.json"
     path.write_text(edited(plain))
@@ -100,7 +101,7 @@ EDITS = {
     "a part's claim": ("event", "parts", 0, "epsilon", "1/4"),
     "a part's claim and cost": ("event", "parts", 1, "epsilon", "1"),
     "another label": ("event", "mechanism", "LaplaceMechanism"),
-    "a part within a part": ("event", "parts", 0, "parts", []),
+    "a part within a part": ("event", "parts", 0, "parts", [{}]),
     "parts that are none": ("event", "parts", {}),
     "one part": ("event", "parts", []),
     "a law of another scale": (*TABLE, "law", "scale", 3.0),
@@ -114,7 +115,8 @@ EDITS = {
     "too few parts": ("parts", []),
     "a network in its place": ("network", "nowhere"),
     "another unit": ("unit", "rows_per_person", 2),
-    "a scope without a group": ("scope", {"budget": "x"}),
+    "a scope without a budget": ("scope", {"choice": "x"}),
+    "a scope with more": ("scope", {"budget": "x", "rows": 3}),
     "a scope of numbers": ("scope", {"budget": "x", "group": [{"name": "a", "level": 1, "declaration": ""}]}),
     "a scope of pairs": ("scope", {"budget": "x", "group": [["a", "b"]]}),
     "a scope that is no text": ("scope", {"budget": 7, "group": []}),

@@ -45,11 +45,12 @@ def test_round_trip(case, neighbours, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"family": {"name": "cauchy"}},
-        {"family": {"name": "gamma"}},
-        {"family": {"name": "poisson", "rate": 2}},
-        {"bounds": None},
-        {"bounds": [5, 0]},
+        {"description": {"kind": "moments", "family": {"name": "cauchy"}, "bounds": [0, 20]}},
+        {"description": {"kind": "moments", "family": {"name": "gamma"}, "bounds": [0, 20]}},
+        {"description": {"kind": "moments", "family": {"name": "poisson", "rate": 2}, "bounds": [0, 20]}},
+        {"description": {"kind": "moments", "family": {"name": "poisson"}}},
+        {"description": {"kind": "moments", "family": {"name": "poisson"}, "bounds": [5, 0]}},
+        {"description": {"kind": "moments", "bounds": [0, 20]}},
         {"sums": [1, 2]},
         {"sums": [0.5]},
         {"n": None},

@@ -1,4 +1,4 @@
-"""Networks and domains from TOML, JSON, BIF and XMLBIF: what is read, what is refused, and never half a network."""
+"""Networks and domains from TOML, JSON and BIF: what is read, what is refused, and never half a network."""
 
 import gzip
 import importlib.resources
@@ -6,7 +6,6 @@ import json
 import math
 import subprocess
 import sys
-import warnings
 
 import pandas as pd
 import pytest
@@ -181,45 +180,19 @@ def test_bif_with_an_absurdly_large_family_is_refused_before_memory_is_taken(tmp
     assert f"the family of 'v0' ({', '.join(names)}) has {2**34:,} cells" in done.stdout
 
 
-def xmlbif():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pgmpy.readwrite import XMLBIFWriter
-
-        return str(XMLBIFWriter(dg.to_pgmpy(dg.load("example:cancer"))))
-
-
-def test_xmlbif(tmp_path):
-    text = xmlbif()
-    learned, expected = dg.load(written(tmp_path, text, "x.xmlbif")), dg.load("example:cancer")
-    for name in expected.network.domain.names:
-        assert set(learned.network.parents[name]) == set(expected.network.parents[name])
-        assert set(learned.network.domain.levels(name)) == set(expected.network.domain.levels(name))
-    for tenth in range(10):
-        refusal(written(tmp_path, text[: len(text) * tenth // 10], "x.xmlbif"))
-
-
-def test_xmlbif_that_expands_without_end_is_refused(tmp_path):
-    entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
-    text = f'<!DOCTYPE BIF [<!ENTITY e0 "aaaaaaaaaa">{entities}]><BIF><NETWORK><NAME>&e11;</NAME></NETWORK></BIF>'
-    refusal(written(tmp_path, text, "x.xmlbif"))
-
-
-@pytest.mark.parametrize("name", ["x.toml", "x.json", "x.bif", "x.xmlbif"])
+@pytest.mark.parametrize("name", ["x.toml", "x.json", "x.bif"])
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"hello", b"[1, 2]", b"null", b"\0" * 100], ids=repr)
 def test_what_is_no_network_is_refused(name, data, tmp_path):
     refusal(written(tmp_path, data, name))
     refusal(written(tmp_path, data, name), dg.read_domain)
 
 
-@pytest.mark.parametrize(
-    "name", ["none.toml", "none.bif", "none.xmlbif", "none.json", "deep/none.toml", "n" * 500 + ".toml"]
-)
+@pytest.mark.parametrize("name", ["none.toml", "none.bif", "none.json", "deep/none.toml", "n" * 500 + ".toml"])
 def test_a_file_that_is_not_there_is_named(name, tmp_path):
     assert f"{tmp_path / name} cannot be read" in refusal(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["d.toml", "d.json", "d.bif", "d.xmlbif"])
+@pytest.mark.parametrize("name", ["d.toml", "d.json", "d.bif"])
 def test_a_folder_is_no_file(name, tmp_path):
     (tmp_path / name).mkdir()
     assert "cannot be read" in refusal(tmp_path / name)
@@ -227,7 +200,7 @@ def test_a_folder_is_no_file(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["n.yaml", "n", "n.toml.txt", "toml"])
 def test_a_file_of_another_kind_is_refused(name, tmp_path):
-    assert "must end in .toml, .json, .bif or .xmlbif" in refusal(written(tmp_path, TOML, name))
+    assert "must end in .toml, .json or .bif" in refusal(written(tmp_path, TOML, name))
 
 
 @pytest.mark.parametrize(

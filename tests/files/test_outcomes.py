@@ -54,10 +54,10 @@ EDITS = {
     "a sum less": lambda plain: plain["sums"].pop(),
     "a fraction": lambda plain: plain.update(sums=[0.5] * len(plain["sums"])),
     "another unit": lambda plain: plain["unit"].update(rows_per_person=1),
-    "another task": lambda plain: plain["task"].update(name="ranking"),
-    "another class": lambda plain: plain["task"].update(classes=["n", "y", "z"]),
-    "an unknown score": lambda plain: plain["task"].update(scores=["auc"]),
-    "no task": lambda plain: plain.pop("task"),
+    "another task": lambda plain: plain["description"]["task"].update(name="ranking"),
+    "another class": lambda plain: plain["description"]["task"].update(classes=["n", "y", "z"]),
+    "an unknown score": lambda plain: plain["description"]["task"].update(scores=["auc"]),
+    "no task": lambda plain: plain["description"].pop("task"),
 }
 
 

@@ -1,5 +1,6 @@
 """Binary archives hold what JSON holds, to the last bit; a damaged or hostile one is refused before it takes memory."""
 
+import copy
 import io
 import json
 import tracemalloc
@@ -16,6 +17,7 @@ from dpgraph.files import packed
 from dpgraph.files.digest import sealed
 from dpgraph.files.documents import document
 from dpgraph.files.packed import DOCUMENT
+from dpgraph.files.queried import queried
 from dpgraph.structure.design import LinearDesign
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": ["n", "y"]}, {"b": ["a"], "c": ["a", "b"]})
@@ -221,3 +223,43 @@ def test_more_than_a_file_holds_is_refused_before_it_is_written(draws, tmp_path,
     with pytest.raises(dg.errors.FileError, match="keep fewer draws"):
         dg.save(draws, tmp_path / "d.npz")
     assert not list(tmp_path.iterdir())
+
+
+def fewer_bytes(read, most):
+    """Reads within so many bytes of memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(dg.errors.FileError) as caught:
+            read()
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+    return str(caught.value)
+
+
+def test_an_array_that_many_places_name_is_refused_before_it_is_read(tmp_path):
+    """Rejects a member's size counted once for all that name it: 16 kB took 679 MB."""
+    path = tmp_path / "d.npz"
+    with open(path, "wb") as file:
+        packed.write_packed(file, {"format": "dpgraph-posterior-draws", "version": 3, "tables": [np.zeros(1 << 20)]})
+
+    def many(members):
+        plain = json.loads(members[DOCUMENT])
+        members[DOCUMENT] = json.dumps(sealed(plain | {"tables": 40 * plain["tables"]})).encode()
+
+    rewritten(path, many)
+    assert path.stat().st_size < 30_000
+    assert "two places of the document name the same array" in fewer_bytes(lambda: dg.load(path), 1 << 20)
+    assert "name the same array" in fewer_bytes(lambda: queried(str(path)), 1 << 20)
+
+
+def test_members_that_overlap_are_refused(archive):
+    """One stretch of the file stands for several members of different names."""
+    with zipfile.ZipFile(archive, "a") as file:
+        whole = max(file.infolist(), key=lambda member: member.compress_size)
+        for number in range(100):
+            member = copy.copy(whole)
+            member.filename = f"more{number}"
+            file.filelist.append(member)
+        file._didModify = True
+    assert "its members overlap" in fewer_bytes(lambda: dg.load(archive), 1 << 20)

@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.files.pgmpy import _bif_word, _bif_words, read_bif, write_bif
 from dpgraph.privacy.records import Event, Release
 from tests.strategies import networks, probabilities, words
+from tests.tiers import examples
 
 NETWORK = dg.Network.of(
     {"b": ["x", "y", "z"], "a": [0, 1], "c": dg.Bins([0, 1, 2, 3, 4]), "d": [True, False], "alone": ["only"]},
@@ -59,7 +60,7 @@ def test_pgmpy_gets_the_same_names_states_and_numbers():
     assert_same_numbers(model, learned())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(networks(names=words).flatmap(probabilities))
 def test_there_and_back_is_exact_but_for_the_text_of_levels(value):
     back = dg.from_pgmpy(dg.to_pgmpy(value))
@@ -122,7 +123,7 @@ def test_bif_loads_in_pgmpy_with_the_same_numbers(tmp_path):
         assert back.network.parents[name] == network.parents[name]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(networks(kinds=("text", "boolean", "bins"), max_variables=4).flatmap(probabilities))
 def test_bif_keeps_every_number(value):
     """Plain words, numbers and the signs of bin names survive; a trailing digit is not lost."""

@@ -45,10 +45,12 @@ BROKEN = {
     "a prior of other weights": lambda plain: plain["prior_covariance"].pop(),
     "a prior of text": lambda plain: plain.update(prior_covariance="1"),
     "another method": lambda plain: plain.update(method="guess"),
-    "diagnostics of text": lambda plain: plain.update(diagnostics={"r_hat": "1"}),
-    "no design": lambda plain: plain.pop("design"),
-    "bounds that fall": lambda plain: plain["design"].update(bounds={"bounds": [3, 1]}),
-    "a feature more": lambda plain: plain["design"]["features"].append({"name": "z", "variable": {"bounds": [0, 1]}}),
+    "diagnostics of text": lambda plain: plain.update(mixing={"r_hat": "1"}),
+    "no design": lambda plain: plain["description"].pop("design"),
+    "bounds that fall": lambda plain: plain["description"]["design"].update(bounds={"bounds": [3, 1]}),
+    "a feature more": lambda plain: plain["description"]["design"]["features"].append(
+        {"name": "z", "variable": {"bounds": [0, 1]}}
+    ),
     "another cost": lambda plain: plain["cost"].update(epsilon="1"),
 }
 
@@ -63,6 +65,7 @@ def test_a_file_that_is_not_whole_is_refused(fitted, tmp_path, name):
         dg.load(tmp_path / "m.json")
 
 
+@pytest.mark.proof
 def test_a_loaded_regression_has_the_coefficients_of_its_estimator(tmp_path):
     frame = labelled()
     fitted = dg.PrivateLinearRegression({"a": (1, 3), "c": (1, 3)}, (1, 2), epsilon=1).fit(frame[["a", "c"]], frame.y)

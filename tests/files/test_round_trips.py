@@ -21,7 +21,7 @@ SMALL = [
     "win95pts",
 ]
 LARGE = ["andes", "barley", "diabetes", "hepar2", "link", "mildew", "munin", "munin1", "munin2", "munin3", "munin4"]
-ALL = [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in [*LARGE, "pathfinder", "pigs"])]
+ALL = [*SMALL, *(pytest.param(name, marks=pytest.mark.proof) for name in [*LARGE, "pathfinder", "pigs"])]
 
 
 def test_the_list_is_that_of_the_bundled_networks():

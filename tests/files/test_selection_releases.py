@@ -51,15 +51,6 @@ def test_a_saved_estimate_stands_for_its_tables(tmp_path):
         dg.save(dg.release(COUNTS, PosteriorSample(1, draws=2), budget=dg.Budget(1)), tmp_path / "d.bif")
 
 
-def test_counts_are_still_counts(tmp_path):
-    """A release of counts has no kind, as before, and reads back."""
-    release = dg.release(COUNTS, dg.LaplaceMechanism(1), budget=dg.Budget(1))
-    plain = document(release)
-    assert "kind" not in plain
-    assert "selections" not in plain["event"]
-    assert value_of(json.loads(json.dumps(plain))) == release
-
-
 def edit(plain, path, value):
     *way, last = path
     for key in way:

@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 import dpgraph as dg
-from dpgraph.files.digest import sealed
 from dpgraph.files.documents import document, value_of
 from dpgraph.files.networks import network_of, parse_json, plain_network
 from dpgraph.files.pgmpy import write_bif
 from dpgraph.files.queried import queried, read_questions
 from tests.fuzz.mutations import mutated, mutated_document
 
-FIRST = Path(__file__).parents[1] / "files" / "version_1"
+SAVED = Path(__file__).parents[1] / "files" / "saved"
 
 Mutation = Callable[[bytes, Sequence[bytes], random.Random], bytes]
 
@@ -87,25 +83,6 @@ def _document(path: Path) -> None:
     raise refused
 
 
-CODES = dg.Domain.of({"sex": ["F", "M"], "age": dg.Bins([0, 10, 20, 30]), "town": [str(i) for i in range(300)]})
-
-
-def _codes(path: Path) -> None:
-    dg.count(dg.statistics.read_codes(path, CODES), dg.Network.of(CODES, {"age": ["sex"]}))
-
-
-def _code_seeds() -> list[bytes]:
-    rng, made = np.random.default_rng(0), []
-    for rows in (0, 1, 50):
-        towns = rng.integers(0, 300, rows).astype(str)
-        frame = pd.DataFrame({"sex": rng.choice(["F", "M"], rows), "age": rng.uniform(0, 30, rows), "town": towns})
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "codes.arrow"
-            dg.statistics.write_codes(dg.statistics.encode(frame.astype({"sex": str}), CODES), path)
-            made.append(path.read_bytes())
-    return made
-
-
 def bundled(name: str) -> str:
     """One of pgmpy's networks as BIF text."""
     folder = Path(str(importlib.util.find_spec("pgmpy").origin)).parent / "utils" / "example_models"  # type: ignore[union-attr]
@@ -131,15 +108,6 @@ def _bif_seeds() -> list[bytes]:
     written = write_bif(dg.load("example:cancer"))
     return [text.encode() for text in (RICH_BIF, written, *map(bundled, ("asia", "sachs", "child")))]
 
-
-XMLBIF = """<?xml version="1.0" encoding="US-ASCII"?>
-<!DOCTYPE BIF [ <!ELEMENT BIF ( NETWORK )*> <!ATTLIST BIF VERSION CDATA #REQUIRED> ]>
-<BIF VERSION="0.3"><NETWORK><NAME>small</NAME>
-<VARIABLE TYPE="nature"><NAME>a</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME><PROPERTY>x = 1</PROPERTY></VARIABLE>
-<VARIABLE TYPE="nature"><NAME>b</NAME><OUTCOME>0</OUTCOME><OUTCOME>1</OUTCOME><OUTCOME>2</OUTCOME></VARIABLE>
-<DEFINITION><FOR>a</FOR><TABLE>0.2 0.8</TABLE></DEFINITION>
-<DEFINITION><FOR>b</FOR><GIVEN>a</GIVEN><TABLE>0.1 0.2 0.7 <!-- no --> 1e-1 3e-1 6e-1</TABLE></DEFINITION>
-</NETWORK></BIF>"""
 
 TOML = """strict = false
 [variables]
@@ -180,29 +148,25 @@ def _json_seeds() -> list[bytes]:
 
 
 def _document_seeds() -> list[bytes]:
-    """Files of the first version, and the same in this one."""
-    first = [path.read_bytes() for path in sorted(FIRST.glob("*.json"))]
-    small = [data for data in first if len(data) < 20_000]
-    values = [value_of(json.loads(data)) for data in small]
-    return small + [json.dumps(sealed(document(value))).encode() for value in values]
+    """Saved files that are small."""
+    saved = [path.read_bytes() for path in sorted(SAVED.glob("*.json"))]
+    return [data for data in saved if len(data) < 20_000]
 
 
 def _archive_seeds() -> list[bytes]:
-    """Values of the first version's files as archives."""
+    """Saved values as archives."""
     made = []
     for name in ("posterior-draws", "laplace-replace", "posterior"):
         with tempfile.TemporaryDirectory() as folder:
-            dg.save(dg.load(FIRST / f"{name}.json"), Path(folder) / "value.npz")
+            dg.save(dg.load(SAVED / f"{name}.json"), Path(folder) / "value.npz")
             made.append((Path(folder) / "value.npz").read_bytes())
     return made
 
 
 READERS = {
     "bif": Reader(".bif", _bif_seeds, _model),
-    "xmlbif": Reader(".xmlbif", lambda: [XMLBIF.encode()], _model),
     "toml": Reader(".toml", _toml_seeds, _domain),
     "json": Reader(".json", _json_seeds, _network, mutation=mutated_document),
     "documents": Reader(".json", _document_seeds, _document, mutation=mutated_document),
     "archives": Reader(".npz", _archive_seeds, _document),
-    "codes": Reader(".arrow", _code_seeds, _codes, dg.errors.DomainError),
 }

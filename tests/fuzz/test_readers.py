@@ -10,8 +10,10 @@ import dpgraph as dg
 from tests.fuzz.readers import READERS
 from tests.fuzz.running import fuzz
 
+pytestmark = pytest.mark.systems
+
 #: Files for each reader, some three seconds on an idle machine.
-RUNS = {"bif": 300, "xmlbif": 300, "toml": 200, "json": 1000, "documents": 300, "archives": 200, "codes": 1000}
+RUNS = {"bif": 300, "toml": 200, "json": 1000, "documents": 300, "archives": 200}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -68,12 +70,11 @@ def test_each_reader_of_files_is_fed():
     assert opening == {
         "files/documents.py",  # documents
         "files/limits.py",
-        "files/networks.py",  # toml, json, bif, xmlbif
+        "files/networks.py",  # toml, json, bif
         "files/packed.py",  # archives
         "files/pgmpy.py",  # pgmpy's own files
         "files/queried.py",  # documents
         "memory.py",  # what the system says of itself, none of a user's files
         "pages/writing.py",  # the package's own templates
-        "statistics/rows/cache.py",  # codes
         "statistics/rows/csv_files.py",  # rows, by pyarrow: tests/privacy/test_canary.py
     }

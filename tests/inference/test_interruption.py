@@ -17,7 +17,7 @@ from dpgraph.inference import interruption
 from dpgraph.inference.interruption import interruptible
 from dpgraph.inference.network import by_tables
 
-pytestmark = pytest.mark.usefixtures("uncollected")
+pytestmark = [pytest.mark.systems, pytest.mark.usefixtures("uncollected")]
 
 
 def test_an_interruption_stops_the_work_and_is_raised_here():
@@ -80,6 +80,7 @@ def test_the_loops_of_a_log_run_in_another_thread(monkeypatch):
 
 def test_no_sweep_begins_once_an_interruption_is_heard(monkeypatch):
     """Two sampler chains of 4000 cells run in threads; what an interruption waits for is the sweep that has begun."""
+    from dpgraph.inference import chains
     from dpgraph.inference.markov import sampler
     from dpgraph.inference.markov.evidence import cells_evidence
     from dpgraph.privacy.records import DiscreteLaplace
@@ -95,7 +96,7 @@ def test_no_sweep_begins_once_an_interruption_is_heard(monkeypatch):
             signal.pthread_kill(main, signal.SIGINT)
             assert stops[-1].wait(30)
 
-    monkeypatch.setattr(sampler, "interruptible", told)
+    monkeypatch.setattr(chains, "interruptible", told)
     rng = np.random.default_rng(0)
     given = cells_evidence(rng.integers(-3, 4, (4000, 1, 2)), (slice(0, 2),), [(DiscreteLaplace(1.0), 8000)] * 2)
     assert given.observed.size >= sampler.WORTH_THREADS

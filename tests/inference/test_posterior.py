@@ -81,6 +81,7 @@ def test_every_release_has_a_posterior(kind, neighbours, method):
         assert (made.method, made.reason) == (method, "as asked")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_methods_agree_where_noise_is_small(kind):
     """At 3 000 rows, noise of a few and no empty cell, the three methods' means are within half a posterior standard
@@ -211,6 +212,7 @@ def test_chains_that_are_absurdly_short_warn(draws, burn_in, chains):
     assert "privacy is not at stake" in str(caught[0].message)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("chains", [1, 2])
 def test_chains_that_are_long_enough_do_not_warn(chains):
     made = dg.noise_aware_posterior(released(n=60), method=dg.methods.Records(chains), draws=3000, seed=0)

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgraph.inference.simplex import onto_simplex, onto_simplexes
+from tests.tiers import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(0, 100))
 def test_it_is_the_nearest_point(values, total):
     table = np.array(values)

@@ -16,11 +16,12 @@ from dpgraph.privacy.records import DiscreteLaplace, Provenance, ReleaseError
 from dpgraph.structure.basis import contrast_blocks, fixed_point
 from dpgraph.structure.moments import MomentDescription
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 UNITS = [dg.PrivacyUnit(neighbours, rows) for neighbours in ("replace", "add-remove") for rows in (1, 2)]
 MECHANISMS = [
     dg.LaplaceMechanism("0.7"),
-    dg.LaplaceMechanism("1/3", noise="independent", allocation="closed-form"),
+    dg.LaplaceMechanism("1/3", noise="independent", tables="maximal"),
     dg.LaplaceMechanism(2, tables="families", allocation="uniform"),
     dg.LaplaceMechanism(2000),
     dg.GaussianMechanism("0.7", "1e-6"),
@@ -41,7 +42,7 @@ def events(network, unit):
             yield mechanism.event(network, unit)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks(), st.sampled_from(UNITS))
 def test_every_plan_is_reproduced_and_no_other_scale(network, unit):
     for event in events(network, unit):
@@ -66,7 +67,7 @@ def integers(network, event, table, cell):
     return (contrasts * fixed_point(network.shape(table), GRID if scaled else 1)).ravel()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks(), st.sampled_from(UNITS))
 def test_no_person_moves_a_measurement_further_than_recorded(network, unit):
     """All ways one row can move it; a person's rows may all be alike."""

@@ -120,6 +120,7 @@ def test_no_entry_has_no_score_and_effects_must_fit():
             dg.results.HiddenMarkovModel(**(arguments | {"effects": wrong}))
 
 
+@pytest.mark.proof
 def test_the_estimator_s_scores_stand_beside_two_baselines():
     """On a log whose regions differ, fields given the region beat one law; ``score`` is the first column."""
     rng = np.random.default_rng(2)

@@ -45,13 +45,14 @@ def coverage(make, truth, seed, **settings):
     return np.mean([low <= truth <= high for _, low, high, _ in scores])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("relation", "n", "epsilon"),
     [
         ("replace", 300, "0.1"),
         ("add-remove", 3000, "1"),
-        pytest.param("add-remove", 300, "0.1", marks=pytest.mark.slow),
-        pytest.param("replace", 3000, "1", marks=pytest.mark.slow),
+        pytest.param("add-remove", 300, "0.1", marks=pytest.mark.proof),
+        pytest.param("replace", 3000, "1", marks=pytest.mark.proof),
     ],
 )
 def test_the_accuracy_of_the_population(relation, n, epsilon):
@@ -61,6 +62,7 @@ def test_the_accuracy_of_the_population(relation, n, epsilon):
     assert LEAST < coverage(make, 0.84, 1) < MOST
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_few_rows_and_much_noise_are_never_over_confident(relation):
     """Near the boundary the intervals reach it: at least the stated coverage, and half of the range wide."""
@@ -74,6 +76,7 @@ def test_few_rows_and_much_noise_are_never_over_confident(relation):
     assert np.median(widths) > 0.5
 
 
+@pytest.mark.proof
 def test_a_reading_that_forgets_the_noise_is_refused():
     """The same worlds read as if the released number were exact, and as if the rows were the population."""
 
@@ -92,7 +95,8 @@ def test_a_reading_that_forgets_the_noise_is_refused():
         assert coverage(wrong, 0.84, 1) < 0.55
 
 
-@pytest.mark.parametrize("relation", [pytest.param("replace", marks=pytest.mark.slow), "add-remove"])
+@pytest.mark.proof
+@pytest.mark.parametrize("relation", [pytest.param("replace", marks=pytest.mark.proof), "add-remove"])
 def test_the_mean_loss_of_the_population(relation):
     """Losses of 1 or 2 nats, or of 3 in a tenth of the entries: a mean of 1.6."""
     task, kinds = Entries(10), -np.array([1.0, 2.0, 3.0])
@@ -120,6 +124,7 @@ def test_blocks_that_overlap_are_all_used(relation):
     assert near < far
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_the_commonest_label_has_an_interval_as_other_scores(relation):
     """Of three labels, at 150 rows times epsilon: the noise is most of it; and about right without noise."""

@@ -57,6 +57,7 @@ def test_networks_without_a_sequence_a_time_or_a_field_are_refused(domain, seque
         dg.hmm_network(domain, sequence, time)
 
 
+@pytest.mark.proof
 def test_the_score_is_the_brute_force_one(model):
     """Cell by cell and draw by draw: sum over states of P(state | neighbours) times the product over entries."""
     log = rows(60, seed=2)
@@ -112,6 +113,7 @@ def test_predicted_fields_average_over_draws(model):
         model.predict_fields(cells, interval=1.0)
 
 
+@pytest.mark.proof
 def test_held_out_cells_are_not_learned_from(released):
     """Whatever their released values, the draws are the same."""
     held = np.zeros((2, 3), bool)

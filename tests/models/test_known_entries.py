@@ -26,6 +26,7 @@ def fit(**settings):
     return dg.fit_hmm(noisy(), 1, **how)
 
 
+@pytest.mark.proof
 def test_the_posterior_is_that_of_the_definition():
     """One state: phi by quadrature, cells summed out one by one. Unknown totals put the mean 0.15 lower."""
     phi = (np.arange(400) + 0.5) / 400

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.models import label_scores as module
 from dpgraph.models.label_scores import label_scores
+from tests.tiers import examples
 
 
 @st.composite
@@ -27,7 +28,10 @@ def problems(draw):
 def scored(start, tables, codes):
     """All rows, shape (rows, labels)."""
     return np.concatenate(
-        [np.zeros((0, len(start))), *(part.T.copy() for _, part in label_scores(start, tables, codes))]
+        [
+            np.zeros((0, len(start))),
+            *(part.T[: rows.stop - rows.start].copy() for rows, part in label_scores(start, tables, codes)),
+        ]
     )
 
 
@@ -38,7 +42,7 @@ def by_definition(start, tables, codes):
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(problems())
 def test_scores_are_the_sums_of_the_features_numbers(problem):
     np.testing.assert_allclose(scored(*problem), by_definition(*problem), rtol=1e-12, atol=1e-12)
@@ -65,12 +69,25 @@ def test_hundreds_of_one_level_features_and_a_wide_one_are_packed_within_their_t
     np.testing.assert_allclose(scored(np.zeros(2), tables, codes), by_definition(np.zeros(2), tables, codes))
 
 
-def test_joint_tables_stay_small():
-    for rows, labels in [(0, 2), (10, 2), (10**7, 2), (10**7, 1000), (10**7, 10**7)]:
-        most = module._most_levels(rows, labels)
-        assert most <= module.JOINT_LEVELS < 2**16
-        assert most * labels <= module.JOINT_CELLS
-        assert most <= rows / 4
+def test_positions_in_joint_tables_do_not_wrap():
+    assert module.JOINT_LEVELS < 2**16
+
+
+@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 255, 257, 1023, 1024, 16_383, 16_384, 16_385])
+def test_the_scores_of_a_row_are_its_own_to_the_last_bit(rows):
+    """Whatever the number of rows, their order and their place: sums of floats depend on their order."""
+    rng = np.random.default_rng(0)
+    tables = {
+        name: np.log(rng.dirichlet(np.ones(size), 2).T) for name, size in zip("abcde", (2, 3, 4, 2, 5), strict=True)
+    }
+    codes = {name: rng.integers(0, len(table), rows) for name, table in tables.items()}
+    start = np.log([0.3, 0.7])
+    found = scored(start, tables, codes)
+    backwards = scored(start, tables, {name: column[::-1] for name, column in codes.items()})
+    assert (found == backwards[::-1]).all()
+    for place in {0, rows // 2, rows - 1}:
+        alone = scored(start, tables, {name: column[[place]] for name, column in codes.items()})
+        assert (found[place] == alone[0]).all()
 
 
 TABLES = {"f": np.zeros((3, 2)), "g": np.zeros((2, 2))}

@@ -14,6 +14,7 @@ from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.frozen import FrozenMap
 from tests.small_tables import LABELLED, labelled
 from tests.strategies import joint, probabilities
+from tests.tiers import examples
 
 
 @st.composite
@@ -63,7 +64,7 @@ def codes_of(X):
     return {f"f{i}": X[:, i] for i in range(X.shape[1])}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(coded_rows(), st.sampled_from([0.5, 1.0, 3.0]))
 def test_exact_counts_give_the_predictions_of_categorical_nb(case, prior):
     network, X, y, sizes = case
@@ -78,7 +79,7 @@ def test_exact_counts_give_the_predictions_of_categorical_nb(case, prior):
 
 @pytest.mark.parametrize("law", [DiscreteLaplace, SumZeroLaplace])
 @pytest.mark.parametrize("counts", ["nearest", "expected", "clipped"])
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(coded_rows())
 def test_a_release_whose_noise_is_nothing_gives_them_too(law, counts, case):
     """Integer counts and a law of scale 2^-8, whose draws are 0 but for one in e^256."""

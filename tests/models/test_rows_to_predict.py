@@ -100,8 +100,8 @@ def test_a_loaded_regression_predicts_as_its_estimator(regression, tmp_path, hol
 
 def test_a_loaded_regression_of_sampled_weights_takes_rows(tmp_path):
     bounds = {"word": ["a", "b"], "size": (0, 20)}
-    noise = dg.testing.SeededNoise(1)
-    fitted = dg.PrivateLinearRegression(bounds, (0, 10), 5, mechanism="sampler", noise=noise).fit(ROWS, PAY)
+    noise, drawn = dg.testing.SeededNoise(1), dg.papers.RegressionSample(5, idealized_numerics=True)
+    fitted = dg.PrivateLinearRegression(bounds, (0, 10), 5, drawn, noise=noise).fit(ROWS, PAY)
     model = loaded(fitted, tmp_path, ".json")
     np.testing.assert_array_equal(model.predict(NEW), fitted.predict(NEW))
     np.testing.assert_array_equal(model.predict(NEW.to_numpy(dtype=object)), fitted.predict(NEW))

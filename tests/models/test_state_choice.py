@@ -33,6 +33,7 @@ def released(rows, domain, epsilon, seed=1):
     return dg.release(counts, mechanism, budget=dg.Budget(epsilon), noise=dg.testing.SeededNoise(seed))
 
 
+@pytest.mark.proof
 def test_states_of_a_simulated_log_are_found_at_a_large_epsilon_and_one_where_there_are_none(log):
     """Three states at epsilon 5; rows with their fields shuffled have one, the smallest number within noise."""
     how = {"sequence": "region", "time": "month", "iterations": 10, "burn_in": 10, "seed": 0, "most_states": 4}
@@ -53,8 +54,6 @@ def test_states_of_a_simulated_log_are_found_at_a_large_epsilon_and_one_where_th
         ({"n_states": "auto", "most_states": 0}, "most_states"),
         ({"n_states": "auto", "most_states": "auto"}, "most_states"),
         ({"n_states": 2, "sequence_effects": "yes"}, "sequence_effects"),
-        ({"n_states": "auto", "mechanism": "gibbs"}, "gibbs"),
-        ({"n_states": 2, "mechanism": "gibbs", "sequence_effects": True}, "gibbs"),
     ],
 )
 def test_what_is_asked_amiss_is_refused_and_nothing_is_charged(settings, message):
@@ -67,6 +66,7 @@ def test_what_is_asked_amiss_is_refused_and_nothing_is_charged(settings, message
         StateChoice((1, 2), (0.0,), (0.0,), 1)
 
 
+@pytest.mark.proof
 def test_the_choice_costs_nothing_and_is_on_the_model_and_in_its_file(log, tmp_path):
     budget = dg.Budget(1)
     made = dg.PrivateHMM("auto", DOMAIN, 1, budget=budget, iterations=4, burn_in=4, most_states=2).fit(log)
@@ -96,6 +96,7 @@ def test_the_choice_costs_nothing_and_is_on_the_model_and_in_its_file(log, tmp_p
     assert not before.effects
 
 
+@pytest.mark.proof
 def test_the_command_chooses_and_shows_the_choice(log, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log.drop(columns="reporter").to_csv("log.csv", index=False)

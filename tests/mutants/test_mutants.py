@@ -4,6 +4,7 @@ import pytest
 
 from tests.mutants.faults import MUTANTS
 from tests.mutants.planting import plant, run, unplanted
+from tests.tiers import is_of_systems
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +17,17 @@ def noticed():
         assert not said, f"some of what notices a fault fails without one: {found}\n{said}"
 
 
+def tier(mutant):
+    """A fault that only tests of systems notice is planted where the systems are."""
+    if all(is_of_systems(one) for one in mutant.tests):
+        return [pytest.mark.systems]
+    return [] if mutant.first else [pytest.mark.proof]
+
+
 @pytest.mark.planted
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(one, marks=tier(one)) for one in MUTANTS], ids=lambda mutant: mutant.name
+)
 def test_the_mutant_dies(mutant, tmp_path, noticed):
     plant(tmp_path, mutant)
     verdict = run(tmp_path, mutant.tests)
@@ -25,6 +35,7 @@ def test_the_mutant_dies(mutant, tmp_path, noticed):
     noticed[mutant.name] = verdict.by
 
 
+@pytest.mark.proof
 def test_what_fails_without_a_fault_is_told():
     """One that passes is named once, however many faults it noticed."""
     sound = "tests/test_conclusions.py::test_laws_that_share_no_cell_never_pass_for_each_other"

@@ -1,4 +1,4 @@
-"""Pages in a real browser: nothing is fetched, nothing fails, and what the program computes is what Python does."""
+"""Pages in a real browser: nothing is fetched, nothing fails, and the sliders show what Python computed."""
 
 import json
 import time
@@ -12,8 +12,13 @@ import dpgraph as dg
 from dpgraph.files.networks import read_probabilities
 from tests.pages.test_pages import HOSTILE, hostile_network
 
+pytestmark = pytest.mark.systems
+
 #: Contrast that WCAG 2 asks of text and of parts of controls and drawings.
 TEXT, PARTS = 4.5, 3.0
+
+#: Numbers of a grid are written to six digits.
+SIX = 5.1e-6
 
 
 def requests(browser):
@@ -82,18 +87,20 @@ def test_the_policy_stops_what_would_be_fetched(opened, asia):
     page.browser.get_log("performance")
 
 
-# --- closed forms
+# --- the grid
 
 
 def put(page, css, value):
-    """Moves a number and waits until the page has computed with it."""
+    """Moves a slider to a value of its grid and waits until the page shows it."""
+    name, values = ("epsilon", "epsilons") if css == "#epsilon" else ("n", "rows")
     page.run(
-        "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
-        "e.dispatchEvent(new Event('change', {bubbles: true}))",
+        "const e = document.querySelector(arguments[0]);"
+        "e.value = JSON.parse(document.getElementById('data').textContent).cost[arguments[2]].indexOf(arguments[1]);"
+        "e.dispatchEvent(new Event('input', {bubbles: true}))",
         css,
-        str(value),
+        value,
+        values,
     )
-    name = "epsilon" if "epsilon" in css else "n"
     page.until("return Number(document.body.dataset[arguments[0]]) === arguments[1]", name, value)
 
 
@@ -109,18 +116,18 @@ UNITS = [dg.PrivacyUnit(), dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("add-rem
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_the_sliders_compute_what_python_does(name, delta, unit, opened):
+def test_the_sliders_show_what_python_computes(name, delta, unit, opened):
     subject, settings = SUBJECTS[name](), {"delta": delta, "unit": unit}
     page = opened(dg.privacy_cost(subject, epsilon=1, n=1000, **settings))
-    for epsilon, n in ((1, 1000), (0.05, 300), (3, 200_000)):
-        put(page, "#epsilon-number", epsilon)
-        put(page, "#rows-number", n)
+    for epsilon, n in ((1, 1000), (0.05, 300), (2, 300_000)):
+        put(page, "#epsilon", epsilon)
+        put(page, "#rows", n)
         agrees(page, dg.privacy_cost(subject, epsilon=epsilon, n=n, **settings))
     quiet(page)
 
 
 def agrees(page, report):
-    """The tables of a page and of a report are alike to nine digits, kl to six: it is a difference of large numbers."""
+    """The tables of a page and of a report are alike to the six digits that a page has."""
     labels = [row["mechanism"] for row in report.mechanism_rows]
     shown = {row[0].replace(" ← recommended", ""): row for row in page.table("#mechanisms")}
     assert set(shown) == set(labels)
@@ -128,7 +135,7 @@ def agrees(page, report):
         numbers = [
             np.nan if value in ("-", None) else value for value in (shown[row["mechanism"]][k] for k in (1, 3, 4))
         ]
-        np.testing.assert_allclose(numbers, [row["rmse"], row["lowest scale"], row["highest scale"]], rtol=1e-9)
+        np.testing.assert_allclose(numbers, [row["rmse"], row["lowest scale"], row["highest scale"]], rtol=SIX)
     known = [row[1] for row in page.table("#mechanisms") if isinstance(row[1], float | int)]
     assert known == sorted(known)
     best = next(row for row in report.mechanism_rows if not row["mechanism"].startswith(("Posterior sample", "MAP")))
@@ -137,10 +144,8 @@ def agrees(page, report):
     for name, _, cells, _, scale, rmse, tv, kl, needed in page.table("#families"):
         row = wanted.pop(name)
         assert cells == row["cells"]
-        np.testing.assert_allclose([rmse, tv], [row["rmse"], row["tv"]], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(kl, row["kl"], rtol=1e-6, atol=1e-6)
-        assert scale == pytest.approx(row["scale"], rel=1e-9)
-        assert needed == pytest.approx(row["n needed"], rel=1e-9, abs=1)
+        np.testing.assert_allclose([rmse, tv, kl, scale], [row[k] for k in ("rmse", "tv", "kl", "scale")], rtol=SIX)
+        assert needed == row["n needed"]
     assert wanted == {}
 
 
@@ -150,33 +155,15 @@ def test_a_slider_moves_the_number_and_the_keyboard_moves_the_slider(opened, asi
     before = page.table("#mechanisms")[0][1]
     slider.send_keys(Keys.ARROW_RIGHT)
     page.until("return Number(document.body.dataset.epsilon) > 1")
-    epsilon = float(page.run("return document.getElementById('epsilon-number').value"))
+    epsilon = float(page.text("#epsilon-number"))
     assert epsilon == float(page.run("return document.body.dataset.epsilon")) > 1
     assert f"epsilon {epsilon:g}" == slider.get_attribute("aria-valuetext")
     after = page.table("#mechanisms")[0][1]
-    assert after == pytest.approx(dg.privacy_cost(asia, epsilon=epsilon).mechanism_rows[0]["rmse"], rel=1e-9)
+    assert after == pytest.approx(dg.privacy_cost(asia, epsilon=epsilon).mechanism_rows[0]["rmse"], rel=SIX)
     assert after < before
-    assert f'"{epsilon:g}"' in page.text("#typed")
+    assert f"'{epsilon:g}'" in page.text("#typed")
     page.element("#reset").click()
     page.until("return Number(document.body.dataset.epsilon) === 1")
-    for wrong in ("-1", "0", "abc", "1e9"):
-        page.run(
-            "const e = document.getElementById('epsilon-number'); e.value = arguments[0];"
-            "e.dispatchEvent(new Event('change'))",
-            wrong,
-        )
-    time.sleep(0.1)
-    assert page.run("return document.body.dataset.epsilon") == "1"
-
-
-def test_another_mechanism_is_shown_when_it_is_asked_for(opened, asia):
-    page = opened(dg.privacy_cost(asia, epsilon=1, n=1000))
-    page.element("#mechanisms tbody tr:nth-child(4) button").click()
-    row = page.table("#mechanisms")[3]
-    rmse = np.array([line[5] for line in page.table("#families")])
-    cells = np.array([line[2] for line in page.table("#families")])
-    assert np.sqrt((rmse**2 * cells).sum() / cells.sum()) == pytest.approx(row[1], rel=1e-9)
-    assert page.elements("#mechanisms tr.chosen button")[0].get_attribute("aria-pressed") == "true"
 
 
 # --- choosing, walking, finding, sorting
@@ -222,7 +209,7 @@ def test_every_control_is_reached_by_the_keyboard_and_seen(opened, released):
         )
         reached.add(seen[0])
         assert float(seen[2].removesuffix("px")) >= 1, seen
-    assert {"epsilon", "epsilon-number", "rows", "rows-number", "reset", "find", "measure", "closer"} <= reached
+    assert {"epsilon", "rows", "reset", "find", "measure", "closer"} <= reached
     assert any("node" in name for name in reached)
 
 
@@ -253,8 +240,8 @@ def test_tables_are_sorted_both_ways(column, name, opened, asia):
     if column == 0:
         assert found[0] == wanted
     else:
-        np.testing.assert_allclose(found[1], wanted, rtol=1e-9)
-    put(page, "#epsilon-number", 2)
+        np.testing.assert_allclose(found[1], wanted, rtol=SIX)
+    put(page, "#epsilon", 2)
     shown = [row[column] for row in page.table("#families")]
     assert shown == sorted(shown, reverse=column == 0)
 
@@ -404,7 +391,7 @@ def test_a_thousand_variables_are_usable(opened):
     page = opened(report)
     read = time.monotonic() - begin
     begin = time.monotonic()
-    put(page, "#epsilon-number", 2)
+    put(page, "#epsilon", 10)
     moved = time.monotonic() - begin
     assert len(page.elements(".node")) == 1000
     page.element("#find").send_keys("v777", Keys.ENTER)

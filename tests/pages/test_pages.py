@@ -4,26 +4,24 @@ import html
 import json
 import re
 from dataclasses import replace
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from scipy.special import comb
 
 import dpgraph as dg
+from dpgraph.analysis import grid as grids
+from dpgraph.analysis.grid import COLUMNS, cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
-from dpgraph.pages.closed_forms import EPSILON, closed_forms
 from dpgraph.pages.words import FALSE_ALARMS, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
-from dpgraph.privacy.events import exact
-from dpgraph.privacy.records import SumZeroLaplace
 from dpgraph.structure.layout import layered
 
 SEEDED = dg.testing.SeededNoise
+DRAWN = ("Posterior sample", "MAP")
 HOSTILE = "<script>document.body.dataset.hacked='1'</script>\"'&{{7*7}}</script>"
 DOMAIN = dg.Domain.of({"a": ["x", "y"], "b": [0, 1, 2]})
 NETWORK = dg.Network.of(DOMAIN, {"b": ["a"]})
@@ -121,7 +119,7 @@ def test_a_page_names_no_address_and_runs_no_program_but_its_own(released):
     assert re.findall(r"https?://[^\s\"'<]+", page) == ["http://www.w3.org/2000/svg"]
 
 
-@pytest.mark.parametrize("name", ["page.css", "forms.js", "page.js"])
+@pytest.mark.parametrize("name", ["page.css", "page.js"])
 def test_a_program_cannot_end_its_own_element(name):
     text = (TEMPLATES / name).read_text()
     assert "</" not in text
@@ -352,36 +350,34 @@ def test_the_words_of_a_promise_are_its_bounds():
         assert power == pytest.approx(attained, abs=0.006)
 
 
+GRIDS = {
+    "asia": lambda: NETWORK,
+    "its own probabilities": lambda: read_probabilities("example:asia"),
+    "one level": lambda: dg.Network.of({"a": [0, 1, 2], "b": ["x"], "c": [0, 1]}, {"c": ["a", "b"], "b": ["a"]}),
+}
+
+
 @pytest.mark.parametrize("unit", [dg.PrivacyUnit(), dg.PrivacyUnit("add-remove", 2)], ids=str)
-def test_what_is_to_be_typed_is_the_mechanism(unit):
-    report = dg.privacy_cost(dg.read_network("example:asia"), epsilon="0.5", delta="1e-6", unit=unit)
-    plain = closed_forms(report)
-    from dpgraph.analysis.cost import candidates_of
-
-    for candidate, one in zip(candidates_of(report), plain["candidates"], strict=True):
-        typed = eval(one["code"].replace(EPSILON, "0.5"), {"dg": dg})
-        assert type(typed) is type(candidate.mechanism)
-        assert exact(typed.epsilon) == exact(candidate.mechanism.epsilon)
-        assert repr(typed) == repr(candidate.mechanism)
-
-
-def enumerated(cells, scale, most):
-    """The variance of a cell of sum-zero noise of so many cells, over all integers up to a bound."""
-    grid = np.array(list(product(range(-most, most + 1), repeat=cells - 1)))
-    noise = np.column_stack([grid, -grid.sum(axis=1)])
-    weight = np.exp(-np.abs(noise).sum(axis=1) / scale)
-    return float((weight * noise[:, 0] ** 2).sum() / weight.sum())
-
-
-@pytest.mark.parametrize(("cells", "scale", "most"), [(2, 3.0, 60), (3, 0.4, 12), (3, 2.0, 60), (4, 1.0, 22)])
-def test_the_closed_form_of_sum_zero_noise_is_its_variance(cells, scale, most):
-    q = np.exp(-2 / scale)
-    j = np.arange(cells)
-    zeroth = (comb(cells - 1, j) ** 2 * q**j).sum()
-    first = (comb(cells - 1, j) * comb(cells, j) / (j + 1) * q**j).sum()
-    found = 2 * q * (cells - 1) / (1 - q) ** 2 * first / zeroth
-    assert found == pytest.approx(enumerated(cells, scale, most), rel=1e-6)
-    assert found == pytest.approx(SumZeroLaplace(scale).variance(cells), rel=1e-6)
+@pytest.mark.parametrize("subject", GRIDS)
+def test_a_grid_holds_what_reports_at_its_epsilons_and_rows_hold(subject, unit):
+    network, settings = GRIDS[subject](), {"delta": "1e-6", "unit": unit}
+    grid = cost_grid(dg.privacy_cost(network, epsilon="0.7", **settings), 12345)
+    assert (grid["epsilons"][grid["start"][0]], grid["rows"][grid["start"][1]]) == (0.7, 12345)
+    for epsilon, rows in ((0.01, 100), (0.7, 12345), (10.0, 30_000_000)):
+        budget, at = grid["budgets"][grid["epsilons"].index(epsilon)], grid["rows"].index(rows)
+        report = dg.privacy_cost(network, epsilon=str(epsilon), n=rows, **settings)
+        assert repr(eval(budget["typed"], {"dg": dg})) == repr(report.recommended)
+        found = {row["mechanism"]: row for row in budget["mechanisms"]}
+        assert [name for name, row in found.items() if row["best"]] == [
+            next(row["mechanism"] for row in report.mechanism_rows if not row["mechanism"].startswith(DRAWN))
+        ]
+        for row in report.mechanism_rows:
+            assert found[row["mechanism"]] | {"rmse": found[row["mechanism"]]["rmse"][at]} == pytest.approx(
+                row | {name: found[row["mechanism"]][name] for name in ("best", "paper")}, nan_ok=True
+            )
+        for i, row in enumerate(report.family_rows):
+            assert budget["families"][i] == [row[name] for name in COLUMNS]
+            assert (budget["tv"][at][i], budget["kl"][at][i]) == (row["tv"], row["kl"])
 
 
 def test_a_question_and_its_widths_are_on_the_page():
@@ -393,11 +389,11 @@ def test_a_question_and_its_widths_are_on_the_page():
     assert "0.125" in said
 
 
-def test_margins_of_public_probabilities_are_those_of_the_report():
-    subject = read_probabilities("example:asia")
-    plain = closed_forms(dg.privacy_cost(subject, epsilon=1, n=100))
-    assert plain["own"]
-    assert all(sum(margin) == plain["drawn"] for margin in plain["margins"])
+def test_a_page_of_very_many_variables_has_powers_of_ten_alone(monkeypatch):
+    monkeypatch.setattr(grids, "MANY_VARIABLES", 1)
+    made = data_of(html_of(dg.privacy_cost(NETWORK, epsilon="0.3", n=700)))["cost"]
+    assert made["epsilons"] == [0.01, 0.1, 0.3, 1, 10]
+    assert made["rows"] == [100, 700, *(10**power for power in range(3, 8))]
 
 
 def test_the_commands(tmp_path, released):
@@ -406,7 +402,8 @@ def test_the_commands(tmp_path, released):
     done = run(main, ["cost", "example:asia", "--epsilon", "1", "--html", str(page), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["epsilon"] == "1"
-    assert data_of(page.read_text())["cost"]["epsilon"] == 1
+    found = data_of(page.read_text())["cost"]
+    assert found["epsilons"][found["start"][0]] == 1
     dg.save(released, tmp_path / "r.json")
     done = run(main, ["report", str(tmp_path / "r.json"), "--html", str(page)])
     assert done.exit_code == 0, done.output
@@ -487,6 +484,7 @@ def test_a_command_prices_tables_without_a_graph(tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", ["pairs", "greedy"])
 def test_the_page_of_a_learned_network_lists_its_edges_and_its_file_has_them_too(method, tmp_path):
     rows = pd.DataFrame({name: [0, 1] * 500 for name in ("rain", "wet")})

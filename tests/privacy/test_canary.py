@@ -5,6 +5,7 @@ message, in what an exception holds on to, in a warning, a log, a stream or the 
 """
 
 import inspect
+import warnings
 
 import click
 import numpy as np
@@ -20,6 +21,7 @@ from dpgraph.privacy.recording_noise import RecordingNoise
 from tests.names import public_names
 from tests.privacy import hostile
 from tests.privacy.hostile import CANARY, Heard, N, repeated
+from tests.tiers import Later
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # they are searched, not forbidden
 
@@ -124,7 +126,6 @@ TABLES = {
     "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
     "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
-    "learn_network, tree": lambda rows, fitted: learned(rows, method="tree"),
     "learn_network, greedy": lambda rows, fitted: learned(rows, method="greedy"),
     "learn_network, two stages": lambda rows, fitted: learned(rows, method="pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
@@ -212,7 +213,19 @@ TABLES = {
     "evaluate, a group": lambda rows, fitted: dg.evaluate(
         fitted["nb"], rows, epsilon=1, budget=GROUP, noise=RecordingNoise()
     ),
+    "evaluate, person": lambda rows, fitted: dg.evaluate(
+        fitted["nb"], rows, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who"
+    ),
+    "evaluate, regression, person": lambda rows, fitted: dg.evaluate(
+        fitted["regression"], rows, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who"
+    ),
+    "evaluate, HMM, person": lambda rows, fitted: dg.evaluate(
+        fitted["hmm"], rows, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who"
+    ),
     "learn_network": lambda rows, fitted: learned(rows),
+    "learn_network, person": lambda rows, fitted: (
+        dg.learn_network(rows, DOMAIN, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who").network
+    ),
     "cross_validate": lambda rows, fitted: validated(bare("nb"), only(rows, "age", "who"), LABELS),
     "cross_validate, regression": lambda rows, fitted: validated(bare("regression"), only(rows, "age", "who"), PAY),
     "cross_validate, HMM": lambda rows, fitted: validated(bare("hmm"), only(rows, "region", "month", "sex", "who")),
@@ -314,7 +327,6 @@ FILES = {
 #: What takes something of a row's name that is no row of a person's, or that only ``release`` hands rows to.
 NO_ROWS = {
     "infer_domain": "its rows are public, and it warns of that; what it says of them is what it is for",
-    "write_codes": "takes Codes, which encode made",
     "release": "takes statistics that are counted already",
     "Verification": "rows are how many a ledger has",
     "expectation": "values are what levels stand for, which is public",
@@ -420,6 +432,7 @@ def columns_read(name):
     return ["age"] if name.startswith("Private") else ["sex", "age", "month", "who"]
 
 
+@pytest.mark.covering(lambda name, column: (name, column))
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name in TABLES for column in columns_read(name)])
 def test_tables_in_memory(name, column, heard, models):
     function, refused = TABLES[name], 0
@@ -496,7 +509,7 @@ def test_commands(name, heard, models, paths, monkeypatch):
 
 
 def test_dask_partitions(heard):
-    dask = pytest.importorskip("dask.dataframe")
+    dask = Later("dask.dataframe")
     frame = hostile.good()
     for label, cell in hostile.CELLS.items():
         rows = frame.assign(age=pd.Series(hostile.with_cell(frame["age"], cell), dtype=object))
@@ -528,3 +541,79 @@ def test_the_search_finds_what_is_said():
     assert repeated(hostile.said(noted)) == [f"{N:,}"]
     assert repeated(hostile.said(hostile.Named())) == [CANARY]
     assert not repeated(hostile.said(dg.errors.DomainError("column 'age' holds nulls")))
+
+
+#: Cells at the ends of the floats, in columns of numbers; each by itself would overflow, underflow or be no number.
+EXTREMES = {
+    "finite": [1.7e308, -1.7e308, 5e-324, 9.3e17, -0.0],
+    "not finite": [np.inf, -np.inf, np.nan, 1e300, 1.0],
+}
+
+#: Functions with public settings at the ends of what is allowed.
+AT_THE_ENDS = {
+    "evaluate, a least largest error": lambda rows, fitted: dg.evaluate(
+        fitted["regression"], rows[["age", "pay"]], epsilon=1, budget=BUDGET, largest_error=2e-100
+    ),
+    "evaluate, a least largest error of scikit-learn": lambda rows, fitted: dg.evaluate(
+        fitted["regressor"],
+        rows[["age"]],
+        rows["pay"],
+        epsilon=1,
+        budget=BUDGET,
+        bounds=(0, 1e300),
+        largest_error=2e-100,
+    ),
+    "evaluate, a least largest loss": lambda rows, fitted: dg.evaluate(
+        fitted["nb"], rows[["age", "sex"]], epsilon=1, budget=BUDGET, largest_loss=2e-100
+    ),
+    "evaluate, a least largest loss of scikit-learn": lambda rows, fitted: dg.evaluate(
+        fitted["classifier"], rows[["age"]], rows["sex"], epsilon=1, budget=BUDGET, largest_loss=2e-100
+    ),
+    "evaluate, a least largest loss of an HMM": lambda rows, fitted: dg.evaluate(
+        fitted["hmm"], rows, epsilon=1, budget=BUDGET, largest_loss=2e-100
+    ),
+    "cross_validate, a least largest error": lambda rows, fitted: dg.cross_validate(
+        bare("regression"),
+        rows[["age", "who"]],
+        rows["pay"],
+        person="who",
+        folds=2,
+        epsilon=1,
+        budget=PERSONS,
+        largest_error=2e-100,
+    ),
+    "regression_moments, least bounds": lambda rows, fitted: dg.regression_moments(
+        rows, dg.LinearDesign({"age": dg.Bounded(0, 2e-290, 0)}, "pay", dg.Bounded(-1e308, 0.5e308, 0))
+    ),
+    "regression_moments, threads": lambda rows, fitted: dg.regression_moments(iter([rows] * 3), DESIGN),
+    "sufficient_statistics, far bounds": lambda rows, fitted: dg.sufficient_statistics(
+        rows, dg.expfam.Normal(), bounds=(-1e150, 1e150), column="pay", strict=True
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+@pytest.mark.parametrize("name", [*TABLES, *AT_THE_ENDS])
+def test_no_floating_point_error_tells_of_a_cell(name, kind, models, monkeypatch):
+    """Numpy's warnings would say whether a row exceeds what a caller chooses, before a charge and after it.
+
+    Warnings are errors here, and so are floating-point errors; with answers that tell nothing, extreme cells end as
+    ordinary ones do, or are refused in public words.
+    """
+    monkeypatch.setattr("dpgraph.privacy.release.SecureNoise", RecordingNoise)
+    function, ordinary = (TABLES | AT_THE_ENDS)[name], hostile.good().infer_objects()
+    extreme = ordinary.copy()
+    extreme.loc[N - 5 :, "age"] = extreme.loc[N - 5 :, "pay"] = EXTREMES[kind]
+
+    def end(rows):
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                function(rows, models)
+            except Exception as error:
+                return f"{type(error).__name__}: {error}"
+        return "answered"
+
+    found = end(extreme)
+    refused = found.startswith("DomainError: ") and not any(word in found for word in ("FloatingPoint", "Warning"))
+    assert refused or found == end(ordinary)

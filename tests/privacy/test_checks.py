@@ -7,7 +7,7 @@ import pytest
 
 from dpgraph.privacy.checks import check_boolean, check_whole, is_number, is_whole
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.records import exact_delta
+from dpgraph.privacy.records import PrivacyUnit, exact_delta
 
 
 @pytest.mark.parametrize("value", [True, False, 1.0, "1", None, np.float64(1), np.int64(1)])
@@ -55,3 +55,14 @@ def test_a_delta_is_below_one():
     for value in (1, "1.5", -1, True, float("nan")):
         with pytest.raises(ReleaseError, match="delta must be"):
             exact_delta(value)
+
+
+@pytest.mark.parametrize("value", [2**63, 10**5000], ids=["64 bits", "many digits"])
+def test_a_setting_fits_64_bits(value):
+    """Rejects rows of a person that no float and no message holds."""
+    with pytest.raises(
+        ReleaseError, match="rows_per_person must be a whole number from 1 to 9223372036854775807"
+    ) as caught:
+        PrivacyUnit("replace", value)
+    assert len(str(caught.value)) < 150
+    assert PrivacyUnit("replace", 2**63 - 1).rows_per_person == 2**63 - 1

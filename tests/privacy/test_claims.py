@@ -25,6 +25,7 @@ from dpgraph.privacy.records import (
     Selection,
     SumZeroLaplace,
 )
+from tests.tiers import examples
 
 TABLE = Movement(2, 2, moved_cells=2, fixed_total=True)
 SUM = Movement(2, 4)
@@ -37,7 +38,7 @@ def laplace(scale, movement=SUM, cells=3):
 positive = st.fractions(Fraction(1, 1000), 1000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(positive, max_size=20), st.integers(-2, 2))
 def test_sums_are_compared_with_a_claim_exactly(parts, off):
     total = sum(parts, Fraction(0))
@@ -86,7 +87,7 @@ def test_a_claimed_rho_is_refused_below_what_the_noise_costs_and_not_at_it(measu
         replace(event, rho=rho - LEAST)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.fractions(Fraction(1, 10**4), 20, max_denominator=10**6), st.integers(2, 12))
 def test_the_conversion_of_rho_is_opendps_to_nine_digits(rho, digits):
     """OpenDP rounds up, so its epsilon passes; a part in 10^5 less of epsilon does not."""
@@ -155,7 +156,7 @@ def test_a_record_fits_its_unit(kind):
             kind(*parts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.fractions(Fraction(1, 100), 20, max_denominator=10**7),
     st.integers(1, 3),

@@ -27,6 +27,7 @@ from dpgraph.privacy.records import (
     ReleaseError,
     exact,
 )
+from tests.tiers import examples
 
 REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")
 NEEDS_PLD = "the numerical accountant, dp-accounting, is an optional extra"
@@ -65,7 +66,7 @@ def test_a_hundred_tenths_as_published():
 
 
 @pytest.mark.parametrize("method", ["advanced", "zcdp"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.fractions(Fraction(1, 100), 1), min_size=1, max_size=40), st.sampled_from(["1e-3", "1e-9"]))
 def test_no_method_is_below_the_truth_for_unequal_randomised_responses(method, epsilons, delta):
     """The worst pure mechanisms are randomised responses; their joint loss on a grid rounded down is a lower bound."""
@@ -166,6 +167,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
         cost([spend(1)], "pld", "1e-6")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("number", "published"), [(6, 0.996), (25, 0.556), (59, 0.358), (152, 0.218)])
 def test_equal_laplace_tables_by_loss_distributions(number, published):
     """proofs.md P51, continuous noise. A discrete Laplace cell is a randomised response; the truth is a binomial sum:
@@ -178,6 +180,7 @@ def test_equal_laplace_tables_by_loss_distributions(number, published):
     assert responses_delta(2 * number, 1 / (2 * number), priced - 0.002) > 1e-6
 
 
+@pytest.mark.proof
 def test_claims_are_priced_as_randomised_responses():
     pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
     priced = float(cost([spend("0.1")] * 30, "pld", "1e-6").epsilon)
@@ -198,6 +201,7 @@ def test_the_loss_of_sum_zero_noise_by_enumeration(levels, scale):
     assert sum_zero_loss(scale, levels) == pytest.approx(largest / whole, rel=1e-5)
 
 
+@pytest.mark.proof
 def test_a_sum_zero_release_by_loss_distributions_against_its_real_pmf():
     """Two tables of three levels: the hockey-stick divergence of the product, at the price and just below it."""
     pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
@@ -220,6 +224,7 @@ def test_a_sum_zero_release_by_loss_distributions_against_its_real_pmf():
     assert delta(priced - 0.001) > 0.05
 
 
+@pytest.mark.proof
 def test_gaussian_releases_by_loss_distributions():
     """Twelve equal tables: the joint loss is a sum of discrete Gaussians, convolved here. The published figure is that
     of one continuous Gaussian of mu = sqrt(2 rho) (proofs.md P51), which differs by less."""
@@ -280,6 +285,7 @@ def hockey_stick(p, q, epsilon):
     return np.maximum(p - math.exp(epsilon) * q, 0).sum()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["LaplaceMechanism", "GaussianMechanism", "mine"])
 @pytest.mark.parametrize(("scale", "delta"), [(4.0, "0.1"), (4.0, "0.01"), (1.5, "0.2")])
 def test_one_sum_that_moves_by_two_is_priced_right_under_any_name(name, scale, delta):
@@ -302,7 +308,8 @@ def test_one_sum_that_moves_by_two_is_priced_right_under_any_name(name, scale, d
         assert cost([event] * times).epsilon == times * event.epsilon
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.proof
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.integers(-3, 3), min_size=1, max_size=3).filter(any),
     st.sampled_from([0.8, 2.0, 3.0]),
@@ -322,6 +329,7 @@ def test_one_coordinate_shifted_by_the_whole_l1_distance_is_the_worst(move, scal
     assert hockey_stick(p, q, epsilon) <= delta + 1e-7  # 60 steps hold all but exp(-19) of the law
 
 
+@pytest.mark.proof
 def test_a_gaussian_sum_that_moves_by_two_is_priced_right():
     """Enumerated; two cells moved by one have a lower price."""
     pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
@@ -338,6 +346,7 @@ def test_a_gaussian_sum_that_moves_by_two_is_priced_right():
         assert hockey_stick(p, q, float(cost(event, "zcdp", delta).epsilon)) <= float(delta)
 
 
+@pytest.mark.proof
 def test_several_rows_of_a_person_are_priced_by_the_record():
     """Two rows of a person who may be alike: a table of two cells under replace, all ways, against the real law."""
     pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
@@ -354,6 +363,7 @@ def test_several_rows_of_a_person_are_priced_by_the_record():
         assert hockey_stick(*pair, epsilon) <= 0.05
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize(
     ("family", "bounds", "records"),
@@ -400,7 +410,7 @@ costs = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(costs, st.sampled_from(["replace", "add-remove"]), st.integers(1, 3))
 def test_the_parallel_cost_covers_every_way_a_person_can_be_spread(parts, neighbours, rows):
     """All choices of groups a person leaves and enters, each a step, two steps on one group by the group property."""

@@ -141,7 +141,7 @@ def untraced(function, stepped):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.proof)], ids=["some", "all"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_value_and_no_draw_without_its_charge(name, place, every, tmp_path, monkeypatch):
@@ -155,7 +155,7 @@ def opened(url):
     return dg.Budget.open(url, dataset="survey", epsilon=1)
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.proof)], ids=["some", "all"])
 @pytest.mark.parametrize("there", [False, True], ids=["made", "there"])
 def test_a_ledger_that_is_being_opened_is_whole_or_not_there(every, there, tmp_path, monkeypatch):
     """Whatever stops ``open``, the next one finds or makes the one budget, and nothing is charged."""
@@ -187,7 +187,7 @@ def test_a_ledger_that_is_being_opened_is_whole_or_not_there(every, there, tmp_p
     assert stopped > 10
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.proof)], ids=["some", "all"])
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
 def test_a_file_is_the_old_one_or_the_new_one(suffix, every, tmp_path):
     old = released(dg.Budget(1), None)

@@ -34,6 +34,7 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     exact,
 )
+from tests.tiers import examples
 
 NEEDS_PLD = "the numerical accountant, dp-accounting, is an optional extra"
 REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")
@@ -140,7 +141,7 @@ def test_pure_epsilons_cost_what_randomised_response_does():
             assert pure_rho(epsilon) <= epsilon**2 / 2 * (1 + Fraction(1, 10**11))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.floats(0.05, 2.0**50), st.integers(1, 2**30), st.integers(2, 3000))
 def test_rhos_of_laws_lie_between_what_is_known(scale, distance, cells):
     """A longer way costs more and never above the price of its epsilon; more cells cost less, down to two that are
@@ -270,7 +271,7 @@ def test_going_on_while_the_list_so_far_is_within_the_limit_passes_it():
 
 
 @given(st.lists(st.sampled_from([spend("0.05"), spend("0.1"), spend("0.2", "1e-6", "0.003")]), max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_totals_are_those_of_all_events_and_refusals_charge_nothing(events):
     budget = Budget(1, "1e-6", accounting="zcdp")
     kept = []
@@ -371,6 +372,7 @@ def planning():
     return Budget(1, "1e-6", accounting="pld")
 
 
+@pytest.mark.proof
 def test_a_plan_is_charged_whole_and_each_of_its_events_is_drawn_once(planning):
     event = planning.plan(EVENTS, delta="5e-7")
     assert (event.epsilon, event.delta) == (Fraction(2, 5), Fraction(1, 2 * 10**6))
@@ -390,6 +392,7 @@ def test_a_plan_is_charged_whole_and_each_of_its_events_is_drawn_once(planning):
         planning.plan(EVENTS)
 
 
+@pytest.mark.proof
 def test_a_plan_is_priced_by_loss_distributions_and_its_releases_are_drawn(planning):
     """Twenty-four Laplace releases of .05 are 1.2 by basic composition, more than the budget; planned they fit."""
     mechanism = dg.LaplaceMechanism("0.05")
@@ -404,6 +407,7 @@ def test_a_plan_is_priced_by_loss_distributions_and_its_releases_are_drawn(plann
         dg.release(counts, mechanism, budget=planning)
 
 
+@pytest.mark.proof
 def test_a_plan_that_does_not_fit_or_claims_too_little_is_not_planned(planning):
     with pytest.raises(BudgetExceededError, match="nothing was charged"):
         planning.plan([spend(1)] * 3)
@@ -416,6 +420,7 @@ def test_a_plan_that_does_not_fit_or_claims_too_little_is_not_planned(planning):
     assert planning.planned == planning.events == ()
 
 
+@pytest.mark.proof
 def test_a_planned_event_is_drawn_by_one_of_eight_threads(planning):
     planning.plan([spend("0.1")] * 5)
     drawn, start = [], threading.Barrier(8)

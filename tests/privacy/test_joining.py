@@ -28,6 +28,7 @@ def two():
     return released(budget), released(budget, dg.GaussianMechanism("0.25", "1e-6"), seed=1)
 
 
+@pytest.mark.proof
 def test_the_cost_is_the_composition_of_both(two):
     one, other = two
     joint = one + other
@@ -69,7 +70,7 @@ HALF = Event("a", Fraction(1, 2))
     [
         ({"epsilon": Fraction(1, 2)}, "claims something else than its parts together"),
         ({"delta": Fraction(1, 2)}, "claims something else than its parts together"),
-        ({"rho": Fraction(1, 2)}, "claims delta 0 and a rho alone"),
+        ({"rho": Fraction(1, 3)}, "claims a rho below that of its epsilon"),
         ({"rho": Fraction(1, 2), "delta": Fraction(1, 10**6)}, "less than its noise costs at rho 0.5"),
         ({"measurements": (Measurement(("x",), 1, DiscreteLaplace(2.0), Movement(1, 1)),)}, "beside them"),
         ({"parts": (HALF,), "epsilon": Fraction(1, 2)}, "parts that are not several single events"),

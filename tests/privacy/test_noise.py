@@ -61,7 +61,7 @@ def test_discrete_gaussian_noise_has_its_law_and_not_that_of_a_wrong_scale(sourc
 
 
 @pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(6)], ids=["secure", "seeded"])
-@pytest.mark.parametrize(("cells", "scale"), [(2, 1.5), pytest.param(3, 2.0, marks=pytest.mark.slow), (5, 0.8)])
+@pytest.mark.parametrize(("cells", "scale"), [(2, 1.5), pytest.param(3, 2.0, marks=pytest.mark.proof), (5, 0.8)])
 def test_sum_zero_noise_has_its_law_and_not_that_of_a_wrong_scale(source, cells, scale):
     """The whole vector: probability exp(-||z||_1 / scale) up to the constant, on the plane of sum zero."""
     side = range(-9, 10) if cells > 3 else range(-25, 26)
@@ -214,7 +214,7 @@ def testexp_bounds_are_tight_and_right():
 
 
 #: How many random settings a scale is calibrated for: a thousand in every run, ten thousand in the long ones.
-SETTINGS = [1_000, pytest.param(10_000, marks=pytest.mark.slow)]
+SETTINGS = [1_000, pytest.param(10_000, marks=pytest.mark.proof)]
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

@@ -3,12 +3,15 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import comb
 
+from dpgraph.privacy.events import exact_sum
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -49,14 +52,44 @@ NOT_EPSILONS += [
     "1e-999",
     [1],
     pytest.param(object(), id="object()"),
-    "1" * 200,
+    pytest.param("0." + "1" * 2500, id="a long decimal"),
+    pytest.param("1/" + "9" * 10**6, id="a long fraction"),
+    pytest.param(10**5000, id="a long int"),
+    pytest.param(-(10**5000), id="a long negative int"),
+    pytest.param(Fraction(10**5000 + 1, 10**5000), id="a Fraction of many digits"),
+    pytest.param(Decimal("1e30000000"), id="a Decimal of a huge power"),
+    "1e30000000",
+    "1e-30000000",
 ]
 
 
 @pytest.mark.parametrize("value", NOT_EPSILONS, ids=repr)
 def test_what_is_not_a_finite_number_above_zero_is_no_epsilon(value):
-    with pytest.raises(ReleaseError, match="epsilon must be a finite number above 0"):
+    with pytest.raises(ReleaseError, match="epsilon must be a finite number above 0") as caught:
         exact(value)
+    assert len(str(caught.value)) < 150
+
+
+@pytest.mark.parametrize("text", ["1e-999", "0.1e-400000", "1e-99999"])
+def test_a_number_below_every_float_is_no_delta(text):
+    """Rejects the power of ten, which takes all memory where the exponent is large enough."""
+    with pytest.raises(ReleaseError, match="delta must be a finite number, at least 0"):
+        exact(text, "delta", zero=True)
+
+
+@pytest.mark.parametrize("text", ["5e-324", "1.7976931348623157e308", "1e-150", "1.2345678901234567e-300"])
+def test_a_number_that_is_taken_is_read_back_from_its_fraction(text):
+    """Rejects a limit of the text at a hundred characters: a saved delta of 1e-150 could not be loaded."""
+    assert exact(str(exact(text))) == exact(text) == Fraction(text)
+    assert exact_sum(str(exact(text))) == exact(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e2", "1e400000", "0.5", "-1", "+1", " 1", "1_0", "", "1/", "1/0", "\uff11", "1" * 4001, 1, None]
+)
+def test_a_sum_is_read_from_digits_alone(text):
+    with pytest.raises(ReleaseError, match="a sum must be digits"):
+        exact_sum(text)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +163,25 @@ def test_the_sum_zero_variance_is_the_sum_over_its_pmf(scale, cells):
     assert SumZeroLaplace(scale).variance(cells) == pytest.approx(
         (last**2 * pmf).sum() / pmf.sum(), rel=1e-6, abs=1e-12
     )
+
+
+def enumerated(cells, scale, most):
+    """The variance of a cell of sum-zero noise of so many cells, over all integers up to a bound."""
+    grid = np.array(list(product(range(-most, most + 1), repeat=cells - 1)))
+    noise = np.column_stack([grid, -grid.sum(axis=1)])
+    weight = np.exp(-np.abs(noise).sum(axis=1) / scale)
+    return float((weight * noise[:, 0] ** 2).sum() / weight.sum())
+
+
+@pytest.mark.parametrize(("cells", "scale", "most"), [(2, 3.0, 60), (3, 0.4, 12), (3, 2.0, 60), (4, 1.0, 22)])
+def test_the_closed_form_of_sum_zero_noise_is_its_variance(cells, scale, most):
+    q = np.exp(-2 / scale)
+    j = np.arange(cells)
+    zeroth = (comb(cells - 1, j) ** 2 * q**j).sum()
+    first = (comb(cells - 1, j) * comb(cells, j) / (j + 1) * q**j).sum()
+    found = 2 * q * (cells - 1) / (1 - q) ** 2 * first / zeroth
+    assert found == pytest.approx(enumerated(cells, scale, most), rel=1e-6)
+    assert found == pytest.approx(SumZeroLaplace(scale).variance(cells), rel=1e-6)
 
 
 @pytest.mark.parametrize("cells", [2, 60, 2000])

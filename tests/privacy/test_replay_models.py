@@ -57,6 +57,7 @@ def test_with_persons_not_even_the_number_of_rows(rows):
     assert seen_by_hmm(log(2, rows, people=500), **settings) == first
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("method", ["gibbs", "plug-in"])
 def test_an_exponential_family_sees_the_release_alone(method, neighbours):

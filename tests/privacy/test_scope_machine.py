@@ -21,6 +21,7 @@ from sklearn.base import clone
 import dpgraph as dg
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import DiscreteGaussian
+from tests.tiers import examples
 
 REGIONS, SEXES = ("north", "south"), ("F", "M")
 
@@ -229,7 +230,7 @@ class Budgets(RuleBasedStateMachine):
 
 TestBudgets = Budgets.TestCase
 TestBudgets.settings = settings(
-    max_examples=250,
+    max_examples=examples(250),
     stateful_step_count=10,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],

@@ -36,6 +36,7 @@ SCALE = 2.5
 FACTORS = (2 / 3, 3 / 2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(5)], ids=["secure", "seeded"])
 @pytest.mark.parametrize("shift", [0, 10**17])
 def test_choose_and_flip_have_their_own_laws_and_not_each_others(source, shift):
@@ -49,6 +50,7 @@ def test_choose_and_flip_have_their_own_laws_and_not_each_others(source, shift):
 MATRIX = -np.array([[0, 3, 9, 2, 30], [5, 0, 1, 7, 8], [2, 2, 0, 40, 11]], np.int64)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("way", "shift"),
     [("secure", 0), ("secure", 2**61), ("secure", 2**80), ("seeded", 0), ("precise", 0), ("precise", 2**80)],
@@ -231,6 +233,7 @@ def test_bounding_scores_moves_no_two_further_apart():
         assert all(scores.max() == 0 and scores.min() >= -DEEPEST for scores in bounded)
 
 
+@pytest.mark.proof
 def test_selection_scales_round_up():
     """promise.md S11: OpenDP's own account of the scale never passes epsilon; nor does the exact ratio."""
     rng = random.Random(2)
@@ -291,13 +294,14 @@ def path_logits(scale):
     return np.array(log) + [sum(PATH_SCORES[t, k] for t, k in enumerate(z)) / scale for z in EVERY_PATH]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("way", "shift"),
     [
         ("secure", 0),
         ("secure", 2**80),
         ("seeded", 2**61),
-        pytest.param("precise", 0, marks=pytest.mark.slow),
+        pytest.param("precise", 0, marks=pytest.mark.proof),
         ("precise", 2**80),
     ],
 )

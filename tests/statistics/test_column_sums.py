@@ -1,6 +1,5 @@
 """A column's sums of statistics are those of the array, wherever the rows lie and however they are split."""
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +11,9 @@ from dpgraph.statistics import column_sums
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_capped import KEY
 from tests.statistics.engines.test_total import SECRET, parquet
+from tests.tiers import Later
+
+dd = Later("dask.dataframe")
 
 SEX = dg.Domain.of({"sex": ["F", "M"]})
 FAMILIES = {
@@ -118,6 +120,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_fit_is_refused_and_nothing_of_it_is_said(case):
     spoil, settings, says = REFUSED[case]

@@ -17,6 +17,7 @@ import dpgraph as dg
 from dpgraph.statistics.counts import Counts
 from tests.statistics.engines.rows import ENGINES, IN_MEMORY, codes
 from tests.strategies import contingency, frames, networks, networks_with_frames
+from tests.tiers import examples
 
 DOMAIN = dg.Domain.of(
     {
@@ -69,7 +70,7 @@ def test_encoded_rows_give_the_same_counts():
 
 
 @pytest.mark.parametrize("engine", IN_MEMORY)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(networks_with_frames(max_rows=12))
 def test_every_engine_in_memory_counts_any_rows(engine, case):
     network, frame = case
@@ -77,7 +78,7 @@ def test_every_engine_in_memory_counts_any_rows(engine, case):
 
 
 @pytest.mark.parametrize("engine", ["csv", "parquet", "parquet folder"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(networks_with_frames(max_rows=12))
 def test_every_engine_on_disk_counts_any_rows(engine, case):
     network, frame = case
@@ -118,6 +119,7 @@ def test_a_table_of_more_than_255_and_65535_levels():
     assert np.flatnonzero(counts.sensitive_margin(("b",))).tolist() == frame["b"].tolist()
 
 
+@pytest.mark.proof
 def test_asia_counts_equal_those_of_pgmpy():
     network = dg.read_network("example:asia")
     learned = dg.load("example:asia")
@@ -140,7 +142,7 @@ def test_asia_counts_equal_those_of_pgmpy():
             np.testing.assert_array_equal(mine.reshape(len(theirs), -1), theirs.to_numpy())
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 @given(networks().flatmap(lambda n: st.tuples(st.just(n), frames(n), frames(n), frames(n))))
 def test_counts_form_a_commutative_monoid(case):
     network, *parts = case

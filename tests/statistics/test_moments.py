@@ -14,6 +14,7 @@ from dpgraph.privacy.records import ReleaseError
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.records import sufficient_statistics
 from dpgraph.structure.domain import DomainError
+from tests.tiers import examples
 
 E = dg.expfam
 SECRET = 0.123456789
@@ -27,7 +28,7 @@ RECORDS = st.lists(st.floats(-20, 20), max_size=20)
 
 
 @given(RECORDS, RECORDS, RECORDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_moments_are_a_commutative_monoid(a, b, c):
     family, bounds = E.Normal(), (-7.3, 11.1)
     one, two, three = (sufficient_statistics(x, family, bounds=bounds) for x in (a, b, c))
@@ -39,7 +40,7 @@ def test_moments_are_a_commutative_monoid(a, b, c):
 
 
 @given(RECORDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_sums_are_those_of_the_records_within_the_bounds(x):
     """Apart from rounding: half a point of 12 / 65536 in each record, and its effect on a square."""
     bounds = (-4.0, 8.0)

@@ -19,6 +19,7 @@ from dpgraph.statistics.moments import Moments
 from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.domain import DomainError
 from tests.statistics.engines.rows import ENGINES
+from tests.tiers import examples
 
 R = RESOLUTION
 SECRET = 0.123456789
@@ -65,7 +66,7 @@ def by_hand(rows, design):
 
 
 @given(ROWS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_sums_are_those_of_the_clipped_columns(rows):
     """Ties of rounding aside, which the drawn numbers do not meet: to one step of the grid in each row."""
     sums, n = content(dg.regression_moments(frame(rows), DESIGN))
@@ -75,7 +76,7 @@ def test_sums_are_those_of_the_clipped_columns(rows):
 
 
 @given(ROWS, ROWS, ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_moments_are_a_commutative_monoid(a, b, c):
     one, two, three = (dg.regression_moments(frame(rows), DESIGN) for rows in (a, b, c))
     assert content(one + two) == content(two + one) == content(dg.regression_moments(frame(a + b), DESIGN))
@@ -324,7 +325,7 @@ def test_rows_to_predict_are_read_as_rows_to_fit_are(kind, tmp_path):
 
 
 @given(ROWS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_predicted_rows_are_those_whose_products_are_summed(rows):
     """What prediction reads, written out as rows again, has the very sums that fitting makes of the rows."""
     read = regression.regression_features(frame(rows), DESIGN)

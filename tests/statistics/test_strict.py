@@ -22,6 +22,7 @@ from dpgraph.estimators.evaluation import outcomes
 from dpgraph.statistics.rows.persons import cap_rows
 from tests.privacy import hostile
 from tests.statistics.engines.rows import folder_of_its_own
+from tests.tiers import examples
 
 VARIABLES = {
     "text": dg.Categories(["a", "b", "?"], other="?", missing="b"),
@@ -113,7 +114,7 @@ def test_clean_rows_have_their_levels_in_every_kind_of_table(tmp_path):
         assert {name: codes.columns[name].tolist() for name in EXPECTED} == EXPECTED
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(list(VARIABLES)), cells)
 def test_no_object_in_a_cell_refuses_a_table_or_moves_another_row(column, cell):
     values = with_one(column, cell)
@@ -122,7 +123,7 @@ def test_no_object_in_a_cell_refuses_a_table_or_moves_another_row(column, cell):
     assert dg.count(objects(CLEAN | {column: values}), network).sensitive_rows == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(list(VARIABLES)), cells.filter(lambda cell: not isinstance(cell, list | dict)))
 def test_no_category_refuses_a_table(column, cell):
     try:
@@ -172,7 +173,7 @@ def test_no_line_refuses_a_csv_file(column, line, tmp_path):
 VARIABLES_HEADER = [name.encode() for name in VARIABLES]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(list(VARIABLES)), words)
 def test_no_word_refuses_a_csv_file(column, word):
     frame = objects(CLEAN)
@@ -182,7 +183,7 @@ def test_no_word_refuses_a_csv_file(column, word):
     check_others(dg.statistics.encode(path, STRICT), column)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(["number", "flag", "bins"]), words)
 def test_text_in_a_column_of_numbers_is_read_as_words(column, word):
     """pandas reads a whole column as text for one word; the others still are what they say."""
@@ -256,7 +257,7 @@ def sums_without(column, design):
     return dg.regression_moments(objects({name: [v[0], v[2]] for name, v in ROWS.items()}), design).sensitive_sums
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(list(ROWS)), cells)
 def test_no_cell_refuses_a_regression_or_moves_another_row(column, cell):
     values = [ROWS[column][0], cell, ROWS[column][2]]
@@ -296,7 +297,7 @@ def test_a_list_of_rows_is_refused_whatever_is_in_it():
 ONE = dg.Domain.of({"text": VARIABLES["text"]}, strict=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cells)
 def test_no_persons_name_refuses_a_table_or_moves_another_row(cell):
     rows = objects({"who": ["p", cell, "q"], "text": ["a", "?", "b"]})
@@ -333,7 +334,7 @@ def test_the_log_of_persons_needs_a_private_number_of_rows():
 # --- moments ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cells)
 def test_no_record_refuses_the_others(cell):
     family, records = dg.expfam.Exponential(), np.empty(3, object)
@@ -355,7 +356,7 @@ def test_a_family_without_bounds_has_nowhere_to_put_a_record(family):
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cells, st.sampled_from([0, 1, 2]))
 def test_no_cell_refuses_a_fit(cell, at):
     X, y = np.empty((3, 2), object), ["a", "b", "?"]
@@ -410,7 +411,7 @@ def check_judged(model, rows, others, alone):
     return found.sensitive_rows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cells, st.sampled_from([0, 1, 2]), st.sampled_from(["nb", "regression"]))
 def test_no_cell_refuses_an_evaluation_or_moves_another_row(cell, at, name):
     """X and y as arrays, y as a list, and one table."""
@@ -428,7 +429,7 @@ def test_no_cell_refuses_an_evaluation_or_moves_another_row(cell, at, name):
     assert outcomes(model, rows).sensitive_sums.tolist() == outcomes(model, table, y).sensitive_sums.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cells, st.sampled_from(["chain", "number", "text"]))
 def test_no_cell_of_a_log_refuses_its_evaluation(cell, column):
     log = {"chain": ["N", "S", "N"], "number": [1.0, 9.0, 2.5], "text": ["a", "b", "?"]}
@@ -437,7 +438,7 @@ def test_no_cell_of_a_log_refuses_its_evaluation(cell, column):
     assert check_judged(models()["hmm"], (rows,), (rows.iloc[[0, 2]],), (rows.iloc[[1]],)) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cells, st.sampled_from(list(ROWS)))
 def test_no_cell_refuses_an_evaluation_that_drops_rows(cell, column):
     """Under add-remove a row with a null is left out of the scores, as of the fit; under replace none may be."""
@@ -452,7 +453,8 @@ def test_no_cell_refuses_an_evaluation_that_drops_rows(cell, column):
             dg.evaluate(model, some, epsilon=1, budget=dg.Budget(1))
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.proof
+@settings(max_examples=examples(25), deadline=None)
 @given(cells, st.sampled_from([0, 1, 2, 3]), st.sampled_from(["nb", "regression"]))
 def test_no_cell_refuses_a_cross_validation(cell, at, name):
     """Nor does what names nobody: its row is left out."""

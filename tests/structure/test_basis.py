@@ -30,6 +30,7 @@ from dpgraph.structure.basis import (
 )
 from dpgraph.structure.tables import margin
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 NETWORK = dg.Network.of(
     {"d": [0, 1, 2], "a": [0, 1], "one": [0], "b": [0, 1, 2, 3]}, {"b": ["a", "one"], "d": ["b", "a"]}
@@ -71,7 +72,7 @@ def test_contrasts_are_orthogonal_and_residuals_orthonormal(size):
     np.testing.assert_allclose(contrast_norms((size,))[:, None] * forward[1:], contrasts, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shapes, st.integers(0, 9))
 def test_transforms_along_axes_are_kronecker_products(shape, seed):
     table = np.random.default_rng(seed).integers(0, 1000, shape)
@@ -88,7 +89,7 @@ def test_transforms_along_axes_are_kronecker_products(shape, seed):
     np.testing.assert_allclose(inverse_contrasts(batch, batched=True), np.stack([table, 3 * table]), atol=1e-8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks(), st.integers(0, 9))
 def test_every_table_is_rebuilt_from_the_blocks_of_the_closure(network, seed):
     names = network.domain.names

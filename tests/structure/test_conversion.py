@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
+from dpgraph.structure import conversion
 from dpgraph.structure.conversion import OURS, array_of, converted, converted_each
 from tests.privacy.hostile import CANARY, CanaryError, Named, repeated, said
 
@@ -69,6 +70,56 @@ def test_warnings_are_dropped_and_the_filters_come_back():
     assert list(warnings.filters) == before
 
 
+def test_a_silence_lasts_until_the_last_thread_has_left_it():
+    """A thread that leaves first takes nobody else's silence with it; once it did."""
+    inside, left = threading.Event(), threading.Event()
+
+    def second():
+        inside.set()
+        assert left.wait(10)
+        warnings.warn(CANARY, FutureWarning, stacklevel=1)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        other = threading.Thread(target=converted, args=(second, "a problem"))
+
+        def first():
+            other.start()
+            assert inside.wait(10)
+
+        converted(first, "a problem")
+        left.set()
+        other.join()
+        assert caught == []
+        warnings.warn("heard again", FutureWarning, stacklevel=1)
+    assert [str(one.message) for one in caught] == ["heard again"]
+
+
+def test_no_lock_is_held_during_a_silence():
+    """The threads of a model of another library may run dpgraph's own code."""
+    found = []
+
+    def outer():
+        inner = threading.Thread(target=lambda: found.append(converted(lambda: 1, "a problem")), daemon=True)
+        inner.start()
+        inner.join(10)
+
+    converted(outer, "a problem")
+    assert found == [1]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_floating_point_errors_are_off(quiet):
+    def overflow():
+        return np.float64(1e308) * np.array([10.0])
+
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert converted(overflow, "a problem", quiet=quiet) == [np.inf]
+        with pytest.raises(FloatingPointError):
+            overflow()
+
+
 def test_each_item_is_made_behind_it():
     def items():
         yield 1
@@ -98,3 +149,12 @@ def test_ragged_rows_do_not_say_how_many_they_are():
         with pytest.raises(dg.errors.DomainError) as refusal:
             refuse()
         assert not repeated(said(refusal.value))
+
+
+def test_a_silence_that_an_interruption_keeps_from_ending_ends_with_its_frame(recwarn):
+    """Interrupted before the first line of its end, in another life of the same process."""
+    warnings.simplefilter("always")
+    conversion._SILENCES.add(conversion._Silence())  # nobody holds it
+    converted(lambda: None, "no problem")
+    warnings.warn("heard", UserWarning, stacklevel=1)
+    assert [str(one.message) for one in recwarn] == ["heard"]

@@ -14,6 +14,7 @@ from dpgraph.structure import design as module
 from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.movement import largest_replacement
+from tests.tiers import examples
 
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 UNITS = [REPLACE, ADD]
@@ -199,7 +200,7 @@ SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3), st.lists(st.integers(3,
 
 
 @given(SHAPES, st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_two_rows_of_the_real_grid_move_further(shape, seed):
     """Three thousand pairs of each of sixty designs, half of the numbers at a bound."""
     design = made(*shape[:3], intercept=shape[3])
@@ -304,7 +305,7 @@ ROW = st.tuples(NUMBER, NUMBER, st.sampled_from([0, 1]), st.sampled_from([0, 1, 
 
 
 @given(st.lists(ROW, min_size=1, max_size=4), ROW, st.sampled_from(UNITS), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_neighbour_moves_what_is_released_further(rows, other, unit, intercept):
     """Through ``regression_moments``: rows inside, outside and at the bounds."""
     design = made(2, 1, (3,), intercept=intercept)

@@ -13,6 +13,7 @@ import dpgraph as dg
 from dpgraph.structure import elimination
 from dpgraph.structure.elimination import elimination_order, largest_sum, moral_graph
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 SIZES = {"a": 2, "b": 3, "c": 1, "d": 2, "e": 3}
 
@@ -35,7 +36,7 @@ def brute_force(made):
     return best
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(factors(), st.permutations(list(SIZES)), st.sampled_from([1, 6, 12, 10**6]))
 def test_the_largest_sum_is_exact_or_an_upper_bound(made, order, limit):
     value, exact = largest_sum(made, order, limit)
@@ -53,7 +54,7 @@ def test_a_small_limit_is_noticed():
     assert largest_sum(made, "abc", 4) == (3, False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks())
 def test_the_width_is_the_largest_neighbourhood_in_the_order(network):
     order, width = elimination_order(network)

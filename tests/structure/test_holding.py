@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Network
+from tests.tiers import examples
 
 NAMES = "abcdefg"
 NETWORK = Network.of({name: [0] * 1 if name == "g" else list(range(2 + i % 3)) for i, name in enumerate(NAMES)}, {})
 families = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True).map(tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(families, min_size=1, max_size=8, unique=True), st.one_of(st.just(()), families))
 def test_the_index_answers_as_a_look_at_every_table_does(tables, wanted):
     """Rejects an index that misses a table, holds one too many, or breaks ties in another order."""

@@ -58,6 +58,7 @@ def test_every_step_takes_the_best_pair_there_is(hub, monkeypatch):
     assert steps > 100
 
 
+@pytest.mark.proof
 def test_a_chain_of_thousands_is_no_matter_of_pairs(monkeypatch):
     """The gains that are looked at grow as the tables do: 4000 variables have 8 million pairs."""
     looked = []
@@ -70,6 +71,7 @@ def test_a_chain_of_thousands_is_no_matter_of_pairs(monkeypatch):
         assert len(looked) < 40_000
 
 
+@pytest.mark.proof
 def test_all_pairs_of_many_variables_look_at_pairs_that_share_one(monkeypatch):
     """Of 50 variables: 1225 tables have 749 700 pairs, 58 800 of which share a variable; merging adds as many again."""
     looked = []

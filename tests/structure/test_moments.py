@@ -15,6 +15,7 @@ from dpgraph.structure import moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import check_prior
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
+from tests.tiers import examples
 
 REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")
 E = dg.expfam
@@ -77,6 +78,7 @@ def test_sensitivity_of_an_added_row_is_its_largest_contribution(name, coarse):
     assert description.sensitivity(ADD) == np.abs(each).sum(axis=1).max()
 
 
+@pytest.mark.proof
 @given(
     st.floats(-50, 50),
     st.floats(0.01, 100),
@@ -84,7 +86,7 @@ def test_sensitivity_of_an_added_row_is_its_largest_contribution(name, coarse):
     st.floats(-60, 160),
     st.sampled_from([REPLACE, ADD]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_neighbour_moves_what_is_released_further(low, width, records, other, unit):
     """On the real grid, through ``sufficient_statistics``: records inside, outside and at the bounds."""
     bounds = (low, low + width)

@@ -111,6 +111,7 @@ def test_the_number_of_right_predictions_moves_by_one_under_both_relations():
     ("settings", "message"),
     [
         ({"classes": ("a",)}, "two classes"),
+        ({"classes": range(1025)}, "1,025 classes have more than 1,048,576 confusions"),
         ({"largest_loss": 0}, "largest_loss"),
         ({"largest_loss": True}, "largest_loss"),
         ({"largest_loss": float("inf")}, "largest_loss"),
@@ -133,6 +134,10 @@ def test_settings_of_a_classification_that_are_none(settings, message):
 def test_bounds_of_a_regression_that_are_none(bounds):
     with pytest.raises(dg.errors.DomainError):
         Regression(*bounds)
+
+
+def test_many_classes_are_judged_without_confusions():
+    assert len(Classification(tuple(range(5000)), scores=("accuracy", "brier")).classes) == 5000
 
 
 def test_defaults_are_what_is_documented():

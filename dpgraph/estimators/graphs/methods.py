@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from dpgraph.estimators.graphs.paid import GREEDY, TREE, expected_noise
+from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
 from dpgraph.estimators.graphs.pairs import PAIRS
 from dpgraph.estimators.graphs.second_stage import with_stages
 from dpgraph.estimators.graphs.task import Learner, Task
 
-METHODS: dict[str, Learner] = {
-    "pairs": with_stages(PAIRS),
-    "greedy": GREEDY,
-    "tree": TREE,
-}
+METHODS: dict[str, Learner] = {"pairs": with_stages(PAIRS), "greedy": GREEDY}
 
 #: Paid choices pay where the noise of all pairs would move more than this share of the rows.
 DROWNED = 0.03

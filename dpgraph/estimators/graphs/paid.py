@@ -1,4 +1,4 @@
-"""The methods ``"tree"`` and ``"greedy"``: a graph chosen with a part of the budget, then its families measured.
+"""The method ``"greedy"``: a graph chosen with a part of the budget, then its families measured.
 
 For pure epsilon, and for wide domains, where all pairs at once would drown in their noise. Three releases, each by a
 mechanism of its own: one-way tables; the choices, by scores against the margins of these; the tables of the chosen
@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from dpgraph.estimators.graphs.purse import (
     adding,
@@ -30,7 +29,6 @@ from dpgraph.inference.network.consistency import reconcile
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
-from dpgraph.mechanisms.selection.tree_choice import TreeChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.filters import LESS, rho_within
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError
@@ -39,8 +37,6 @@ from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.any_tables import AnyTables, OneWays
 from dpgraph.structure.network import Network
-
-Kind = Literal["tree", "greedy"]
 
 #: What one-way tables get of the budget, and what the choices get, pure and in rho.
 MARGINS, CHOICES, CHOICES_RHO = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
@@ -91,12 +87,10 @@ def expected_noise(task: Task) -> tuple[float, float]:
     return shares.noise(draws, unit), moved * draws / float(shares.choosing(draws))
 
 
-def _choice(kind: Kind, task: Task, shares: _Shares, margins: OneWays) -> TreeChoice | ParentsChoice:
+def _choice(task: Task, shares: _Shares, margins: OneWays) -> ParentsChoice:
     """The mechanism that chooses."""
     limits, draws = task.constraints, len(task.domain.names) - 1
     epsilon, noise = shares.choosing(draws), shares.noise(draws, task.budget.unit)
-    if kind == "tree":
-        return TreeChoice(epsilon, margins, noise, limits.max_cells)
     names = task.domain.names
     banned = frozenset((a, b) for a in names for b in names if a != b and not limits.allows(a, b))
     parents = PARENTS if limits.max_parents is None else limits.max_parents
@@ -108,7 +102,7 @@ def _even(task: Task) -> OneWays:
     return OneWays.of({name: [1.0] * size for name, size in task.domain.sizes.items()}, 1)
 
 
-def _check(kind: Kind, task: Task) -> None:
+def _check(task: Task) -> None:
     """Refuses what the method cannot do.
 
     Raises:
@@ -116,65 +110,60 @@ def _check(kind: Kind, task: Task) -> None:
     """
     limits = task.constraints
     if task.stages != 1:
-        raise ReleaseError(f"stages={task.stages} is for method='pairs'; {kind!r} chooses in one")
+        raise ReleaseError(f"stages={task.stages} is for method='pairs'; 'greedy' chooses in one")
     if task.budget.group is not None:
-        raise ReleaseError(f"method={kind!r} learns from all rows, not from those of a group's budget")
+        raise ReleaseError("method='greedy' learns from all rows, not from those of a group's budget")
     if limits.max_parents == 0:
-        raise ReleaseError(f"method={kind!r} chooses parents, and max_parents is 0")
-    if kind == "tree" and (limits.required or limits.forbidden or limits.tiers or limits.target is not None):
-        raise ReleaseError("method='tree' takes no constraints on edges; method='greedy' does")
+        raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
 
 
-def _parts(kind: Kind, task: Task) -> list[Event]:
+def _parts(task: Task) -> list[Event]:
     """The parts as they are planned, after everything that could be refused was asked."""
-    _check(kind, task)
+    _check(task)
     unit, shares = task.budget.unit, _Shares.of(task.epsilon, task.delta)
     alone = Network.of(task.domain, {})
     measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
-    parts = [*measured, _choice(kind, task, shares, _even(task)).event(AnyTables(task.domain), unit)]
-    check_fits(task, parts, f"method={kind!r}")
+    parts = [*measured, _choice(task, shares, _even(task)).event(AnyTables(task.domain), unit)]
+    check_fits(task, parts, "method='greedy'")
     return parts
 
 
-def _needed(kind: Kind, task: Task) -> int:
+def _needed(task: Task) -> int:
     """The most bytes that the choices and what is measured after them may take."""
-    choice = _choice(kind, task, _Shares.of(task.epsilon, task.delta), _even(task))
+    choice = _choice(task, _Shares.of(task.epsilon, task.delta), _even(task))
     limits = task.constraints
-    parents = choice.max_parents if isinstance(choice, ParentsChoice) else 1
-    most = replace(limits, max_parents=max([parents, *map(len, limits.required_parents.values())])).most_cells.values()
+    parents = max([choice.max_parents, *map(len, limits.required_parents.values())])
+    most = replace(limits, max_parents=parents).most_cells.values()
     return max(choice.working_bytes(AnyTables(task.domain)), late_bytes(task, most))
 
 
-def _plan(kind: Kind, task: Task) -> tuple[Event, ...]:
+def _plan(task: Task) -> tuple[Event, ...]:
     """The one charge of them."""
-    _parts(kind, task)
+    _parts(task)
     return (one_charge(task),)
 
 
-def _learn(kind: Kind, task: Task, rows: Any) -> LearnedNetwork:
+def _learn(task: Task, rows: Any) -> LearnedNetwork:
     """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
-    parts, purse = _parts(kind, task), purse_of(task)
-    scope = charged(task, statistics, parts, _needed(kind, task))
-    alone, measured, network = _released(kind, task, statistics, purse)
+    parts, purse = _parts(task), purse_of(task)
+    scope = charged(task, statistics, parts, _needed(task))
+    alone, measured, network = _released(task, statistics, purse)
     noisy = as_one((alone, measured), scope, purse)
     tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)
-    return LearnedNetwork(tables, noisy, kind, task.reason)
+    return LearnedNetwork(tables, noisy, "greedy", task.reason)
 
 
-def _released(
-    kind: Kind, task: Task, statistics: TableCounts, purse: Budget
-) -> tuple[Release[Any], Release[Any], Network]:
+def _released(task: Task, statistics: TableCounts, purse: Budget) -> tuple[Release[Any], Release[Any], Network]:
     """One-way tables, the tables of the chosen network, and the network; all paid from the purse."""
     shares, codes = _Shares.of(task.epsilon, task.delta), statistics.sensitive_codes
     margins = count(codes, Network.of(task.domain, {}))
     alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
     flat = reconcile(alone)
     public = OneWays.of({name: flat.margin(name) for name in task.domain.names}, flat.n)
-    network = release(statistics, _choice(kind, task, shares, public), budget=purse, noise=task.noise).value
+    network = release(statistics, _choice(task, shares, public), budget=purse, noise=task.noise).value
     tables = release(count(codes, network), shares.adding(shares.tables), budget=purse, noise=task.noise)
     return alone, tables, network
 
 
-TREE = Learner(partial(_plan, "tree"), partial(_learn, "tree"))
-GREEDY = Learner(partial(_plan, "greedy"), partial(_learn, "greedy"))
+GREEDY = Learner(_plan, _learn)

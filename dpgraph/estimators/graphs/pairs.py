@@ -13,6 +13,7 @@ from typing import Any
 
 from dpgraph.estimators.fitting import stays_in_place
 from dpgraph.estimators.graphs.design import designed
+from dpgraph.estimators.graphs.purse import in_turn
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
@@ -68,7 +69,9 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
         n = float(task.n or max(1, _public_rows(task, rows)))
     margins, mechanism = designed(task.domain, mechanism, task.budget.unit, n)
     releases.append(_release(task, rows, margins, mechanism))
-    return replace(choose_within(joint_release(releases), task.constraints, seed=task.seed), reason=task.reason)
+    made = joint_release(releases)
+    made = replace(made, event=in_turn(made.event))  # how many rows there are decides what is measured
+    return replace(choose_within(made, task.constraints, seed=task.seed), reason=task.reason)
 
 
 def _counted(task: Task, rows: Any, margins: Margins) -> Counts:

@@ -110,7 +110,12 @@ def as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) -
     whole = combined_event([*purse.events, *_unspent(purse)])
     if purse.rho is not None and whole.parts:
         whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, rho=purse.rho)
-    return replace(together, event=whole)
+    return replace(together, event=in_turn(whole))
+
+
+def in_turn(event: Event) -> Event:
+    """An event whose parts earlier parts decided: of a pure one it is the rho that says so, and its claim the price."""
+    return replace(event, rho=event.epsilon**2 / 2) if event.parts and not event.delta else event
 
 
 def _unspent(purse: Budget) -> list[Event]:

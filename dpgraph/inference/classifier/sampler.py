@@ -9,46 +9,24 @@ rows (proofs.md P74).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.classifier import _kernels, loops
 from dpgraph.inference.classifier.layout import Star, star_of, starting_state
 from dpgraph.inference.classifier.loops import Unseen
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.tables import Integers, Reals
-from dpgraph.waiting import result_of
+from dpgraph.structure.tables import Reals
 
 #: The concentrations that a feature's columns may have about their centre.
 CONCENTRATIONS = tuple(2.0**k for k in range(17))
 #: Transfers in a sweep for each cell, and moves between labels.
 TRANSFERS, RELABELS = 2, 12
-
-
-@dataclass(frozen=True)
-class Chain:
-    """What one chain left.
-
-    Attributes:
-        tables: Draws of each table, axes (draw, variable, *parents).
-        means: The average of each table's mean given the counts of each draw.
-        concentrations: Of each feature, shape (draws, features).
-        n: The number of rows in each draw.
-        tally: Accepted and tried of each move.
-    """
-
-    tables: dict[str, Reals]
-    means: dict[str, Reals]
-    concentrations: Reals
-    n: Integers
-    tally: Integers
 
 
 def draw_by_counts(
@@ -94,16 +72,9 @@ def draw_by_counts(
     """
     star = star_of(given, target, prior)
     sweep = _kernels.compiled_sweep() if compiled else loops.sweep
-    run = Run(star, sweep, np.array(concentrations), draws, burn_in, thin)
-    stop = threading.Event()
-    with ThreadPoolExecutor(chains) as pool:
-        try:
-            begun = [pool.submit(run.chain, stream, stop) for stream in rng.spawn(chains)]
-            done = [result_of(one) for one in begun]
-        except BaseException:
-            stop.set()
-            raise
-    tally = np.sum([one.tally for one in done], axis=0)
+    grid, plan = np.array(concentrations), Plan(draws, burn_in, thin)
+    done = run_chains(lambda _, own: StarChain(star, sweep, grid, plan, own), plan, rng.spawn(chains))
+    tally = np.sum([one.state.tally for one in done], axis=0)
     tried = {move: (tally[2 * k], tally[2 * k + 1]) for k, move in enumerate(loops.MOVES)}
     names = star.network.domain.names
     return PosteriorDraws(
@@ -116,40 +87,39 @@ def draw_by_counts(
     )
 
 
-@dataclass(frozen=True)
-class Run:
-    """The lengths of the chains of a release."""
+class StarChain:
+    """A chain over the unseen counts of a naive Bayes network.
 
-    star: Star
-    sweep: Callable[..., None]
-    grid: Reals
-    draws: int
-    burn_in: int
-    thin: int
+    Attributes:
+        state: The counts, and the accepted and tried moves of each kind.
+        tables: Draws of each table, axes (draw, variable, *parents).
+        means: The average of each table's mean given the counts of each draw.
+        n: The number of rows in each draw.
+    """
 
-    def chain(self, rng: np.random.Generator, stop: threading.Event) -> Chain:
-        """One chain; it ends after its current sweep when it is told to stop."""
-        star, plan, draws = self.star, self.star.plan, self.draws
-        state, flat = starting_state(star, rng), np.zeros(len(self.grid))
+    def __init__(
+        self, star: Star, sweep: Callable[..., None], grid: Reals, plan: Plan, rng: np.random.Generator
+    ) -> None:
+        self._star, self._sweep, self._grid, self._plan, self._rng = star, sweep, grid, plan, rng
+        self.state, self._flat = starting_state(star, rng), np.zeros(len(grid))
         shapes = {name: star.network.shape(star.network.family(name)) for name in star.network.domain.names}
-        tables = {name: np.empty((draws, *shape)) for name, shape in shapes.items()}
-        means = {name: np.zeros(shape) for name, shape in shapes.items()}
-        concentrations, n = np.empty((draws, len(star.features))), np.empty(draws, np.int64)
-        for i in range(self.burn_in + draws * self.thin):
-            if stop.is_set():
-                break
-            if i == self.burn_in:
-                state.tally[:] = 0
-            self.sweep(rng, plan, state, self.grid, flat, TRANSFERS, RELABELS)
-            k, rest = divmod(i - self.burn_in + 1, self.thin)
-            if i < self.burn_in or rest:
-                continue
-            for name, alpha in _concentrations_given(star, state).items():
-                drawn = rng.standard_gamma(alpha) + 1e-300
-                tables[name][k - 1] = drawn / drawn.sum(axis=0)
-                means[name] += alpha / alpha.sum(axis=0) / draws
-            concentrations[k - 1], n[k - 1] = state.concentration, state.label.sum()
-        return Chain(tables, means, concentrations, n, state.tally)
+        self.tables = {name: np.empty((plan.draws, *shape)) for name, shape in shapes.items()}
+        self.means = {name: np.zeros(shape) for name, shape in shapes.items()}
+        self.n = np.empty(plan.draws, np.int64)
+
+    def sweep(self, i: int) -> None:
+        """Moves of rows between cells and labels."""
+        if i == self._plan.burn_in:
+            self.state.tally[:] = 0
+        self._sweep(self._rng, self._star.plan, self.state, self._grid, self._flat, TRANSFERS, RELABELS)
+
+    def keep(self, draw: int) -> None:
+        """Draws every table given the counts."""
+        for name, alpha in _concentrations_given(self._star, self.state).items():
+            drawn = self._rng.standard_gamma(alpha) + 1e-300
+            self.tables[name][draw] = drawn / drawn.sum(axis=0)
+            self.means[name] += alpha / alpha.sum(axis=0) / self._plan.draws
+        self.n[draw] = self.state.label.sum()
 
 
 def _concentrations_given(star: Star, state: Unseen) -> dict[str, Any]:

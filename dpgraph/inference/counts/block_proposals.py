@@ -10,7 +10,7 @@ kept has the posterior exactly (proofs.md P109). The time grows with n over the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -88,12 +88,28 @@ def draw_by_blocks(
     if not likely.sum() > LEAST_MASS:
         return None
     share = np.cumsum(likely / likely.sum())
-    drawn, found, proposals = np.zeros((size, cells), np.int64), 0, FIRST * size
-    tried = 0
-    while found < size:
-        blocks, tables = np.zeros((proposals, cells), np.int64), np.zeros((proposals, cells), np.int64)
+
+    def propose(many: int) -> tuple[Integers, Integers]:
+        blocks, tables = np.zeros((many, cells), np.int64), np.zeros((many, cells), np.int64)
         run[1](rng, weights, sums, share, left, block, blocks, tables)
-        tables += starts[:, 0]
+        return blocks, tables + starts[:, 0]
+
+    return kept_proposals(propose, measured, alpha, bounds, rng, size)
+
+
+def kept_proposals(
+    propose: Callable[[int], tuple[Integers, Integers]],
+    measured: Sequence[tuple[Integers, CellNoise]],
+    alpha: Reals,
+    bounds: Reals,
+    rng: np.random.Generator,
+    size: int,
+) -> Integers | None:
+    """Draws by rejection from proposed blocks and tables, (proposals, cells) each; None where too few are kept."""
+    cells = len(bounds)
+    drawn, found, tried, proposals = np.zeros((size, cells), np.int64), 0, 0, FIRST * size
+    while found < size:
+        blocks, tables = propose(proposals)
         log = log_prior_of(alpha, tables).sum(axis=1) - bounds[np.arange(cells), blocks].sum(axis=1)
         for y, noise in measured:
             log += noise.log(y - tables).sum(axis=1)

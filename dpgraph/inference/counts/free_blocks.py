@@ -17,13 +17,11 @@ import numpy as np
 
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.block_proposals import (
-    FIRST,
-    LEAST_ACCEPTED,
     LEAST_BLOCK,
     LEAST_MASS,
     block_bounds,
     block_size,
-    log_prior_of,
+    kept_proposals,
     ways,
 )
 from dpgraph.inference.counts.cell_noise import CellNoise
@@ -143,25 +141,15 @@ class _Proposals:
 
     def draw(self, rng: np.random.Generator, size: int) -> Integers | None:
         """So many draws, or None where too few proposals are kept."""
-        cells = self._cells
-        drawn, found, tried, proposals = np.zeros((size, cells), np.int64), 0, 0, FIRST * size
-        nothing = np.zeros(self._share.size, np.int64)
-        while found < size:
-            blocks, ignored = np.zeros((proposals, cells), np.int64), np.zeros((proposals, cells), np.int64)
+        cells, nothing = self._cells, np.zeros(self._share.size, np.int64)
+
+        def propose(many: int) -> tuple[Integers, Integers]:
+            blocks, ignored = np.zeros((many, cells), np.int64), np.zeros((many, cells), np.int64)
             self._run[1](rng, self._weights, self._sums, self._share, nothing, 1, blocks, ignored)
             places = _places_that_add_up(self._sums_of_places(blocks.sum(axis=1), rng), cells, self._block, rng)
-            tables = self._firsts + blocks * self._block + places
-            log = log_prior_of(self._alpha, tables).sum(axis=1)
-            log -= self._bounds[np.arange(cells), blocks].sum(axis=1)
-            for y, noise in self._measured:
-                log += noise.log(y - tables).sum(axis=1)
-            kept = tables[np.log1p(-rng.random(proposals)) <= log][: size - found]
-            drawn[found : found + len(kept)] = kept
-            found, tried = found + len(kept), tried + proposals
-            if found < LEAST_ACCEPTED * tried:
-                return None
-            proposals = int(1.2 * (size - found) * tried / max(found, 1)) + 8
-        return drawn
+            return blocks, self._firsts + blocks * self._block + places
+
+        return kept_proposals(propose, self._measured, self._alpha, self._bounds, rng, size)
 
     def _sums_of_places(self, wholes: Integers, rng: np.random.Generator) -> Integers:
         """A sum of places for each sum of blocks."""

@@ -7,41 +7,30 @@ out is one network that has every parent any kept draw has, whose tables do not 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
+from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS, Layout
+from dpgraph.inference.network._kernels import RESIZES, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import (
     Evidence,
     concentration_tables,
-    contingency_table,
     evidence_for,
-    rows_estimate,
 )
-from dpgraph.inference.network.held_draws import check_chains
-from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
+from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
 from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.network.record_chains import (
-    FIRST_REACH,
-    Plan,
-    Steps,
-    draw_rows,
-    row_sizes,
-    run_all,
-    starting_state,
-    with_room,
-)
+from dpgraph.inference.network.record_chains import Latent, accepted_shares, draw_rows, family_counts, row_sizes
+from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.records import InferenceError, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
@@ -56,7 +45,6 @@ UNMOVED = np.zeros(2, np.int64)
 #: The prior of tables. That a variable does not depend on another is for the graph to say, which may have no arc: if
 #: rows could be as alike as one likes, an arc would be a second way to have none.
 TABLE_PRIOR = HierarchicalPrior(highest=20, steps=16)
-MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +143,6 @@ def averaged_posterior(
             f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
         )
     given = evidence_for(network, value)
-    everything = {
-        name: [graphs.order[u] for u in np.flatnonzero(graphs.may[v] | graphs.fixed[v])]
-        for v, name in enumerate(graphs.order)
-    }
-    check_chains(Network.of(network.domain, everything), draws, CHAINS, rows_estimate(given)[0])
     made = draw_averaged(given, network, graphs, rng=seeded(seed), draws=draws, progress=progress, hierarchy=hierarchy)
     made = made.judged()
     warn_if_not_mixed(made.diagnostics)
@@ -174,19 +157,9 @@ class Run:
     start: Network
     graphs: Graphs
     plan: Plan
+    passes: int
     hierarchy: HierarchicalPrior
     compiled: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """The result of a chain: the graph and the flat tables of each draw, n, the last records, and counts of moves."""
-
-    drawn: list[tuple[Network, Reals]]
-    n: Integers
-    last: dict[str, Integers]
-    tally: Integers
-    turns: Integers
 
 
 def draw_averaged(
@@ -223,24 +196,24 @@ def draw_averaged(
     Returns:
         Draws with method ``"records"`` of a network that has every parent that some draw has.
     """
-    run = Run(given, start, graphs, Plan(draws, burn_in, passes, thin), hierarchy, compiled)
-    chain: Any = _run_chain
-    kept: Any = run_all(run, rng.spawn(chains), progress, chain)
-    done: list[Kept] = kept
+    plan = Plan(draws, burn_in, thin)
+    run = Run(given, start, graphs, plan, passes, hierarchy, compiled)
+    with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
+        done = run_chains(lambda _, own: GraphChain(run, own), plan, rng.spawn(chains), tick)
     network = _union(start, [network for mine in done for network, _ in mine.drawn])
     tables = {name: np.empty((chains, draws, *network.shape(network.family(name)))) for name in network.domain.names}
     for i, mine in enumerate(done):
         for j, (one, theta) in enumerate(mine.drawn):
             for name, table in tables_from_flat(one, theta).items():
                 tables[name][i, j] = _widened(table, one.family(name), network.family(name))
-    tally, turns = np.sum([mine.tally for mine in done], axis=0), np.sum([mine.turns for mine in done], axis=0)
-    accepted = {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
+    turns, last = np.sum([mine.turns for mine in done], axis=0), done[0].columns()
+    accepted = accepted_shares([mine.tally for mine in done])
     return PosteriorDraws(
         network,
         FrozenMap(tables),
         "records",
         n=None if given.n is not None else np.stack([mine.n for mine in done]),
-        records=FrozenMap((name, done[0].last[name]) for name in network.domain.names),
+        records=FrozenMap((name, last[name]) for name in network.domain.names),
         acceptance=accepted | ({"graphs": float(turns[0] / turns[1])} if turns[1] else {}),
     )
 
@@ -259,93 +232,85 @@ def _widened(table: Reals, family: Family, wide: Family) -> Reals:
     return turned.reshape([next(sizes) if name in family else 1 for name in wide])
 
 
-def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Kept:
-    """One chain from its own start."""
-    state, plan, graphs = _State(run, rng), run.plan, run.graphs
-    steps = Steps(np.full(len(graphs.order), FIRST_REACH), 1.0, rows_estimate(run.given)[1])
-    sweep = _kernels.compiled_sweep() if run.compiled else _kernels.sweep
-    relearn = _kernels.compiled_relearned() if run.compiled else _kernels.relearned
-    drawn: list[tuple[Network, Reals]] = []
-    many, tally, turns = np.empty(plan.draws, np.int64), np.zeros(6, np.int64), np.zeros(2, np.int64)
-    for i in range(plan.sweeps):
-        if stop.is_set():
-            break
-        moved = state.turned(rng) if i % BETWEEN == 0 else UNMOVED
-        layout = state.layout
-        relearn(rng, layout, state.counts, state.grid, run.hierarchy.centre, state.centres)
-        sizes = row_sizes(layout)
-        theta = draw_rows(rng, layout.prior + state.counts, sizes, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
-        state.records = with_room(state.records, state.n, state.n + steps.attempts * steps.most_records)
-        rows = state.rows
-        shifts, this = np.zeros((2, int(rows.sum())), np.int64), np.zeros(6, np.int64)
-        state.n = sweep(
-            rng, layout, theta, state.records, state.n, state.residual, state.counts, plan.passes,
-            np.repeat(steps.reach[state.place], rows), shifts, steps.attempts, steps.most_records, this,
-        )  # fmt: skip
-        if i < plan.burn_in:
-            by_variable = np.zeros((2, rows.size), np.int64)
-            by_variable[:, state.place] = np.add.reduceat(shifts, np.cumsum(rows) - rows, axis=1)
-            steps.adapt(by_variable, this[RESIZES:])
-        else:
-            tally += this
-            tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
-            turns += moved
-            at, rest = divmod(i - plan.burn_in, plan.thin)
-            if rest == plan.thin - 1:
-                drawn.append((state.network, theta))
-                many[at] = state.n
-        tick()
-    return Kept(drawn, many, state.columns(), tally, turns)
+class GraphChain:
+    """A chain over graphs, tables and records; its arrays are in the graph's own order, as the kernels want them.
 
-
-class _State:
-    """Where a chain is: its graph, records, and the arrays that the kernels want, in the graph's own order."""
+    Attributes:
+        drawn: The graph and the flat tables of each draw.
+        n: The number of rows in each draw.
+        tally: Accepted and tried moves after burn-in.
+        turns: Accepted and tried moves of arcs after burn-in.
+    """
 
     def __init__(self, run: Run, rng: np.random.Generator) -> None:
-        self.run, self.graphs = run, run.graphs
+        self.run, self.rng, self.graphs = run, rng, run.graphs
         domain = run.start.domain
         self.levels = np.array([domain.sizes[name] for name in run.graphs.order], np.int64)
         self.on = np.array([[o in run.start.parents[name] for o in run.graphs.order] for name in run.graphs.order])
         self.toggle = moves.compiled_toggled() if run.compiled else moves.toggled
+        self.kernel = _kernels.compiled_sweep() if run.compiled else _kernels.sweep
+        self.relearn = _kernels.compiled_relearned() if run.compiled else _kernels.relearned
         self.grid, self.network = run.hierarchy.grid, run.start
         given = replace(run.given, network=run.start)
-        self.records, counts, self.residual = starting_state(given, concentration_tables(run.start, 1.0), rng)
-        self.n = self.records.shape[0]
+        self.latent = Latent.of(given, concentration_tables(run.start, 1.0), rng, len(run.graphs.order))
         self.centres = np.concatenate([np.full(size, 1 / size) for size in self._sizes(run.start.order)])
-        self._lay_out(counts)
+        self._lay_out(self.latent.counts)
+        self.drawn: list[tuple[Network, Reals]] = []
+        self.n = np.empty(run.plan.draws, np.int64)
+        self.tally, self.turns = np.zeros(6, np.int64), np.zeros(2, np.int64)
 
-    def turned(self, rng: np.random.Generator) -> Integers:
+    def sweep(self, i: int) -> None:
+        """Every few sweeps the arcs; then tables and rows, with a step size for each variable."""
+        turned = self._turned() if i % BETWEEN == 0 else UNMOVED
+        layout, latent, rows = self.layout, self.latent, self.rows
+        self.relearn(self.rng, layout, latent.counts, self.grid, self.run.hierarchy.centre, self.centres)
+        sizes = row_sizes(layout)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self.theta = draw_rows(self.rng, layout.prior + latent.counts, sizes, starts)
+        reach = np.repeat(latent.steps.reach[self.place], rows)
+        tally, shifts = latent.sweep(self.kernel, self.rng, layout, self.theta, self.run.passes, reach)
+        if i < self.run.plan.burn_in:
+            by_variable = np.zeros((2, rows.size), np.int64)
+            by_variable[:, self.place] = np.add.reduceat(shifts, np.cumsum(rows) - rows, axis=1)
+            latent.steps.adapt(by_variable, tally[RESIZES:])
+        else:
+            self.tally += tally
+            self.turns += turned
+
+    def keep(self, draw: int) -> None:
+        """Keeps the graph, its tables and the number of rows."""
+        self.drawn.append((self.network, self.theta))
+        self.n[draw] = self.latent.n
+
+    def _turned(self) -> Integers:
         """Takes steps on the parents of every variable; returns how many were accepted and tried."""
         order, turns = self.graphs.order, np.zeros(2, np.int64)
         before = self.network
         columns = [before.order.index(name) for name in order]
-        records = np.ascontiguousarray(self.records[: self.n][:, columns])
+        records = np.ascontiguousarray(self.latent.records[: self.latent.n][:, columns])
         centres = np.zeros((len(order), int(self.levels.max())))
         ends = np.cumsum(self._sizes(before.order))
         for v, at in enumerate(columns):
             centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
         for _ in range(STEPS):
             self.toggle(
-                rng, records, self.n, self.levels, self.on, self.graphs.may, self.graphs.most, self.graphs.cells,
-                self.grid, centres, turns,
+                self.rng, records, self.latent.n, self.levels, self.on, self.graphs.may, self.graphs.most,
+                self.graphs.cells, self.grid, centres, turns,
             )  # fmt: skip
         if turns[0]:
             parents = {name: [order[u] for u in np.flatnonzero(self.on[v])] for v, name in enumerate(order)}
             self.network = Network.of(before.domain, parents)
             back = [order.index(name) for name in self.network.order]
-            self.records = np.ascontiguousarray(records[:, back])
+            self.latent.records = np.ascontiguousarray(records[:, back])
             self.centres = np.concatenate([centres[v, : self.levels[v]] for v in back])
-            columns_now = self.columns()
-            families = {
-                name: contingency_table(columns_now, self.network.family(name), self.network.shape(family))
-                for name, family in zip(self.network.domain.names, self.network.families, strict=True)
-            }
-            self._lay_out(flat_tables(self.network, families))
+            self._lay_out(family_counts(self.network, self.columns()))
         return turns
 
     def columns(self) -> dict[str, Integers]:
         """The records as a column of codes for each variable."""
-        return {name: self.records[: self.n, v].astype(np.int64) for v, name in enumerate(self.network.order)}
+        return {
+            name: self.latent.records[: self.latent.n, v].astype(np.int64) for v, name in enumerate(self.network.order)
+        }
 
     def _sizes(self, order: Family) -> list[int]:
         return [self.run.start.domain.sizes[name] for name in order]
@@ -355,6 +320,6 @@ class _State:
         network = self.network
         given = replace(self.run.given, network=network)
         self.layout: Layout = kernel_layout(given, concentration_tables(network, 1.0))
-        self.counts = counts.astype(np.int64)
+        self.latent.counts = counts.astype(np.int64)
         self.rows = np.array([network.cells(network.parents[name]) for name in network.order], np.int64)
         self.place = np.array([self.graphs.order.index(name) for name in network.order])

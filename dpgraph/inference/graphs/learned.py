@@ -17,7 +17,7 @@ from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network.beyond_tables import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.posterior import noise_aware_posterior
-from dpgraph.privacy.records import InferenceError, Provenance, released_value
+from dpgraph.privacy.records import InferenceError, Provenance, joined, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 from dpgraph.waiting import counted, waiting
@@ -86,8 +86,8 @@ class LearnedNetwork:
 
     @property
     def provenance(self) -> Provenance | None:
-        """The record of the release; None where values were given without one."""
-        return self.probabilities.provenance
+        """The record of the release, and of any other behind the tables; None where values were given without one."""
+        return joined([self.probabilities.provenance, released_value(self.release)[1]])
 
     @property
     def model_(self) -> Probabilities:

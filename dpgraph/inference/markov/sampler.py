@@ -8,7 +8,6 @@ With ``"noise-aware"`` inference the true cells are sampled too, so the posterio
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.interruption import Stop, interruptible, side_by_side
+from dpgraph.inference.chains import Plan, run_chains
+from dpgraph.inference.interruption import stop_flag
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
@@ -128,93 +128,60 @@ def draw_markov(
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
     if compiled:
         say_that_loops_are_compiled([kernels.sweep_of_effects if effects else kernels.sweep])
+    plan = Plan(iterations, burn_in)
     run = _Run(given, states, prior or MarkovPrior(), sampler, inference == "noise-aware", kernels, effects, known)
-    kept = _Kept.of(run, copies, iterations)
-    tick = _Ticks(copies, progress)
-    own = rng.spawn(copies)
+    run.prepare()
+    in_threads = copies * given.observed.size >= WORTH_THREADS
+    start = partial(_Chain, run, plan)
+    done = run_chains(start, plan, rng.spawn(copies), progress, in_threads=in_threads)
 
-    def chain(c: int, stop: Stop) -> None:
-        state = run.start(c, own[c])
-        for sweep in range(burn_in + iterations):
-            if stop.is_set():
-                return
-            speed = 0.0 if sweep >= burn_in else max(0.05, (1 + sweep) ** -0.6)
-            run.sweep(state, own[c], speed, stop.flag)
-            if sweep == burn_in - 1 and state.latent is not None:
-                state.latent.tally[:] = 0.0
-            if sweep >= burn_in and not stop.is_set():
-                kept.keep(c, sweep - burn_in, state, run.log_joint(state))
-            tick.tick()
-        if state.latent is not None:
-            kept.tally[c] = state.latent.tally[0]
+    def stacked(name: str) -> Any:
+        return np.stack([getattr(one, name) for one in done])
 
-    def every_chain(stop: Stop) -> None:
-        run.prepare()
-        if copies * given.observed.size < WORTH_THREADS:
-            for c in range(copies):
-                chain(c, stop)
-        else:
-            side_by_side(partial(chain, stop=stop), range(copies))
-
-    interruptible(every_chain)
-    kept.entries /= iterations
-    shares = acceptance_of(kept.tally) if run.aware else {}
-    return MarkovDraws(kept.transition, kept.emissions, kept.states, kept.entries, kept.log_joint, shares, kept.effects)
+    return MarkovDraws(
+        stacked("transition"),
+        stacked("emissions"),
+        stacked("states"),
+        stacked("entries") / iterations,
+        stacked("log_joint"),
+        acceptance_of(stacked("tally")) if run.aware else {},
+        stacked("effects") if effects else None,
+    )
 
 
-class _Ticks:
-    """Tells of a sweep when all sampler chains have made as many more, on average; they tick from threads of theirs."""
+class _Chain:
+    """One sampler chain and its draws, as in ``MarkovDraws``."""
 
-    def __init__(self, copies: int, progress: Callable[[int], None] | None) -> None:
-        self._copies, self._progress, self._made, self._lock = copies, progress, 0, threading.Lock()
+    def __init__(self, run: _Run, plan: Plan, number: int, rng: np.random.Generator) -> None:
+        self._run, self._plan, self._rng, self._stop = run, plan, rng, stop_flag()
+        self._state = run.start(number, rng)
+        given, size, width, draws = run.given, run.size, run.given.values.shape[3], plan.draws
+        self.transition, self.emissions = np.empty((draws, size, size)), np.empty((draws, size, width))
+        self.states, self.entries = np.empty((draws, *given.shape), np.int16), np.zeros(given.shape)
+        self.log_joint, self.effects = np.empty(draws), np.empty((draws if run.own else 0, given.shape[0], width))
 
-    def tick(self) -> None:
-        """One chain has made one more sweep."""
-        if self._progress is None:
-            return
-        with self._lock:
-            self._made += 1
-            if self._made % self._copies == 0:
-                self._progress(self._made // self._copies - 1)
+    @property
+    def tally(self) -> Reals:
+        """Accepted and tried moves of each kind after burn-in."""
+        latent = self._state.latent
+        return np.zeros((len(MOVES), 2)) if latent is None else latent.tally[0]
 
+    def sweep(self, i: int) -> None:
+        """A sweep; the sizes of moves adapt during burn-in."""
+        latent = self._state.latent
+        if i == self._plan.burn_in and latent is not None:
+            latent.tally[:] = 0.0
+        speed = 0.0 if i >= self._plan.burn_in else max(0.05, (1 + i) ** -0.6)
+        self._run.sweep(self._state, self._rng, speed, self._stop)
 
-@dataclass(eq=False)
-class _Kept:
-    """What the sampler chains have drawn, as in ``MarkovDraws``; each writes its own part."""
-
-    transition: Reals
-    emissions: Reals
-    states: Any
-    entries: Reals
-    log_joint: Reals
-    tally: Reals
-    effects: Reals | None
-    field: slice
-
-    @classmethod
-    def of(cls, run: _Run, copies: int, draws: int) -> _Kept:
-        """Room for so many draws."""
-        given, size, width, shape = run.given, run.size, run.given.values.shape[3], (copies, draws)
-        return cls(
-            np.empty((*shape, size, size)),
-            np.empty((*shape, size, width)),
-            np.empty((*shape, *given.shape), np.int16),
-            np.zeros((copies, *given.shape)),
-            np.empty(shape),
-            np.zeros((copies, len(MOVES), 2)),
-            np.empty((*shape, given.shape[0], width)) if run.own else None,
-            given.fields[0],
-        )
-
-    def keep(self, c: int, draw: int, state: _State, log_joint: float) -> None:
-        """Keeps a draw of a chain."""
-        self.transition[c, draw] = state.transition
-        self.emissions[c, draw] = state.emissions
-        self.states[c, draw] = state.states
-        self.log_joint[c, draw] = log_joint
-        self.entries[c] += state.counts[..., self.field].sum(axis=2)
-        if self.effects is not None and state.effects is not None:
-            self.effects[c, draw] = state.effects.effects
+    def keep(self, draw: int) -> None:
+        """Keeps states, tables and their log density."""
+        state = self._state
+        self.transition[draw], self.emissions[draw], self.states[draw] = state.transition, state.emissions, state.states
+        self.log_joint[draw] = self._run.log_joint(state)
+        self.entries += state.counts[..., self._run.given.fields[0]].sum(axis=2)
+        if state.effects is not None:
+            self.effects[draw] = state.effects.effects
 
 
 @dataclass(eq=False)

@@ -15,8 +15,7 @@ from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.methods import Records
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import concentration_tables, evidence_for, rows_estimate
-from dpgraph.inference.network.held_draws import check_chains
+from dpgraph.inference.network.evidence import concentration_tables, evidence_for
 from dpgraph.inference.network.posterior import read_prior
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.holding import Holding
@@ -24,8 +23,6 @@ from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
-
-CHAINS = 2
 
 
 def is_beyond_tables(value: Any, network: Any) -> bool:
@@ -91,7 +88,6 @@ def posterior_beyond_tables(
     check_whole_number("draws", draws, 1)
     hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
     given = evidence_for(network, value)
-    check_chains(network, draws, chains.get("chains", CHAINS), rows_estimate(given)[0])
     settings: dict[str, Any] = {"draws": draws, "progress": progress, "hierarchy": hierarchy, **chains}
     made = draw_by_records(given, concentration_tables(network, cells), rng=rng, **settings)
     return replace(made, reason="no table holds some family")

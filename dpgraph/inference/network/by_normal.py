@@ -35,16 +35,16 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
 from dpgraph.inference.counts.many_cells import many_cells
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.inference.network.by_tables import dirichlet_draws
+from dpgraph.inference.network.by_tables import dirichlet_draws, noisy_margin
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, MeasuredTable, block_weights, evidence, rows_estimate
+from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
 from dpgraph.inference.network.held_draws import HeldDraws, check_draws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, margin
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 from dpgraph.waiting import counted
 
 #: Cells of all families times draws that are held at once.
@@ -202,7 +202,7 @@ def _family_counts(
         statistics = _statistics(given, family)
         return draw_table([], statistics, prior, given.n, centre, rng, draws)
     holding = given.holding(family)
-    measured = [_margin(table, family) for table in holding]
+    measured = [noisy_margin(table, family) for table in holding]
     others = () if given.n is not None else [table for table in given.tables if table not in holding]
     totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if not t.law.sums_to_zero]
     rows, _ = rows_estimate(given)
@@ -214,12 +214,6 @@ def _family_counts(
         return np.sum([noise.log(total - n) for total, noise in totals], axis=0) + np.zeros(n.shape)
 
     return sample_latent_counts(measured, prior, given.n, rng, draws, log_prior_n=log_prior_n)
-
-
-def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
-    """The noisy counts of a family, flat, with the noise of a cell."""
-    values = margin(table.values.reshape(table.shape), table.variables, family).reshape(-1)
-    return values, CellNoise(table.law, table.values.size // values.size)
 
 
 def _statistics(given: Evidence, family: Family) -> Statistics:

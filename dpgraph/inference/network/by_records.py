@@ -5,33 +5,34 @@ the rows x of the data set as latent variables. One sweep (proofs.md P55): theta
 proposal for each record; coupled moves of a row of theta and its records, without which chains at small epsilon do not
 mix; and where the number of records n is private, records that come and go, under a flat prior on n = 0, 1, 2, ...
 
-Nothing here sees private data: a chain that has not converged costs accuracy, never privacy.
+Releases of different rows have latent rows each (P76). Given the family counts of the others' latent rows, those of
+one release and theta have the posterior of that release alone under a Dirichlet prior with these counts added; so
+releases take turns, each with a sweep under that prior. A prior that learns reads the counts of all rows (P80).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network._kernels import RECORDS, RESIZES, SHIFTS
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence
-from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
+from dpgraph.inference.network.layout import tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.network.record_chains import Plan, Run, run_all
+from dpgraph.inference.network.record_chains import RecordChain, Settings, accepted_shares
+from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Reals
 
-MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
-
 
 def draw_by_records(
-    given: Evidence,
+    given: Evidence | Sequence[Evidence],
     concentration: Mapping[str, Reals],
     *,
     rng: np.random.Generator,
@@ -50,7 +51,7 @@ def draw_by_records(
     threads. Ctrl-C stops between sweeps.
 
     Args:
-        given: The released tables.
+        given: The released tables; or a sequence of those of several data sets with different rows.
         concentration: The Dirichlet prior of every variable, axes (variable, *parents), above 0.
         rng: Randomness for post-processing; each chain gets a child of it.
         draws: How many of each chain to keep.
@@ -64,8 +65,8 @@ def draw_by_records(
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
 
     Returns:
-        Draws with method ``"records"``: the tables, n where it is private, the last records of the first chain, and
-        the accepted shares after burn-in.
+        Draws with method ``"records"``: the tables, the number of latent rows of all releases where one has a private
+        number, the last records of the first chain, and the accepted shares after burn-in.
 
     Raises:
         InferenceError: If a number is out of range, or a concentration has the wrong shape or an entry not above 0.
@@ -73,39 +74,39 @@ def draw_by_records(
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.tables import NoisyCounts
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> noisy = NoisyCounts(network, {("rain",): [7, 3]}, {("rain",): DiscreteLaplace(1.0)}, n=10)
-    >>> prior = concentration_tables(network, 1.0)
-    >>> drawn = draw_by_records(evidence(noisy), prior, rng=np.random.default_rng(1), draws=200, burn_in=50)
-    >>> drawn.tables["rain"].shape, round(float(drawn.mean().table("rain")[0]), 1)
-    ((2, 200, 2), 0.7)
+    >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
+    >>> law, prior = {("coin",): DiscreteLaplace(1.0)}, concentration_tables(coin, 1.0)
+    >>> may, june = (evidence(NoisyCounts(coin, {("coin",): y}, law, n)) for y, n in (([7, 3], 10), ([15, 5], 20)))
+    >>> settings = {"rng": np.random.default_rng(1), "draws": 200, "burn_in": 50}
+    >>> [round(float(draw_by_records(one, prior, **settings).mean().table("coin")[0]), 1) for one in (may, [may, june])]
+    [0.7, 0.7]
     """
-    plan = Plan(draws, burn_in, passes, thin)
-    _check(given.network, concentration, plan, chains)
+    parts = (given,) if isinstance(given, Evidence) else tuple(given)
+    network, plan = parts[0].network, Plan(draws, burn_in, thin)
+    _check(network, concentration, {**vars(plan), "passes": passes, "chains": chains})
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
     relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
-    run = Run(given, kernel_layout(given, concentration), concentration, plan, sweep, relearn, hierarchy)
-    done = run_all(run, rng.spawn(chains), progress)
-    network = given.network
-    first = done[0]
-    columns = {name: first.last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
-    accepted = np.sum([chain.tally for chain in done], axis=0)
+    settings = Settings(parts, concentration, plan, passes, sweep, relearn, hierarchy)
+    with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
+        done = run_chains(lambda _, own: RecordChain(settings, own), plan, rng.spawn(chains), tick)
+    last = np.concatenate([one.records[: one.n] for one in done[0].latent])
+    columns = {name: last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
+    means = np.mean([chain.mean for chain in done], axis=0)
     return PosteriorDraws(
         network,
         FrozenMap(tables_from_flat(network, np.stack([chain.theta for chain in done]))),
         "records",
-        n=None if given.n is not None else np.stack([chain.n for chain in done]),
+        n=None if all(one.n is not None for one in parts) else np.stack([chain.n for chain in done]),
         records=FrozenMap((name, columns[name]) for name in network.domain.names),
-        means=FrozenMap(tables_from_flat(network, np.mean([chain.mean for chain in done], axis=0))),
-        acceptance={move: float(accepted[at] / accepted[at + 1]) for move, at in MOVES.items() if accepted[at + 1] > 0},
+        means=FrozenMap(tables_from_flat(network, means)),
+        acceptance=accepted_shares([chain.tally for chain in done]),
     )
 
 
-def _check(network: Network, concentration: Mapping[str, Reals], plan: Plan, chains: int) -> None:
+def _check(network: Network, concentration: Mapping[str, Reals], numbers: Mapping[str, int]) -> None:
     """Checks the lengths of chains and the shapes of the prior."""
-    lowest = {"draws": 1, "burn_in": 0, "passes": 0, "thin": 1, "chains": 1}
-    for name, value in {**vars(plan), "chains": chains}.items():
-        check_whole_number(name, value, lowest[name])
+    for name, value in numbers.items():
+        check_whole_number(name, value, 0 if name in ("burn_in", "passes") else 1)
     for name in network.domain.names:
         table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
         if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):

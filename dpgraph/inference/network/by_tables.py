@@ -72,7 +72,7 @@ def _drawn(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.G
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
         sampled = counts_sampler(
-            [_margin(table, family) for table in holding],
+            [noisy_margin(table, family) for table in holding],
             prior.reshape(-1),
             given.n,
             log_prior_n=totals.without(holding),
@@ -88,7 +88,7 @@ def _drawn(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.G
     return PosteriorDraws(network, held.finished(), "tables", means=FrozenMap(means))
 
 
-def _margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
+def noisy_margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
     """The noisy counts of a family, flat, with the noise of a cell."""
     values = margin(table.values.reshape(table.shape), table.variables, family).reshape(-1)
     return values, CellNoise(table.law, table.values.size // values.size)

@@ -113,32 +113,6 @@ def doubles(table: Reals) -> Reals:
     return read / read.sum(axis=2, keepdims=True)
 
 
-def check_chains(network: Network, draws: int, chains: int, rows: float) -> None:
-    """Refuses chains of records whose draws would take more memory than they may, before they start.
-
-    Args:
-        network: The DAG over its domain.
-        draws: How many of each chain.
-        chains: How many chains.
-        rows: About how many latent rows each has.
-
-    Raises:
-        InferenceError: With the figure.
-    """
-    memory.check(
-        chains_bytes(network, draws, chains, rows),
-        "these chains of records",
-        'ask for fewer draws, or method="tables", which holds draws in a file',
-        InferenceError,
-    )
-
-
-def chains_bytes(network: Network, draws: int, chains: int, rows: float) -> int:
-    """About how much chains of records take: their draws, gathered and in order, and their rows."""
-    kept, _ = draws_bytes(network, draws * chains, 0)
-    return int(4 * kept + chains * rows * 3 * len(network.families))
-
-
 def read_only(table: Reals) -> bool:
     """Whether an array can be kept as it is: on disk, or its own and read-only."""
     mine = table.flags.owndata and table.dtype == np.float64 and table.flags.c_contiguous

@@ -18,7 +18,7 @@ from dpgraph.inference.arguments import check_above_zero, generator, tails
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
 from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.privacy.printed import as_html, summary
-from dpgraph.privacy.records import InferenceError, Provenance, Release
+from dpgraph.privacy.records import InferenceError, Provenance, Release, joined
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
@@ -176,7 +176,7 @@ def posterior(
             plugged = _PLUG_INS[counts](value)
     elif isinstance(value, Tables):
         plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
-        provenance = provenance or value.provenance
+        provenance = joined([provenance, value.provenance])
     else:
         raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())

@@ -16,9 +16,7 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
-from dpgraph.inference.network.held_draws import check_chains
 from dpgraph.inference.network.plug_in import check_prior
-from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
@@ -100,10 +98,7 @@ def network_posterior(
         case Records():
             learned = HierarchicalPrior() if prior is None else hierarchy
             settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
-            rows = sum(rows_estimate(one)[0] for one in given)
-            check_chains(network, draws, chosen.chains, rows)
-            run: Any = draw_pooled if pooled else draw_by_records
-            drawn = run(given if pooled else given[0], concentration, **settings)
+            drawn = draw_by_records(given, concentration, **settings)
         case Normal(shrink=shrink):
             _warn_if_rough(noisy, shrink=shrink)
             with waiting("drawing", progress):

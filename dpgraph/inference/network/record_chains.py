@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.chains import Plan
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network._kernels import LEVELS, RESIZES, SHIFTS, THETA, Layout
+from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
 from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.starts import starting_records
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
-from dpgraph.waiting import at_terminal, result_of
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
 WANTED_ACCEPTANCE = 0.35
@@ -27,48 +25,10 @@ WANTED_ACCEPTANCE = 0.35
 FIRST_REACH = 5.0
 #: Given exact counts: steps of concentrations and centres for each draw, and draws before the first that is kept.
 BETWEEN, FORGOTTEN = 5, 20
+#: Where the accepted and tried moves of each kind stand in a tally.
+MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
-
-@dataclass(frozen=True)
-class Plan:
-    """How long chains run, and how."""
-
-    draws: int
-    burn_in: int
-    passes: int
-    thin: int
-
-    @property
-    def sweeps(self) -> int:
-        """All sweeps of a chain."""
-        return self.burn_in + self.draws * self.thin
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """The settings that all chains share."""
-
-    given: Evidence
-    layout: Layout
-    concentration: Mapping[str, Reals]
-    plan: Plan
-    sweep: Callable[..., int]
-    relearn: Callable[..., None]
-    hierarchy: HierarchicalPrior | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """The result of a chain: its draws of the flat tables and of n, its last records, accepted and tried moves.
-
-    ``mean`` is the average over kept sweeps of the mean of the flat tables given the records and their prior.
-    """
-
-    theta: Reals
-    mean: Reals
-    n: Integers
-    last: npt.NDArray[Any]
-    tally: Integers
+Sweep = Callable[..., int]
 
 
 @dataclass(eq=False)
@@ -102,76 +62,121 @@ class Steps:
             self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
 
 
-def run_all(
-    run: Any, streams: list[np.random.Generator], progress: bool, chain: Callable[..., Chain] | None = None
-) -> list[Chain]:
-    """Runs the chains in threads; an interruption stops them all after their current sweep.
+@dataclass(eq=False)
+class Latent:
+    """The latent rows of one release in a chain, what they leave unexplained, and the sizes of its steps."""
 
-    Args:
-        run: What all chains share: a ``Run``, or another value with a ``plan`` that ``chain`` takes.
-        streams: Randomness, one for each chain.
-        progress: Whether to show a bar on a terminal.
-        chain: One chain, ``chain(run, rng, tick, stop)``; by default over the records of one data set.
-    """
-    from tqdm import tqdm
+    records: npt.NDArray[Any]
+    n: int
+    counts: Integers
+    residual: Integers
+    steps: Steps
 
-    stop = threading.Event()
-    shown = progress and at_terminal()
-    with (
-        tqdm(total=run.plan.sweeps, desc="sweeps of each chain", disable=not shown) as bar,
-        ThreadPoolExecutor(len(streams)) as pool,
-    ):
-        try:
-            ticks: list[Callable[[], Any]] = [bar.update, *[_silent] * (len(streams) - 1)]
-            waiting = [pool.submit(chain or _run_chain, run, *pair, stop) for pair in zip(streams, ticks, strict=True)]
-            return _results(waiting)
-        except BaseException:
-            stop.set()
-            raise
+    @classmethod
+    def of(cls, given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, rows: int) -> Latent:
+        """Starting rows in the network's order, with a step size for each row of the tables."""
+        network, columns = given.network, starting_records(given, concentration, rng)
+        code = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
+        records = np.stack([columns[name].astype(code) for name in network.order], axis=1)
+        left = [
+            table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
+            for table in given.tables
+        ]
+        steps = Steps(np.full(rows, FIRST_REACH), 1.0, rows_estimate(given)[1])
+        counts = family_counts(network, columns)
+        return cls(np.ascontiguousarray(records), len(records), counts, np.concatenate(left), steps)
 
-
-def _results(waiting: list[Future[Chain]]) -> list[Chain]:
-    """The results of the chains, in order."""
-    return [result_of(one) for one in waiting]
-
-
-def _silent() -> None:
-    """No progress is shown."""
-
-
-def _run_chain(run: Run, rng: np.random.Generator, tick: Callable[[], Any], stop: threading.Event) -> Chain:
-    """One chain from its own start."""
-    layout, plan = run.layout._replace(prior=run.layout.prior.copy()), run.plan
-    records, counts, residual = _start(run, rng)
-    n = records.shape[0]
-    sizes = row_sizes(layout)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    steps = Steps(np.full(sizes.size, FIRST_REACH), 1.0, rows_estimate(run.given)[1])
-    kept, many = np.empty((plan.draws, counts.size)), np.empty(plan.draws, np.int64)
-    tally, centres, mean = np.zeros(6, np.int64), uniform_centres(layout), np.zeros(counts.size)
-    for i in range(plan.sweeps):
-        if stop.is_set():
-            break
-        if run.hierarchy is not None:
-            run.relearn(rng, layout, counts, run.hierarchy.grid, run.hierarchy.centre, centres)
-        theta = draw_rows(rng, layout.prior + counts, sizes, starts)
-        records = with_room(records, n, n + steps.attempts * steps.most_records)
-        shifts, this = np.zeros((2, steps.reach.size), np.int64), np.zeros(6, np.int64)
-        n = run.sweep(
-            rng, layout, theta, records, n, residual, counts, plan.passes, steps.reach, shifts,
-            steps.attempts, steps.most_records, this,
+    def sweep(
+        self, kernel: Sweep, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
+    ) -> tuple[Integers, Integers]:
+        """One sweep in place: the accepted and tried moves, and of these the shifts of each row, shape (2, rows)."""
+        self.records = with_room(self.records, self.n, self.n + self.steps.attempts * self.steps.most_records)
+        shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
+        self.n = kernel(
+            rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
+            self.steps.attempts, self.steps.most_records, tally,
         )  # fmt: skip
-        if i < plan.burn_in:
-            steps.adapt(shifts, this[RESIZES:])
-        else:
-            tally += this
-            tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
-            mean += row_shares(layout.prior + counts, sizes, starts)
-            at, rest = divmod(i - plan.burn_in, plan.thin)
-            if rest == plan.thin - 1:
-                kept[at], many[at] = theta, n
-        tick()
-    return Chain(kept, mean / (plan.draws * plan.thin), many, records[:n].copy(), tally)
+        tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
+        return tally, shifts
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The settings that all chains share: the evidence of each data set, the prior, the lengths and the loops."""
+
+    given: tuple[Evidence, ...]
+    concentration: Mapping[str, Reals]
+    plan: Plan
+    passes: int
+    sweep: Sweep
+    relearn: Callable[..., None]
+    hierarchy: HierarchicalPrior | None = None
+
+
+class RecordChain:
+    """A chain over the tables and the latent rows of every data set.
+
+    Attributes:
+        theta: The flat tables of each draw.
+        n: The latent rows of all data sets in each draw.
+        mean: The average over kept sweeps of the mean of the flat tables given the records and their prior.
+        latent: The latent rows of each data set.
+        tally: Accepted and tried moves after burn-in.
+    """
+
+    def __init__(self, run: Settings, rng: np.random.Generator) -> None:
+        self._run, self._rng = run, rng
+        layouts = [kernel_layout(one, run.concentration) for one in run.given]
+        self._prior = layouts[0].prior
+        self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
+        self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        self.latent = [Latent.of(one, run.concentration, rng, self._sizes.size) for one in run.given]
+        self.theta, self.n = np.empty((run.plan.draws, self._prior.size)), np.empty(run.plan.draws, np.int64)
+        self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
+
+    def sweep(self, i: int) -> None:
+        """Concentrations and centres where they are learned, tables, then the rows of every data set."""
+        run, prior = self._run, self._prior
+        burning = i < run.plan.burn_in
+        if run.hierarchy is not None:
+            learned = run.hierarchy.grid, run.hierarchy.centre, self._centres
+            run.relearn(self._rng, self._layouts[0], self._counts(), *learned)
+        self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes, self._starts)
+        for layout, mine in zip(self._layouts, self.latent, strict=True):
+            if len(self.latent) > 1:
+                layout = layout._replace(prior=prior + self._counts() - mine.counts)
+            tally, shifts = mine.sweep(run.sweep, self._rng, layout, self._theta, run.passes, mine.steps.reach)
+            if burning:
+                mine.steps.adapt(shifts, tally[RESIZES:])
+            else:
+                self.tally += tally
+        if not burning:
+            shares = row_shares(prior + self._counts(), self._sizes, self._starts)
+            self.mean += shares / (run.plan.draws * run.plan.thin)
+
+    def keep(self, draw: int) -> None:
+        """Keeps the tables and the number of rows."""
+        self.theta[draw], self.n[draw] = self._theta, sum(one.n for one in self.latent)
+
+    def _counts(self) -> Integers:
+        """The family counts of all latent rows."""
+        return self.latent[0].counts if len(self.latent) == 1 else sum(one.counts for one in self.latent)
+
+
+def family_counts(network: Network, columns: Mapping[str, npt.NDArray[Any]]) -> Integers:
+    """The flat counts of every family in rows."""
+    families = {
+        name: contingency_table(columns, family, network.shape(family))
+        for name, family in zip(network.domain.names, network.families, strict=True)
+    }
+    return flat_tables(network, families)
+
+
+def accepted_shares(tallies: Sequence[Integers]) -> dict[str, float]:
+    """The share of accepted moves by their name, of all chains together."""
+    tally = np.sum(tallies, axis=0)
+    return {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
 
 
 def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, starts: Integers) -> Reals:
@@ -246,25 +251,3 @@ def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any
     roomy = np.zeros((needed + needed // 4, records.shape[1]), records.dtype)
     roomy[:n] = records[:n]
     return roomy
-
-
-def _start(run: Run, rng: np.random.Generator) -> tuple[npt.NDArray[Any], Integers, Integers]:
-    return starting_state(run.given, run.concentration, rng)
-
-
-def starting_state(
-    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
-) -> tuple[npt.NDArray[Any], Integers, Integers]:
-    """Starting records in the network's order, their family counts and the residual they leave."""
-    network = given.network
-    columns = starting_records(given, concentration, rng)
-    widest = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
-    records = np.stack([columns[name].astype(widest) for name in network.order], axis=1)
-    families = {
-        name: contingency_table(columns, network.family(name), network.shape(network.family(name))) for name in columns
-    }
-    left = [
-        table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
-        for table in given.tables
-    ]
-    return np.ascontiguousarray(records), flat_tables(network, families), np.concatenate(left)

@@ -109,8 +109,7 @@ def conditional(
         whole: Whether ``log_evidence`` must be whole; else parts that only it depends on are skipped.
 
     Raises:
-        InferenceError: If a table on the way would be too large, the message names its width; or if the answer would
-            take more memory than there is.
+        InferenceError: If a table on the way would be too large; the message names its width.
     """
     plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
     for contraction in plan:
@@ -118,9 +117,6 @@ def conditional(
     plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
-    needed = question_bytes(plan, count, len(tables), math.prod(shape))
-    way_out = "ask for fewer variables at once, about fewer rows, or of fewer draws"
-    memory.check(needed, "this question", way_out, InferenceError)
     found, logs = np.empty((count, len(tables), *shape)), np.zeros((count, len(tables)))
     width = math.prod(shape)
     for some, draws in _blocks(plan, count, len(tables), width):
@@ -130,11 +126,6 @@ def conditional(
         for _, log in parts:
             logs[some, draws] += log
     return Conditional(found, logs)
-
-
-def question_bytes(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> int:
-    """About how much memory a question takes: its answer, and tables of one row and one draw, the least of a block."""
-    return 8 * rows * draws * (width + 1) + BYTES_PER_CELL * max([width, *(one.cells for one in plan)])
 
 
 def check_size(contraction: Contraction) -> None:

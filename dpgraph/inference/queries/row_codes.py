@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.structure.conversion import converted
+from dpgraph.structure.conversion import converted, is_query
 from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.network import Network
 
@@ -36,6 +36,8 @@ def codes_of_rows(network: Network, rows: Any) -> tuple[Codes, Any]:
     import pandas as pd
 
     problem = "rows must be a data frame, or a mapping from names to columns of one length"
+    if is_query(rows):
+        raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
     names: list[str] = converted(lambda: _names(rows), problem)
     if isinstance(rows, str) or not names or len(set(names)) < len(names):
         raise DomainError(f"{problem}, each name once")

@@ -17,6 +17,7 @@ from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rows_to_predict import columns_to_predict
+from dpgraph.structure.rowwise import weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ class RegressionDraws:
                 in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
                 the codes of these.
         """
-        columns = scaled_columns(self.design, X)
-        return self.design.bounds.middle + self.design.bounds.half * columns @ self.weights.mean(axis=0)
+        scaled = weighted(scaled_columns(self.design, X), self.weights.mean(axis=0))
+        return self.design.bounds.middle + self.design.bounds.half * scaled
 
 
 def scaled_columns(design: LinearDesign, values: Any) -> Reals:

@@ -17,7 +17,7 @@ from dpgraph.structure.network import Family, Network
 
 Reals = npt.NDArray[np.float64]
 Tables = Literal["merged", "maximal", "families"]
-Allocation = Literal["optimal", "closed-form", "uniform"]
+Allocation = Literal["optimal", "uniform"]
 
 #: The most updates of optimal budgets; ten are enough on every bundled network.
 ROUNDS = 30
@@ -52,30 +52,37 @@ def shares(
 ) -> tuple[Fraction, ...]:
     """The part of the budget each table gets; they sum to one exactly.
 
-    ``"closed-form"`` minimises the total squared error of all family tables, each read from one measured table: with
-    Laplace noise epsilon_m proportional to W_m^(1/3), with Gaussian noise rho_m proportional to W_m^(1/2), its
-    ``power`` (proofs.md P28). ``"optimal"`` minimises the error after least squares, where tables help each other: up
-    to about one per cent better (proofs.md P30); margins may say their own. ``"uniform"`` gives each table the same.
+    ``"optimal"`` minimises the error after least squares, where tables help each other (proofs.md P30); margins may
+    say their own shares. ``"uniform"`` gives each table the same.
 
     Args:
         network: The DAG over its domain.
         tables: What is measured.
-        allocation: One of the three.
+        allocation: One of the two.
         power: 1/3 for Laplace noise, 1/2 for Gaussian.
-        spreads: For ``"optimal"``: each table's noise variance, along directions that sum to zero, if it had the
+        spreads: For ``"optimal"``, each table's noise variance, along directions that sum to zero, if it had the
             whole budget, up to one common factor.
-        n_is_public: For ``"optimal"``: whether the number of rows is known exactly.
+        n_is_public: For ``"optimal"``, whether the number of rows is known exactly.
     """
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)
-    if allocation == "optimal" and isinstance(network, Margins) and network.shares and tuple(tables) == network.tables:
+    if isinstance(network, Margins) and network.shares and tuple(tables) == network.tables:
         return tuple(Fraction(share, sum(network.shares)) for share in network.shares)
-    roots = np.array([weight**power for weight in weights(network, tables)])
-    ideal = roots / roots.sum()
-    if allocation == "optimal" and len(tables) > 1:
+    ideal = closed_form_shares(network, tables, power)
+    if len(tables) > 1:
         ideal = _least_squares_shares(network, tables, np.asarray(spreads, float), ideal, 1 / power - 1, n_is_public)
     parts = [max(1, round(float(part) * RESOLUTION)) for part in ideal]
     return tuple(Fraction(part, sum(parts)) for part in parts)
+
+
+def closed_form_shares(network: Network, tables: Sequence[Family], power: float) -> Reals:
+    """The shares with the least error of all family tables, each read from one measured table (proofs.md P28).
+
+    With Laplace noise epsilon_m is proportional to W_m^(1/3), with Gaussian noise rho_m to W_m^(1/2). Least squares
+    start from them.
+    """
+    roots = np.array([weight**power for weight in weights(network, tables)])
+    return roots / roots.sum()
 
 
 def _least_squares_shares(
@@ -147,11 +154,3 @@ def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
     whole = sum(sqrt(moved[block] * weight[block]) for block in live)
     variances = {block: sqrt(moved[block] / weight[block]) * whole / (2 * float(rho)) for block in live}
     return ResidualDesign(variances, whole**2 / (2 * float(rho)))
-
-
-def gaussian_total(network: Network, tables: Sequence[Family], rho: Fraction | float) -> float:
-    """The total squared error of all family cells, tables read singly: (sum_m sqrt(W_m))^2 / (2 rho) (proofs.md P28).
-
-    Under add/remove with one row per person; twice that under replace.
-    """
-    return sum(sqrt(weight) for weight in weights(network, tables)) ** 2 / (2 * float(rho))

@@ -67,8 +67,7 @@ class GaussianMechanism:
         rho: The zero-concentrated budget, instead of epsilon, which then is what the conversion gives. Both may be
             given if rho is small enough for the claim.
         tables: ``"maximal"`` (default), ``"families"`` or ``"merged"``; see ``measured_tables``.
-        allocation: ``"optimal"`` (default), ``"closed-form"``, rho_m proportional to sqrt(W_m), or ``"uniform"``; see
-            ``shares``.
+        allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.
         basis: ``"tables"`` (default) or ``"residual"``, whose release is ``NoisyCoefficients``; tables and allocation
             have no meaning there.
 

@@ -54,7 +54,7 @@ class LaplaceMechanism:
     Args:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
         tables: ``"merged"`` (default), ``"maximal"`` or ``"families"``; see ``measured_tables``.
-        allocation: ``"optimal"`` (default), ``"closed-form"`` or ``"uniform"``; see ``shares``.
+        allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.
         noise: ``"independent"`` in every cell, ``"sum-zero"``, or ``"auto"``: sum-zero where n is public, except for
             ``tables="families"``, which is Algorithm 1 as printed: scale 2 |V| / epsilon under replace.
         margins: Variables whose own counts are measured beside the tables, each with its share of epsilon; the tables

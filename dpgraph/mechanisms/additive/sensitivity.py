@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import partition_movement
 from dpgraph.privacy.records import Movement, PrivacyUnit
-from dpgraph.structure.basis import coefficient_blocks, contrast_matrix, fixed_point
+from dpgraph.structure.basis import block_shape, check_levels, coefficient_blocks, contrast_matrix, fixed_point
+from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.elimination import Factor, elimination_order, largest_sum
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
 
 Integers = npt.NDArray[np.int64]
 
@@ -115,7 +116,11 @@ def block_l2_squared(network: Network, block: Family, grid: int, unit: PrivacyUn
     """
     squares = fixed_point(network.shape(block), grid) ** 2
     for axis, size in enumerate(network.shape(block)):
-        squares = np.moveaxis(np.tensordot(contrast_matrix(size)[1:].T ** 2, squares, axes=(1, axis)), 0, axis)
+        rows = np.moveaxis(squares, axis, 0)
+        levels = np.zeros((size, *rows.shape[1:]), np.int64)
+        levels[:-1] = rows[::-1].cumsum(axis=0)[::-1]
+        levels[1:] += (rows.T * np.arange(1, size) ** 2).T
+        squares = np.moveaxis(levels, 0, axis)
     return int(squares.max()) * unit.rows_per_person**2
 
 
@@ -239,7 +244,15 @@ def block_movement(network: Network, block: Family, grid: int, unit: PrivacyUnit
 def block_movements(
     network: Network, blocks: tuple[Family, ...], grid: int, unit: PrivacyUnit
 ) -> FrozenMap[Family, Movement]:
-    """``block_movement`` of each block; blocks of one shape move alike."""
+    """``block_movement`` of each block; blocks of one shape move alike.
+
+    Raises:
+        NetworkError: If a variable has too many levels, or the blocks have more coefficients than a table has cells.
+    """
+    for size in {size for block in blocks for size in network.shape(block)}:
+        check_levels(size)
+    if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:
+        raise NetworkError(f"the blocks have {size:,} coefficients, more than {MAX_FAMILY_CELLS:,}; use coarser levels")
     found: dict[tuple[int, ...], Movement] = {}
     for block in blocks:
         shape = network.shape(block)

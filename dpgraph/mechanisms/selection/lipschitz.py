@@ -7,8 +7,6 @@ variable with K levels, and by the sum over the variables in all (Lemma 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
 
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.structure.network import Network
@@ -53,68 +51,3 @@ def lipschitz_constant(network: Network, floor: float) -> float:
     return sum(
         math.log1p(-(levels - 1) * floor) - math.log(floor) for levels in network.domain.sizes.values() if levels > 1
     )
-
-
-def lipschitz_failure_bound(
-    rates: Sequence[float],
-    level: float,
-    *,
-    offsets: Sequence[float] | None = None,
-    split: Literal["optimal", "equal"] = "optimal",
-) -> float:
-    """A bound on the prior probability that a network is not L-Lipschitz (Zhang et al. 2016, Lemma 3).
-
-    Variable i is not L_i-Lipschitz with probability at most exp(-c_i (L_i - o_i)) for L_i >= o_i (Assumption 2), and
-    the network is L-Lipschitz where the L_i sum to L. ``"equal"`` is the paper's L_i = L / V, at most
-    exp(-(min c / V - ln V / L) L); ``"optimal"`` is L_i = o_i + (L - sum o) / (c_i sum 1/c), which gives
-    V exp(-(L - sum o) / sum 1/c).
-
-    Args:
-        rates: c_i of every variable, above 0.
-        level: L.
-        offsets: o_i of every variable; 0 unless given.
-        split: How L is shared among the variables.
-
-    Returns:
-        A probability; 1 where the bound says nothing.
-
-    >>> round(lipschitz_failure_bound([1.0, 1.0], 20.0), 6)
-    9.1e-05
-    """
-    starts = [0.0] * len(rates) if offsets is None else list(offsets)
-    if not rates or len(starts) != len(rates) or not all(0 < rate < math.inf for rate in rates):
-        raise ReleaseError("lipschitz_failure_bound needs a rate above 0, and an offset, for every variable")
-    if split not in ("optimal", "equal"):
-        raise ReleaseError(f"split must be 'optimal' or 'equal'; got {split!r}")
-    if split == "optimal":
-        spare = level - sum(starts)
-        failure = len(rates) * math.exp(-max(0.0, spare) / sum(1 / rate for rate in rates))
-    else:
-        share = level / len(rates)
-        failure = sum(math.exp(-rate * max(0.0, share - start)) for rate, start in zip(rates, starts, strict=True))
-    return min(1.0, failure)
-
-
-def stochastic_lipschitz_bound(rate: float, offset: float, peak: float, distance: float) -> float:
-    """A bound on how much the probability of any event changes under an untruncated posterior: sqrt(C (L0 + 1/c) rho).
-
-    It replaces the constants of Zhang et al. 2016, Theorem 4 (2), which the text lost; derived in proofs.md P39 from
-    KL <= 2 C (L0 + 1/c) rho and Pinsker. It is not a privacy guarantee to rely on, and no mechanism here offers it:
-    it is (0, delta) with delta the result, C grows like the square root of the number of rows, and for data sets of
-    any use the bound is 1. A delta of this size allows a row to be published outright now and then.
-
-    Args:
-        rate: c of Assumption 2: the prior mass of parameters that are not L-Lipschitz is at most exp(-c (L - L0)).
-        offset: L0 of Assumption 2.
-        peak: C, the largest ratio of the maximum likelihood to the marginal likelihood over data sets, at least 1.
-        distance: rho, the distance between the two data sets: the number of rows that differ.
-
-    Returns:
-        A bound on the total variation distance of the two posteriors, at most 1.
-
-    >>> stochastic_lipschitz_bound(rate=1.0, offset=0.7, peak=10.0, distance=1)
-    1.0
-    """
-    if not (0 < rate < math.inf and 0 <= offset < math.inf and 1 <= peak < math.inf and 0 <= distance < math.inf):
-        raise ReleaseError("the bound needs rate > 0, offset >= 0, peak >= 1 and distance >= 0, all finite")
-    return min(1.0, math.sqrt(peak * (offset + 1 / rate) * distance))

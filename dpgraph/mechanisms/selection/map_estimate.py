@@ -26,7 +26,7 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -115,7 +115,7 @@ class MapEstimate:
                 for row in table.reshape(len(table), -1).T
             ]
             chosen.append((name, np.stack(rows, axis=-1).reshape(table.shape)))
-        return Probabilities(network, FrozenMap(chosen), Provenance(self.event(network, unit), unit, noise.private))
+        return Probabilities(network, FrozenMap(chosen))
 
     def __repr__(self) -> str:
         settings = f"prior={self.prior}, floor={self.floor}, grid={self.grid}, selector={self.selector!r}"

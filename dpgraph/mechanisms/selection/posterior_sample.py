@@ -29,7 +29,7 @@ from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, ReleaseError, Selection, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -120,14 +120,13 @@ class PosteriorSample:
         """Draws the tables, row by row; ``release`` calls this after the charge."""
         network = statistics.network
         temperature = _scale(self, network, unit)
-        provenance = Provenance(self.event(network, unit), unit, noise.private)
         drawn: dict[str, Reals] = {}
         for name in network.domain.names:
             table = statistics.sensitive_margin(network.family(name))
             rows = [self._draw_row(row, temperature, noise) for row in table.reshape(len(table), -1).T]
             drawn[name] = np.stack(rows, axis=-1).reshape(self.draws, *table.shape)
         return tuple(
-            Probabilities(network, FrozenMap((name, tables[i]) for name, tables in drawn.items()), provenance)
+            Probabilities(network, FrozenMap((name, tables[i]) for name, tables in drawn.items()))
             for i in range(self.draws)
         )
 

@@ -350,56 +350,19 @@
 
   // --- what privacy costs -------------------------------------------------------------------------------------
   if (data.cost) {
-    const cost = data.cost, prepared = forms.prepare(cost), start = cost.start;
-    const stops = (low, high, extra, whole) => {
-      const made = new Set([extra]);
-      for (let power = low; power <= high; power++) {
-        for (const mantissa of [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8]) {
-          const value = Number((mantissa * 10 ** power).toPrecision(3));
-          if (!whole || Number.isInteger(value)) made.add(value);
-        }
-      }
-      return [...made].sort((one, other) => one - other);
-    };
-    const budgets = stops(-3, 1, start.epsilon), sizes = stops(1, 7, start.n, true);
-    const state = { epsilon: start.epsilon, n: start.n, shown: -1 };
-    const slider = byId("epsilon"), typed = byId("epsilon-number"), rows = byId("rows"), typedRows = byId("rows-number");
-    slider.max = budgets.length - 1;
-    rows.max = sizes.length - 1;
-    const nearest = (list, value) => {
-      let best = 0;
-      list.forEach((stop, i) => { if (Math.abs(Math.log(stop / value)) < Math.abs(Math.log(list[best] / value))) best = i; });
-      return best;
-    };
-    const put = () => {
-      slider.value = nearest(budgets, state.epsilon);
-      slider.setAttribute("aria-valuetext", `epsilon ${state.epsilon}`);
-      rows.value = nearest(sizes, state.n);
-      rows.setAttribute("aria-valuetext", `${number(state.n)} rows`);
-      if (Number(typed.value) !== state.epsilon) typed.value = state.epsilon;
-      if (Number(typedRows.value) !== state.n) typedRows.value = state.n;
-    };
-    let costs = [], current = null;
+    const { epsilons, rows, start, budgets } = data.cost;
+    const sliders = { epsilon: byId("epsilon"), n: byId("rows") };
+    let priced = null, costs = [];
+    sliders.epsilon.max = epsilons.length - 1;
+    sliders.n.max = rows.length - 1;
 
     function fillMechanisms(found) {
-      const body = byId("mechanisms").tBodies[0], finite = found.order.map((row) => row.rmse).filter(Number.isFinite);
-      const largest = Math.max(...finite);
-      body.replaceChildren(...found.order.map((row) => {
-        const candidate = cost.candidates[row.at], line = made("tr"), best = row === found.best;
-        if (row === current) line.className = "chosen";
-        line.dataset.at = row.at;
-        line.append(made("td", candidate.label + (best ? " \u2190 recommended" : "")));
-        line.append(cell(row.rmse));
-        const picture = made("td");
-        if (Number.isFinite(row.rmse)) picture.append(bar(row.rmse / largest));
-        line.append(picture, cell(row.low), cell(row.high), made("td", candidate.note));
-        const last = made("td"), button = made("button", row === current ? "shown" : "show");
-        button.type = "button";
-        button.setAttribute("aria-pressed", String(row === current));
-        button.setAttribute("aria-label", `show the families under ${candidate.label}`);
-        button.addEventListener("click", () => { state.shown = row.at; update(); });
-        last.append(button);
-        line.append(last);
+      const largest = Math.max(...found.map((one) => one.error));
+      byId("mechanisms").tBodies[0].replaceChildren(...found.map((one) => {
+        const line = made("tr", undefined, one.best ? "chosen" : ""), picture = made("td");
+        picture.append(bar(one.error / largest));
+        line.append(made("td", one.mechanism + (one.best ? " \u2190 recommended" : "")), cell(one.error), picture);
+        line.append(cell(one["lowest scale"]), cell(one["highest scale"]), made("td", one.note));
         return line;
       }));
       for (const head of byId("mechanisms").tHead.rows[0].cells) head.removeAttribute("aria-sort");
@@ -420,9 +383,8 @@
         }));
       }
       for (const line of body.rows) {
-        const one = costs[Number(line.dataset.i)];
-        const values = [one.cells, one.table && one.table.map((k) => known.names[k]).join(" x "), one.scale, one.rmse, one.tv, one.kl, one.needed];
-        values.forEach((value, k) => {
+        const i = Number(line.dataset.i), one = costs[i];
+        [known.cells[i], one.table, one.scale, one.rmse, one.tv, one.kl, one.needed].forEach((value, k) => {
           const part = line.cells[k + 2], words = typeof value === "number" ? number(value) : value || "-";
           if (typeof value === "number") { part.className = "n"; part.dataset.v = String(value); }
           if (part.textContent !== words) part.textContent = words;
@@ -432,52 +394,53 @@
       if (sorted) sortBy(byId("families"), sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
     }
 
-    function advise(found) {
-      const best = cost.candidates[found.best.at];
-      const paper = found.order.find((row) => cost.candidates[row.at].paper && row !== found.best);
-      byId("recommended").textContent = `Recommended: ${best.label}. The noise in one cell of a family's table has a standard error of ${number(found.best.rmse)} rows` + (paper ? `, against ${number(paper.rmse)} by ${cost.candidates[paper.at].label}.` : ".");
-      const code = made("code", best.code.replace("{epsilon}", String(state.epsilon)));
-      byId("typed").replaceChildren("In Python: ", code);
-      const able = costs.every((one) => Number.isFinite(one.tv));
-      const worst = costs.reduce((one, other, i) => (other.tv > costs[one].tv ? i : one), 0);
-      byId("meaning").textContent = able
-        ? `With ${number(state.n)} rows the worst margin, that of ${known.names[worst]}, will be off by ${number(costs[worst].tv)} of all rows (total variation); the mean is ${number(costs.reduce((sum, one) => sum + one.tv, 0) / costs.length)}.`
-        : "The margins that stand for the data are too many for this page: errors relative to n are not computed.";
+    const worst = () => costs.reduce((one, other, i) => (other.tv > costs[one].tv ? i : one), 0);
+
+    function advise(found, n) {
+      const best = found.find((one) => one.best), paper = found.find((one) => one.paper && !one.best);
+      byId("recommended").textContent = `Recommended: ${best.mechanism}. The noise in one cell of a family's table has a standard error of ${number(best.error)} rows` + (paper ? `, against ${number(paper.error)} by ${paper.mechanism}.` : ".");
+      byId("typed").replaceChildren("In Python: ", made("code", priced.typed));
+      const mean = costs.reduce((sum, one) => sum + one.tv, 0) / costs.length;
+      byId("meaning").textContent = `With ${number(n)} rows the worst margin, that of ${known.names[worst()]}, will be off by ${number(costs[worst()].tv)} of all rows (total variation); the mean is ${number(mean)}.`;
+      document.body.dataset.best = best.mechanism;
     }
 
     function update() {
-      const found = forms.compare(prepared, state.epsilon, state.n);
-      current = found.order.find((row) => row.at === state.shown) || found.best;
-      costs = forms.families(prepared, current, state.epsilon, state.n);
+      const at = Number(sliders.n.value), epsilon = epsilons[Number(sliders.epsilon.value)], n = rows[at];
+      priced = budgets[Number(sliders.epsilon.value)];
+      costs = priced.families.map(([table, moved, spent, scale, rmse, needed], i) => (
+        { table, moved, spent, scale, rmse, needed, tv: priced.tv[at][i], kl: priced.kl[at][i] }));
       measures = [
         { name: "tv", words: "error of the family's margin (total variation)", values: costs.map((one) => one.tv) },
         { name: "rmse", words: "standard error of a cell, rows", values: costs.map((one) => one.rmse) },
         { name: "needed", words: "rows needed", values: costs.map((one) => one.needed) },
-        { name: "cells", words: "cells", values: costs.map((one) => one.cells) },
-      ].filter((measure) => measure.values.some((value) => Number.isFinite(value)));
-      put();
+        { name: "cells", words: "cells", values: known.cells },
+      ];
+      byId("epsilon-number").textContent = String(epsilon);
+      byId("rows-number").textContent = number(n);
+      sliders.epsilon.setAttribute("aria-valuetext", `epsilon ${epsilon}`);
+      sliders.n.setAttribute("aria-valuetext", `${number(n)} rows`);
+      const found = priced.mechanisms.map((one) => ({ ...one, error: one.rmse[at] }));
+      found.sort((one, other) => one.error - other.error);
       fillMechanisms(found);
       fillFamilies();
-      advise(found);
+      advise(found, n);
       offer();
       show();
-      document.body.dataset.epsilon = String(state.epsilon);
-      document.body.dataset.n = String(state.n);
-      document.body.dataset.best = cost.candidates[found.best.at].label;
+      document.body.dataset.epsilon = String(epsilon);
+      document.body.dataset.n = String(n);
     }
 
     onChosen = (i) => {
-      const one = costs[i], candidate = cost.candidates[current.at];
-      const table = one.table ? one.table.map((k) => known.names[k]).join(" x ") : "drawn tables";
+      const one = costs[i];
       const parts = [facts([
-        ["cells of its table", number(one.cells)], ["read from", table], ["mechanism", candidate.label],
+        ["cells of its table", number(known.cells[i])], ["read from", one.table || "-"],
         ["moved by one person", number(one.moved)], ["epsilon of that table", number(one.spent)],
         ["noise scale", number(one.scale)], ["standard error of a cell", `${number(one.rmse)} rows`],
         ["error of the margin (tv)", number(one.tv)], ["divergence of the posterior", `${number(one.kl)} nats`],
         ["rows needed", number(one.needed)],
       ])];
-      const into = data.arcs.filter((arc) => arc.child === i);
-      for (const arc of into) {
+      for (const arc of data.arcs.filter((one) => one.child === i)) {
         const saved = 1 - 1 / arc.cost;
         const words = saved < 0.0005 ? "costs nothing to speak of" : `costs ${number(100 * saved, 2)} % of the standard error of all released counts`;
         parts.push(made("p", `The arc from ${known.names[arc.parent]} ${words}.`));
@@ -485,21 +448,11 @@
       return parts;
     };
 
-    let waiting = 0;
-    const soon = () => { clearTimeout(waiting); waiting = setTimeout(update, prepared.whole > 20000 ? 120 : 0); };
-    slider.addEventListener("input", () => { state.epsilon = budgets[Number(slider.value)]; put(); soon(); });
-    rows.addEventListener("input", () => { state.n = sizes[Number(rows.value)]; put(); soon(); });
-    typed.addEventListener("change", () => {
-      const value = Number(typed.value);
-      if (value >= 1e-4 && value <= 100) { state.epsilon = value; soon(); } else put();
-    });
-    typedRows.addEventListener("change", () => {
-      const value = Number(typedRows.value);
-      if (Number.isInteger(value) && value >= 1 && value <= 1e9) { state.n = value; soon(); } else put();
-    });
-    byId("reset").addEventListener("click", () => { Object.assign(state, { epsilon: start.epsilon, n: start.n, shown: -1 }); update(); });
-    update();
-    if (nodes.length) choose(costs.reduce((one, other, i) => (other.tv > costs[one].tv ? i : one), 0));
+    const put = (stops) => { [sliders.epsilon.value, sliders.n.value] = stops; update(); };
+    for (const slider of Object.values(sliders)) slider.addEventListener("input", update);
+    byId("reset").addEventListener("click", () => put(start));
+    put(start);
+    if (nodes.length) choose(worst());
   }
   document.body.dataset.ready = "yes";
 })();

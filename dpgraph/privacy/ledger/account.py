@@ -16,20 +16,10 @@ from dpgraph.privacy.ledger.chain import Chain, now
 from dpgraph.privacy.ledger.fingerprint import fingerprint
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
 from dpgraph.privacy.ledger.store import Rows
-from dpgraph.privacy.ledger.terms import (
-    Allowance,
-    Choice,
-    allowance_of,
-    checked_label,
-    choice_of,
-    plain_spent,
-    plain_split,
-    plain_unit,
-    spent_of,
-    split_of,
-)
+from dpgraph.privacy.ledger.terms import Allowance, Choice, checked_label, laid_down
 from dpgraph.privacy.plain_events import event_text
 from dpgraph.privacy.rows import Fixed
+from dpgraph.privacy.structural import plain_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +28,7 @@ class DurableAccount:
 
     Attributes:
         chain: The rows of the data set.
+        opens: Opens the same account in another process.
         key: ``""`` for the whole budget, else the group's account.
         limit: The most that it may spend.
         unit: Whom it protects.
@@ -47,6 +38,7 @@ class DurableAccount:
     """
 
     chain: Chain
+    opens: Callable[..., Any]
     key: str
     limit: PrivacyCost
     unit: PrivacyUnit
@@ -100,7 +92,9 @@ class DurableAccount:
         with self.chain.store.reading() as rows:
             row = self._next(rows, event, text, Made())
             return self._left(
-                spent_of(row.spent), self._allowance(rows), spent_of(row.allowed) if row.allowed else None
+                laid_down(row.spent, Spent),
+                self._allowance(rows),
+                laid_down(row.allowed, Spent) if row.allowed else None,
             )
 
     def _left(self, spent: Spent, allowance: Allowance | None, allowed: Spent | None) -> PrivacyCost:
@@ -162,11 +156,11 @@ class DurableAccount:
                 allowance="" if allowance is None else allowance.who,
                 mechanism=event.mechanism,
                 event=text,
-                unit=canonical(plain_unit(self.unit)),
+                unit=canonical(plain_of(self.unit)),
                 description=fingerprint(made.description),
                 settings=fingerprint(made.mechanism),
                 terms=self._terms(rows, made),
-                spent=canonical(plain_spent(after)),
+                spent=canonical(plain_of(after)),
                 allowed=allowed,
             ),
             head.digest,
@@ -179,14 +173,14 @@ class DurableAccount:
             ReleaseError: If a group of the same split of the whole was charged for another choice.
         """
         if made.split is not None:
-            return canonical(plain_split(made.split))
+            return canonical(plain_of(made.split))
         if made.choice is None:
             return ""
         among = self._among(rows)
         first = None if among is None else self.chain.own(rows.chosen(self.chain.dataset, among))
-        if first is not None and choice_of(first.terms).name != made.choice:
+        if first is not None and laid_down(first.terms, Choice).choice != made.choice:
             raise other_choice()
-        return canonical(Choice(among, made.choice).plain)
+        return canonical(plain_of(Choice(among, made.choice)))
 
     def _among(self, rows: Rows) -> int | None:
         """The number of the row that split the whole into the groups of which this is one, or is part of one."""
@@ -201,14 +195,14 @@ class DurableAccount:
     def _spent(self, rows: Rows) -> Spent:
         """The totals in the account's newest row."""
         newest = self.chain.own(rows.newest(self.chain.dataset, account=self.key))
-        return self.rule.start if newest is None else spent_of(newest.spent)
+        return self.rule.start if newest is None else laid_down(newest.spent, Spent)
 
     def _allowance(self, rows: Rows) -> Allowance | None:
         """What limits whoever charges; inside a group nothing does, since the group was charged whole."""
         if self.key or not self.who:
             return None
         laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
-        return None if laid is None else allowance_of(laid.terms, self.who)
+        return None if laid is None else laid_down(laid.terms, Allowance, who=self.who)
 
     def _within(self, rows: Rows, allowance: Allowance, event: Event) -> str:
         """The allowance's totals with an event that fits.
@@ -227,7 +221,7 @@ class DurableAccount:
         if not rule.fits(after):
             refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
             raise BudgetExceededError(refused)
-        return canonical(plain_spent(after))
+        return canonical(plain_of(after))
 
     def _allowed(self, rows: Rows, who: str) -> Spent:
         """The totals in the allowance's newest row."""
@@ -238,7 +232,9 @@ class DurableAccount:
         assert receipt is not None
         unit, labels = self.unit.within_groups(), (self.who, self.purpose)
         return [
-            DurableAccount(self.chain, f"{receipt.number}.{at}", split.share, unit, split.accounting, *labels)
+            DurableAccount(
+                self.chain, self.opens, f"{receipt.number}.{at}", split.share, unit, split.accounting, *labels
+            )
             for at in range(len(split.groups))
         ]
 
@@ -256,7 +252,7 @@ class DurableAccount:
                 if row.kind == "split" and row.account == self.key and number in (None, row.number)
             ]
         for row in reversed(found):
-            laid = split_of(row.terms)
+            laid = laid_down(row.terms, Split)
             if self.chain.own(row) and laid.groups == groups:
                 return Receipt(row.number, row.digest), laid
         names = sorted({one.name for one in groups})
@@ -264,11 +260,9 @@ class DurableAccount:
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """How another process opens the same account: by its address, without a password."""
-        from dpgraph.privacy.ledger.opening import reopened
-
         chain = self.chain
         kept = (self.key, self.limit, self.unit, self.accounting, self.who, self.purpose)
-        return reopened, (chain.store.shown, chain.dataset, chain.first.digest, tuple(chain.seen), kept)
+        return self.opens, (chain.store.shown, chain.dataset, chain.first.digest, tuple(chain.seen), kept)
 
     def __str__(self) -> str:
         label = f" as {self.who!r}" if self.who else ""

@@ -11,7 +11,8 @@ from dpgraph.privacy.filters import filter_of
 from dpgraph.privacy.ledger.chain import Chain, now
 from dpgraph.privacy.ledger.checking import Verification, rows_behind, verified
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
-from dpgraph.privacy.ledger.terms import Allowance, allowance_of, checked_label, moment_of, plain_spent
+from dpgraph.privacy.ledger.terms import Allowance, checked_label, laid_down, moment_of
+from dpgraph.privacy.structural import plain_of
 
 
 class Ledger:
@@ -110,9 +111,9 @@ class Ledger:
                 who=by,
                 allowance=who,
                 unit=self._chain.first.unit,
-                terms=canonical(allowance.plain),
+                terms=canonical(plain_of(allowance, but=("who",))),
                 spent=whole.spent,
-                allowed=canonical(plain_spent(self._chain.allowed(rows, who) or start)),
+                allowed=canonical(plain_of(self._chain.allowed(rows, who) or start)),
             )
             row = sealed(row, head.digest)
             rows.append(row)
@@ -129,7 +130,7 @@ class Ledger:
             self._chain.newest(rows)
             laid = {row.allowance: row for row in rows.rows(self.dataset) if row.kind == "allow"}
             for who, row in laid.items():
-                allowance, spent = allowance_of(row.terms, who), self._chain.allowed(rows, who)
+                allowance, spent = laid_down(row.terms, Allowance, who=who), self._chain.allowed(rows, who)
                 rule = filter_of(self._chain.terms.accounting, allowance.limit)
                 found[who] = allowance, rule.price(rule.start if spent is None else spent)
         return found

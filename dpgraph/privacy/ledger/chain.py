@@ -11,7 +11,7 @@ from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.filters import Spent
 from dpgraph.privacy.ledger.row import LedgerRow, digest_of, link_problem
 from dpgraph.privacy.ledger.store import Head, Rows, Store
-from dpgraph.privacy.ledger.terms import Kind, Terms, spent_of, terms_of
+from dpgraph.privacy.ledger.terms import Kind, Terms, laid_down, terms_of
 
 #: How many of the newest rows are held to their digests when a ledger is opened; ``verify`` checks all.
 CHECKED = 2_000
@@ -72,7 +72,7 @@ class Chain:
         """An allowance's totals in its newest row; None where it has none."""
         found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in get_args(Kind)]
         newest = max((row for row in found if row is not None), key=lambda row: row.number, default=None)
-        return None if newest is None else spent_of(newest.allowed)
+        return None if newest is None else laid_down(newest.allowed, Spent)
 
     def fault(self, why: str) -> LedgerError:
         """An error about these rows."""

@@ -9,22 +9,13 @@ from typing import Any
 
 from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
-from dpgraph.privacy.events import PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.filters import LESS, Concentrated, Filter, Spent, filter_of
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
 from dpgraph.privacy.ledger.store import Head
-from dpgraph.privacy.ledger.terms import (
-    Allowance,
-    Choice,
-    Terms,
-    allowance_of,
-    choice_of,
-    plain_spent,
-    plain_unit,
-    split_of,
-    terms_of,
-)
+from dpgraph.privacy.ledger.terms import Allowance, Choice, Terms, laid_down, terms_of
 from dpgraph.privacy.records import Provenance
+from dpgraph.privacy.structural import plain_of
 
 #: How many problems are listed.
 LISTED = 20
@@ -138,7 +129,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     totals.accounts[row.account] = rule, unit, after
     found = [] if row.spent == _text(after) else ["has totals that are not those of the events up to it"]
     found += [] if rule.fits(after) else ["spends more than there was"]
-    found += [] if row.unit == canonical(plain_unit(unit)) else ["has another unit than its account"]
+    found += [] if row.unit == canonical(plain_of(unit)) else ["has another unit than its account"]
     found += [] if row.mechanism == event.mechanism else ["names another mechanism than its event"]
     limited = totals.allowances.get(row.who) if not row.account else None
     if (row.allowance != "") != (limited is not None) or (limited and row.allowance != row.who):
@@ -151,9 +142,9 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         found += [] if row.allowed == _text(now) else ["has totals of the allowance that are not those of its events"]
         found += [] if own.fits(now) else ["spends more than the allowance"]
     if row.kind == "split":
-        _add_groups(row, split_of(row.terms), unit, totals)
+        _add_groups(row, laid_down(row.terms, Split), unit, totals)
     elif row.terms:
-        found += _choice_problems(row, choice_of(row.terms), totals)
+        found += _choice_problems(row, laid_down(row.terms, Choice), totals)
     return found
 
 
@@ -162,7 +153,7 @@ def _choice_problems(row: LedgerRow, choice: Choice, totals: _Totals) -> list[st
     among = totals.splits.get(row.account)
     if choice.among != among:
         return ["names another split than the one that its group is of"]
-    if among is None or totals.choices.setdefault(among, choice.name) == choice.name:
+    if among is None or totals.choices.setdefault(among, choice.choice) == choice.choice:
         return []
     return ["is of another choice of rows than a group beside it"]
 
@@ -181,7 +172,7 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     if "" not in totals.accounts:
         return ["comes before the row that makes the budget"]
     spent = totals.accounts[""][2]
-    allowance = allowance_of(row.terms, row.allowance)
+    allowance = laid_down(row.terms, Allowance, who=row.allowance)
     start = filter_of(totals.terms.accounting, allowance.limit).start
     before = totals.allowances.get(row.allowance, (allowance, start))[1]
     totals.allowances[row.allowance] = allowance, before
@@ -199,7 +190,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     except ReleaseError as error:
         return [str(error)]
     found = [] if same else ["the release's event is not that of the rows it names"]
-    unit = canonical(plain_unit(record.unit))
+    unit = canonical(plain_of(record.unit))
     found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
         return found
@@ -208,7 +199,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     return found + [
         f"row {row.number} is of another choice of rows than the release"
         for row in told
-        if choice_of(row.terms).name != choice
+        if laid_down(row.terms, Choice).choice != choice
     ]
 
 
@@ -228,9 +219,9 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
     own = event.events
     if parts[start : start + len(own)] == own:
         yield start + len(own)
-    if event.mechanism != PAID_IN_PARTS or event.measurements or event.selections:
+    if event.mechanism not in (PAID_IN_PARTS, CROSS_VALIDATION) or event.measurements or event.selections:
         return
-    rule = filter_of("zcdp" if event.delta else "basic", PrivacyCost(event.epsilon, event.delta))
+    rule = filter_of("zcdp" if event.delta and event.rho else "basic", PrivacyCost(event.epsilon, event.delta))
     least = rule.rho * (1 - 4 * (1 - LESS)) if isinstance(rule, Concentrated) else Fraction(0)
     spent = rule.start
     for end, part in enumerate(parts[start:], start + 1):
@@ -258,4 +249,4 @@ def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tu
 
 
 def _text(spent: Spent) -> str:
-    return canonical(plain_spent(spent))
+    return canonical(plain_of(spent))

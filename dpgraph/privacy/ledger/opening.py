@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,9 @@ from dpgraph.privacy.ledger.account import DurableAccount
 from dpgraph.privacy.ledger.chain import Chain, now, opened_chain
 from dpgraph.privacy.ledger.checking import Verification, verified
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
-from dpgraph.privacy.ledger.store import Head, Rows, Store, store_of, to_make
-from dpgraph.privacy.ledger.terms import Terms, checked_label, plain_spent, plain_unit, terms_of
+from dpgraph.privacy.ledger.store import Head, Rows, Store, to_make
+from dpgraph.privacy.ledger.terms import Terms, checked_label, terms_of
+from dpgraph.privacy.structural import plain_of
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def opened(url: str, dataset: str, asked: Asked, who: str = "", purpose: str = "
         chain = _made(store, dataset, asked, labels) if chain is None else chain
         asked.check(chain.terms)
     terms = chain.terms
-    return DurableAccount(chain, "", terms.limit, terms.unit, terms.accounting, *labels)
+    return DurableAccount(chain, reopened, "", terms.limit, terms.unit, terms.accounting, *labels)
 
 
 @contextmanager
@@ -149,9 +151,9 @@ def _first(dataset: str, terms: Terms, who: str, purpose: str) -> LedgerRow:
         time=now(),
         who=who,
         purpose=purpose,
-        unit=canonical(plain_unit(terms.unit)),
-        terms=canonical(terms.plain),
-        spent=canonical(plain_spent(filter_of(terms.accounting, terms.limit).start)),
+        unit=canonical(plain_of(terms.unit)),
+        terms=canonical(plain_of(terms, but=("unit",))),
+        spent=canonical(plain_of(filter_of(terms.accounting, terms.limit).start)),
     )
     return sealed(row, "")
 
@@ -169,7 +171,7 @@ def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tu
         chain = Chain(store, dataset, row, Head(*seen))
         chain.saw(chain.newest(rows))
     key, limit, unit, accounting, who, purpose = kept
-    return DurableAccount(chain, key, limit, unit, accounting, who, purpose)
+    return DurableAccount(chain, reopened, key, limit, unit, accounting, who, purpose)
 
 
 def datasets(url: str) -> list[str]:
@@ -198,3 +200,33 @@ def verify_at(url: str, dataset: str, *, expected_head: str | None = None, relea
             return verified(dataset, rows.rows(dataset), rows.head(dataset), expected_head, release)
     finally:
         store.close()
+
+
+def store_of(url: str, *, create: bool) -> Store:
+    """The store at an address.
+
+    Args:
+        url: A path, ``sqlite:///path``, or ``postgresql://...``.
+        create: Whether a SQLite file that is not there is made.
+
+    Raises:
+        LedgerError: If the address is of another kind, or psycopg is not installed.
+
+    >>> store_of("mysql://host/db", create=False)
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.LedgerError: a ledger is a path, sqlite:///path or postgresql://...; got mysql://
+    """
+    scheme, there, rest = url.partition("://")
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg") and there:
+        from dpgraph.privacy.ledger.postgres import PostgresStore
+
+        return PostgresStore(f"postgresql://{rest}")
+    if there and scheme != "sqlite":
+        raise LedgerError(f"a ledger is a path, sqlite:///path or postgresql://...; got {scheme:.20}://")
+    from dpgraph.privacy.ledger.sqlite import SqliteStore
+
+    path = rest.removeprefix("/") if there else url
+    if not path or path == ":memory:" or (there and not rest.startswith("/")):
+        raise LedgerError("a ledger in SQLite is a file: give a path, or sqlite:/// and a path")
+    return SqliteStore(os.path.abspath(path), create=create)

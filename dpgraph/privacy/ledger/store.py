@@ -185,33 +185,3 @@ def to_make(url: str, dataset: str | None = None) -> str:
         f"make it with `dpgraph ledger create {shlex.quote(url)} --dataset {name} --epsilon E`, "
         "or open it with an epsilon"
     )
-
-
-def store_of(url: str, *, create: bool) -> Store:
-    """The store at an address.
-
-    Args:
-        url: A path, ``sqlite:///path``, or ``postgresql://...``.
-        create: Whether a SQLite file that is not there is made.
-
-    Raises:
-        LedgerError: If the address is of another kind, or psycopg is not installed.
-
-    >>> store_of("mysql://host/db", create=False)
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.LedgerError: a ledger is a path, sqlite:///path or postgresql://...; got mysql://
-    """
-    scheme, there, rest = url.partition("://")
-    if scheme in ("postgresql", "postgres", "postgresql+psycopg") and there:
-        from dpgraph.privacy.ledger.postgres import PostgresStore
-
-        return PostgresStore(f"postgresql://{rest}")
-    if there and scheme != "sqlite":
-        raise LedgerError(f"a ledger is a path, sqlite:///path or postgresql://...; got {scheme:.20}://")
-    from dpgraph.privacy.ledger.sqlite import SqliteStore
-
-    path = rest.removeprefix("/") if there else url
-    if not path or path == ":memory:" or (there and not rest.startswith("/")):
-        raise LedgerError("a ledger in SQLite is a file: give a path, or sqlite:/// and a path")
-    return SqliteStore(os.path.abspath(path), create=create)

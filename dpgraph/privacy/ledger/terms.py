@@ -3,66 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from fractions import Fraction
-from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, TypeVar
 from unicodedata import normalize
 
-from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
-from dpgraph.privacy.events import PrivacyCost, PrivacyUnit
+from dpgraph.privacy.events import PrivacyCost, PrivacyUnit, exact, exact_delta, exact_sum
 from dpgraph.privacy.filters import Spent
-from dpgraph.privacy.rows import Fixed
+from dpgraph.privacy.structural import FORMS, Form, refused, value_of
 
 Kind = Literal["open", "charge", "split", "allow"]
-VERSION = 1
+VERSION = 2
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def _read(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function of text, with one error for whatever is wrong with the text."""
-
-    @wraps(function)
-    def checked(*args: P.args, **settings: P.kwargs) -> T:
-        try:
-            return function(*args, **settings)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            if isinstance(error, LedgerError):
-                raise
-            raise LedgerError(f"the terms in a row of the ledger are not whole ({type(error).__name__})") from None
-
-    return checked
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What the first row of a data set lays down."""
+    """What the first row of a data set lays down, beside the unit, which has a column of its own."""
 
     limit: PrivacyCost
     unit: PrivacyUnit
     accounting: str
     identity: str
     source: str | None = None
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """Without the unit, which has a column of its own."""
-        kept = {"version": VERSION, "accounting": self.accounting, "identity": self.identity, "source": self.source}
-        return plain_cost(self.limit) | kept
-
-
-@_read
-def terms_of(text: str, unit: str) -> Terms:
-    """The inverse of ``Terms.plain``, from two columns."""
-    plain = json.loads(text)
-    if plain["version"] != VERSION:
-        raise LedgerError(f"the ledger is of version {plain['version']!r:.20}, which this dpgraph does not read")
-    return Terms(cost_of(plain), unit_of(unit), plain["accounting"], plain["identity"], plain["source"])
+    version: int = VERSION
 
 
 @dataclass(frozen=True)
@@ -79,89 +45,74 @@ class Allowance:
     limit: PrivacyCost
     expires: datetime | None = None
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        """Without the label, which has a column of its own."""
-        return plain_cost(self.limit) | {"expires": None if self.expires is None else self.expires.isoformat()}
-
-
-@_read
-def allowance_of(text: str, who: str) -> Allowance:
-    """The inverse of ``Allowance.plain``."""
-    plain = json.loads(text)
-    expires = None if plain["expires"] is None else datetime.fromisoformat(plain["expires"])
-    return Allowance(who, cost_of(plain), expires)
-
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows of each person a charge is for.
+    """Which rows of each person a charge is for; ``Rows.chosen`` finds it by its beginning.
 
     Attributes:
         among: The number of the row that split the whole into groups, if one of those was charged, or one within one.
-        name: The choice's random name.
+        choice: The choice's random name.
     """
 
     among: int | None
-    name: str
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """As it stands in rows; ``Rows.chosen`` finds it by its beginning."""
-        return {"among": self.among, "choice": self.name}
+    choice: str
 
 
-@_read
-def choice_of(text: str) -> Choice:
-    """The inverse of ``Choice.plain``."""
-    plain = json.loads(text)
-    return Choice(plain["among"], plain["choice"])
+def laid_down(text: str, kind: type[T], **given: Any) -> T:
+    """What a row's column holds, the inverse of ``plain_of``.
+
+    Args:
+        text: JSON.
+        kind: The class.
+        given: Fields that have a column of their own.
+
+    Raises:
+        LedgerError: If the text is not whole.
+    """
+    try:
+        plain = json.loads(text)
+        if kind is Terms and plain["version"] != VERSION:
+            raise LedgerError(f"the ledger is of version {plain['version']!r:.20}, which this dpgraph does not read")
+        return value_of(plain, kind, "the row", **given)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, LedgerError):
+            raise
+        raise LedgerError(f"the terms in a row of the ledger are not whole ({type(error).__name__})") from None
 
 
-def plain_split(split: Split) -> dict[str, Any]:
-    """The groups that a row paid for."""
-    groups = [dict(vars(one)) for one in split.groups]
-    return plain_cost(split.share) | {"accounting": split.accounting, "groups": groups}
+def terms_of(text: str, unit: str) -> Terms:
+    """What the first row of a data set lays down, from two columns.
+
+    Raises:
+        LedgerError: If they are not whole.
+    """
+    return laid_down(text, Terms, unit=laid_down(unit, PrivacyUnit))
 
 
-@_read
-def split_of(text: str) -> Split:
-    """The inverse of ``plain_split``."""
-    plain = json.loads(text)
-    return Split(plain["accounting"], cost_of(plain), tuple(Fixed(**one) for one in plain["groups"]))
+def _cost_of(plain: Any, place: str) -> PrivacyCost:
+    if not isinstance(plain, dict) or set(plain) != {"epsilon", "delta"}:
+        raise refused(place, "a cost")
+    return PrivacyCost(exact(exact_sum(plain["epsilon"])), exact_delta(exact_sum(plain["delta"])))
 
 
-def plain_cost(cost: PrivacyCost) -> dict[str, Any]:
-    """Exact numbers as text."""
-    return {"epsilon": str(cost.epsilon), "delta": str(cost.delta)}
+def _spent_of(plain: Any, place: str) -> Spent:
+    if not isinstance(plain, dict) or set(plain) != {"epsilon", "delta", "rho"}:
+        raise refused(place, "totals")
+    return Spent(*(exact_sum(plain[name]) for name in ("epsilon", "delta", "rho")))
 
 
-def cost_of(plain: dict[str, Any]) -> PrivacyCost:
-    """The inverse of ``plain_cost``."""
-    return PrivacyCost(Fraction(plain["epsilon"]), Fraction(plain["delta"]))
+def _texts(value: Any) -> dict[str, str]:
+    return {name: str(part) for name, part in vars(value).items()}
 
 
-def plain_unit(unit: PrivacyUnit) -> dict[str, Any]:
-    """Whom a budget protects."""
-    return {"neighbours": unit.neighbours, "rows_per_person": unit.rows_per_person}
-
-
-@_read
-def unit_of(text: str) -> PrivacyUnit:
-    """The inverse of ``plain_unit``."""
-    return PrivacyUnit(**json.loads(text))
-
-
-def plain_spent(spent: Spent) -> dict[str, str]:
-    """Totals as text."""
-    return {"epsilon": str(spent.epsilon), "delta": str(spent.delta), "rho": str(spent.rho)}
-
-
-@_read
-def spent_of(text: str) -> Spent:
-    """The inverse of ``plain_spent``."""
-    plain = json.loads(text)
-    return Spent(Fraction(plain["epsilon"]), Fraction(plain["delta"]), Fraction(plain["rho"]))
+FORMS.update(
+    {
+        PrivacyCost: Form(_texts, _cost_of),
+        Spent: Form(_texts, _spent_of),
+        datetime: Form(datetime.isoformat, lambda plain, place: datetime.fromisoformat(plain)),
+    }
+)
 
 
 def moment_of(expires: Any) -> datetime | None:

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Tally, count_pieces, count_table
-from dpgraph.statistics.engines.persons import Capped, buckets, read_pieces, read_table
+from dpgraph.statistics.engines.parts import Source, Tally, counted, in_pieces
+from dpgraph.statistics.engines.persons import Capped, buckets, read_parts
 from dpgraph.statistics.engines.remote import Answer, merge_answers, worker_task
 from dpgraph.statistics.engines.workers import asked, check_workers, in_short, other_python, question, this_python
+from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
@@ -63,7 +64,7 @@ def _no_answer(said: str) -> str:
     return f"Dask's workers did not answer: {_setting()}. No row was read; Dask says: {in_short(said)}"
 
 
-def count_frame(frame: Any, tally: Tally) -> Integers:
+def count_frame(frame: Any, tally: Tally | Capped) -> Integers:
     """Counts a dask DataFrame, partition by partition. Sensitive.
 
     Raises:
@@ -72,46 +73,28 @@ def count_frame(frame: Any, tally: Tally) -> Integers:
             on then.
     """
     check_columns(list(frame.columns), tally.domain, "the table")
-    return _total(lambda: frame[list(tally.domain.names)].to_delayed(), partial(count_table, tally=tally), tally)
+    return _counted(lambda: frame[list(tally.domain.names)].to_delayed(), tally, batches)
 
 
-def count_path(pieces: list[Piece], tally: Tally, engine: Any = "dask") -> Integers:
+def count_path(pieces: list[Piece], tally: Tally | Capped, engine: Any = "dask") -> Integers:
     """Counts Parquet files that every worker can read. Sensitive.
 
     Raises:
         DomainError: As ``count_frame``.
     """
-    return _total(lambda: [[piece] for piece in pieces], partial(count_pieces, tally=tally), tally)
+    return _counted(lambda: [[piece] for piece in pieces], tally, in_pieces)
 
 
-def count_capped_frame(frame: Any, capped: Capped) -> Integers:
-    """Counts the rows of a dask DataFrame that a cap keeps of each person. Sensitive.
-
-    Raises:
-        DomainError: As ``count_frame``.
-    """
-    check_columns(list(frame.columns), capped.domain, "the table")
-    parts: Callable[[], list[Any]] = lambda: frame[list(capped.domain.names)].to_delayed()  # noqa: E731
-    return _capped_total(parts, partial(table_buckets, capped=capped), capped)
+def _counted(parts: Callable[[], list[Any]], tally: Tally | Capped, source: Source) -> Integers:
+    """The sum of all rows of the parts, or of those that a cap keeps."""
+    if isinstance(tally, Capped):
+        return _capped_total(parts, partial(row_buckets, capped=tally, source=source), tally)
+    return _total(parts, partial(counted, tally=tally, source=source), tally)
 
 
-def count_capped_path(pieces: list[Piece], capped: Capped, engine: Any = "dask") -> Integers:
-    """Counts the rows of Parquet files that a cap keeps of each person. Sensitive.
-
-    Raises:
-        DomainError: As ``count_frame``.
-    """
-    return _capped_total(lambda: [[piece] for piece in pieces], partial(piece_buckets, capped=capped), capped)
-
-
-def table_buckets(rows: Any, many: int, capped: Capped) -> Any:
-    """The rows of a partition, by person."""
-    return buckets(read_table(rows, capped), capped, many)
-
-
-def piece_buckets(pieces: list[Piece], many: int, capped: Capped) -> Any:
-    """The rows of pieces of Parquet files, by person."""
-    return buckets(read_pieces(pieces, capped), capped, many)
+def row_buckets(rows: Any, many: int, capped: Capped, source: Source) -> Any:
+    """The rows of a part, by person."""
+    return buckets(read_parts(rows, capped, source), capped, many)
 
 
 def _capped_total(parts: Callable[[], list[Any]], split: Callable[..., Any], capped: Capped) -> Integers:

@@ -11,40 +11,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Tally
-from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.engines.parts import Source, Tally
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns
-from dpgraph.statistics.rows.kept import Flags
+from dpgraph.statistics.rows.levels import code_dtype
 from dpgraph.statistics.rows.persons import PersonCap, person_names
+from dpgraph.structure.domain import Bins, Categories
 
 #: The columns of a part: the persons' names, then what the rows hold, by position.
 PERSON, HELD = "person", "held"
-
-
-class PersonTally(Tally, Protocol):
-    """The interface of a tally whose rows can be read first and summed later."""
-
-    def read(self, batch: Batch, is_text: bool = False) -> tuple[list[Any], Flags]:
-        """Arrays of whole numbers, which say of a row all that its sum depends on, and which rows are summed at all."""
-        ...
-
-    def add_read(self, held: Sequence[Any], vector: Integers) -> None:
-        """Adds rows that were read, of all columns, to a vector, in place. Sensitive."""
-        ...
 
 
 @dataclass(frozen=True)
 class Capped:
     """What an engine does with rows of which a cap keeps some; public but for the key, and what travels to workers."""
 
-    tally: PersonTally
+    tally: Tally
     cap: PersonCap
 
     @property
@@ -52,62 +41,55 @@ class Capped:
         """The columns to read."""
         return self.cap.columns(self.tally.domain)
 
-    @property
-    def width(self) -> int:
-        """How many arrays a row's content takes."""
-        return len(self.tally.domain.names)
+    def zero(self) -> Integers:
+        """The vector of no rows."""
+        return self.tally.zero()
 
     def read(self, batch: Batch, is_text: bool = False) -> pa.RecordBatch:
         """The persons and contents of a batch, without the rows that no sum would hold. Sensitive."""
-        person, strict = self.cap.person, self.tally.domain.strict
-        names = person_names(batch[person], person, strict)
-        held, summed = self.tally.read({name: batch[name] for name in self.tally.domain.names}, is_text)
-        summed &= names.is_valid().to_numpy(zero_copy_only=False)
-        whole = pa.record_batch([names, *map(pa.array, held)], names=self.names)
+        person, domain = self.cap.person, self.tally.domain
+        names = person_names(batch[person], person, domain.strict)
+        read, kept = self.tally.read({name: batch[name] for name in domain.names}, is_text)
+        summed = names.is_valid().to_numpy(zero_copy_only=False)
+        if kept is not None:
+            summed = summed & kept
+        whole = pa.record_batch([names, *(pa.array(_whole(read[name])) for name in domain.names)], names=self.names)
         return whole if summed.all() else whole.filter(pa.array(summed))
 
     @property
     def names(self) -> list[str]:
         """The columns of what is read."""
-        return [PERSON, *(f"{HELD}{position}" for position in range(self.width))]
+        return [PERSON, *(f"{HELD}{position}" for position in range(len(self.tally.domain.names)))]
 
     def total(self, parts: Sequence[pa.RecordBatch]) -> Integers:
         """The vector of those rows that count, given all rows of the persons in them. Sensitive."""
-        vector = self.tally.zero()
+        vector, variables = self.tally.zero(), self.tally.domain.variables
         found = [part for part in parts if part.num_rows]
         if found:
-            held = [np.concatenate([part.column(1 + i).to_numpy() for part in found]) for i in range(self.width)]
+            held = [np.concatenate([part.column(1 + i).to_numpy() for part in found]) for i in range(len(variables))]
             kept = self.cap.kept([part.column(0) for part in found], held)
-            self.tally.add_read([array[kept] for array in held], vector)
+            columns = zip(variables.items(), held, strict=True)
+            self.tally.add_read({name: _as_read(array[kept], one) for (name, one), array in columns}, None, vector)
         return vector
 
 
-def read_table(rows: Any, capped: Capped) -> Iterator[pa.RecordBatch]:
-    """What a table, a path or a stream holds, batch by batch. Sensitive."""
-    for batch, is_text in batches(rows, capped.domain):
+def _whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers that are equal where the values are: codes as they are, of numbers their bits."""
+    if values.dtype != np.float64:
+        return values
+    return (np.where(np.isnan(values), np.nan, values) + 0.0).view(np.int64)
+
+
+def _as_read(held: npt.NDArray[Any], declared: Any) -> npt.NDArray[Any]:
+    """A column as it was before ``_whole``, whatever the width that an engine gave it."""
+    coded = isinstance(declared, Categories | Bins)
+    return held.astype(code_dtype(declared.size), copy=False) if coded else held.view(np.float64)
+
+
+def read_parts(rows: Any, capped: Capped, source: Source = batches) -> Iterator[pa.RecordBatch]:
+    """What a part of the rows holds, batch by batch. Sensitive."""
+    for batch, is_text in source(rows, capped.domain):
         yield capped.read(batch, is_text)
-
-
-def read_pieces(pieces: Iterable[parquet.Piece], capped: Capped) -> Iterator[pa.RecordBatch]:
-    """What pieces of Parquet files hold. Sensitive."""
-    for piece in pieces:
-        for batch in parquet.read(piece, capped.domain):
-            yield capped.read(batch)
-
-
-def read_columns(found: Iterable[pa.RecordBatch], capped: Capped) -> Iterator[pa.RecordBatch]:
-    """What Arrow batches of the columns hold, in order, whatever these are called. Sensitive."""
-    for batch in found:
-        yield capped.read(dict(zip(capped.domain.names, batch.columns, strict=True)))
-
-
-def read_shares(
-    ids: Iterable[pa.RecordBatch], shares: Sequence[Sequence[parquet.Piece]], capped: Capped
-) -> Iterator[pa.RecordBatch]:
-    """What the shares of a Parquet path hold whose numbers an engine hands out. Sensitive."""
-    for batch in ids:
-        for number in batch.column(0).to_pylist():
-            yield from read_pieces(shares[number], capped)
 
 
 def buckets(parts: Iterable[pa.RecordBatch], capped: Capped, many: int) -> list[list[pa.RecordBatch]]:

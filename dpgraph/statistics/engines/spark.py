@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Tally, count_columns, count_shares
-from dpgraph.statistics.engines.persons import PERSON, Capped, read_columns, read_shares
+from dpgraph.statistics.engines.parts import Source, Tally, counted, in_columns, in_shares
+from dpgraph.statistics.engines.persons import PERSON, Capped, read_parts
 from dpgraph.statistics.engines.remote import worker_task
 from dpgraph.statistics.engines.workers import asked, check_workers, in_short, other_python, question, this_python
-from dpgraph.statistics.rows.batches import Declared, check_columns
+from dpgraph.statistics.rows.batches import check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
@@ -98,7 +98,7 @@ def _no_answer(said: str) -> str:
     return f"{failed}; of a job without rows Spark says: {in_short(said)}"
 
 
-def count_frame(frame: Any, tally: Tally) -> Integers:
+def count_frame(frame: Any, tally: Tally | Capped) -> Integers:
     """Counts a Spark DataFrame. Sensitive.
 
     Raises:
@@ -106,43 +106,15 @@ def count_frame(frame: Any, tally: Tally) -> Integers:
             the domain, or Spark cannot make the rows: its own words, which may repeat what a row holds, are not passed
             on then.
     """
-    wanted = _wanted(frame, tally.domain)
-    ask_workers(frame.sparkSession)
-    return _total(wanted, partial(count_columns, tally=tally), tally)
-
-
-def count_capped_frame(frame: Any, capped: Capped) -> Integers:
-    """Counts the rows of a Spark DataFrame that a cap keeps of each person. Sensitive.
-
-    Raises:
-        DomainError: As ``count_frame``.
-    """
-    wanted = _wanted(frame, capped.domain)
-    ask_workers(frame.sparkSession)
-    return _capped_total(wanted, partial(_held, read=read_columns, capped=capped), capped)
-
-
-def _wanted(frame: Any, domain: Declared) -> Any:
-    """The declared columns, in order."""
-    check_columns(frame.columns, domain, "the table")
+    check_columns(frame.columns, tally.domain, "the table")
     # By position: Spark's own names ignore case and read dots as fields.
     numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))
-    return numbered.select(*(f"column{frame.columns.index(name)}" for name in domain.names))
+    wanted = numbered.select(*(f"column{frame.columns.index(name)}" for name in tally.domain.names))
+    ask_workers(frame.sparkSession)
+    return _counted(wanted, tally, in_columns)
 
 
-def count_capped_path(pieces: list[Piece], capped: Capped, session: Any) -> Integers:
-    """Counts the rows of Parquet files that a cap keeps of each person. Sensitive.
-
-    Raises:
-        DomainError: As ``count_frame``.
-    """
-    if not pieces:
-        return capped.tally.zero()
-    numbers, shares = _shares(session, pieces)
-    return _capped_total(numbers, partial(_held, read=partial(read_shares, shares=shares), capped=capped), capped)
-
-
-def count_path(pieces: list[Piece], tally: Tally, session: Any) -> Integers:
+def count_path(pieces: list[Piece], tally: Tally | Capped, session: Any) -> Integers:
     """Counts Parquet files that every worker can read. Sensitive.
 
     Raises:
@@ -151,7 +123,14 @@ def count_path(pieces: list[Piece], tally: Tally, session: Any) -> Integers:
     if not pieces:
         return tally.zero()
     numbers, shares = _shares(session, pieces)
-    return _total(numbers, partial(count_shares, shares=shares, tally=tally), tally)
+    return _counted(numbers, tally, partial(in_shares, shares=shares))
+
+
+def _counted(frame: Any, tally: Tally | Capped, source: Source) -> Integers:
+    """The sum of all rows that a frame leads to, or of those that a cap keeps."""
+    if isinstance(tally, Capped):
+        return _capped_total(frame, partial(_held, capped=tally, source=source), tally)
+    return _total(frame, partial(counted, tally=tally, source=source), tally)
 
 
 def _shares(session: Any, pieces: list[Piece]) -> tuple[Any, list[list[Piece]]]:
@@ -160,9 +139,9 @@ def _shares(session: Any, pieces: list[Piece]) -> tuple[Any, list[list[Piece]]]:
     return session.range(0, tasks, 1, tasks), [pieces[i::tasks] for i in range(tasks)]
 
 
-def _held(found: Iterable[pa.RecordBatch], read: Callable[..., Iterator[pa.RecordBatch]], capped: Capped) -> Any:
+def _held(found: Iterable[pa.RecordBatch], capped: Capped, source: Source) -> Any:
     """What a part holds, as columns of Spark's types."""
-    return [_widened(part) for part in read(found, capped=capped)]
+    return [_widened(part) for part in read_parts(found, capped, source)]
 
 
 def _widened(part: pa.RecordBatch) -> pa.RecordBatch:

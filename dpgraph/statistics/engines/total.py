@@ -16,11 +16,12 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
 from dpgraph.statistics.engines.parts import Tally
-from dpgraph.statistics.engines.persons import Capped, read_table
+from dpgraph.statistics.engines.persons import Capped, read_parts
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
@@ -34,8 +35,11 @@ Part = TypeVar("Part")
 THREADS = 4
 
 
-def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -> Integers:
-    """The vector of all rows, in memory, in files or on a cluster. Sensitive.
+def total(rows: Any, tally: Tally | Capped, engine: Any = None, progress: bool = False) -> Integers:
+    """The vector of all rows, in memory, in files or on a cluster; or of those that a cap keeps of each person.
+
+    Which rows a cap keeps is known when all are read: in memory, as whole numbers, or on the cluster, whose workers
+    hand one another the rows of a person. Sensitive.
 
     Args:
         rows: As ``count`` takes them, but for ``Codes``.
@@ -44,7 +48,8 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         progress: Shows a bar on stderr, where that is a terminal.
 
     Raises:
-        DomainError: If the rows do not fit the tally's domain, or the engine does not take them.
+        DomainError: If the rows do not fit the tally's domain, or the engine does not take them; if there is no column
+            of persons, or it cannot tell them apart.
     """
     library = foreign_engine(rows)
     if engine is not None:
@@ -58,46 +63,19 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         from dpgraph.statistics.engines.dask import count_frame
 
         return count_frame(rows, tally)
+    if isinstance(tally, Capped):
+        with _bar(progress, "counting {elapsed}") as advance:
+            parts: list[pa.RecordBatch] = []
+            for part in read_parts(rows, tally):
+                parts.append(part)
+                advance(0)
+            return tally.total(parts)
     if isinstance(rows, str | Path) and _is_parquet(place := place_of(rows)):
         pieces = parquet.pieces(place, tally.domain)
         with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
             return _pieces(pieces, tally, advance)
-    return total_of_batches(batches(rows, tally.domain), tally, progress)
-
-
-def capped_total(rows: Any, capped: Capped, engine: Any = None, progress: bool = False) -> Integers:
-    """The vector of the rows that a cap keeps of each person; the arguments are as for ``total``. Sensitive.
-
-    Which rows are kept is known when all are read: in memory, as whole numbers, or on the cluster, whose workers hand
-    one another the rows of a person.
-
-    Raises:
-        DomainError: As ``total``; if there is no column of persons, or it cannot tell them apart.
-    """
-    library = foreign_engine(rows)
-    if engine is not None:
-        pieces, cluster = _cluster(engine, rows, capped.domain)
-        return cluster.count_capped_path(pieces, capped, engine)
-    if library == "pyspark":
-        from dpgraph.statistics.engines.spark import count_capped_frame
-
-        return count_capped_frame(rows, capped)
-    if library == "dask":
-        from dpgraph.statistics.engines.dask import count_capped_frame
-
-        return count_capped_frame(rows, capped)
     with _bar(progress, "counting {elapsed}") as advance:
-        parts: list[pa.RecordBatch] = []
-        for part in read_table(rows, capped):
-            parts.append(part)
-            advance(0)
-        return capped.total(parts)
-
-
-def total_of_batches(found: Iterable[tuple[Batch, bool]], tally: Tally, progress: bool = False) -> Integers:
-    """The vector of batches, each with whether it is untyped text: threads sum what one reads. Sensitive."""
-    with _bar(progress, "counting {elapsed}") as advance:
-        return _stream(_slices(found, tally.rows_at_once), tally, advance)
+        return _stream(_slices(batches(rows, tally.domain), tally.rows_at_once), tally, advance)
 
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Piece], Any]:
@@ -171,7 +149,7 @@ def _sum(parts: Iterable[Part], work: Callable[[Part, Event], Integers], tally: 
         for part in chain(first, found):
             vector += work(part, stopped)
         return vector
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers, initializer=lambda: np.seterr(all="ignore")) as pool:  # as in ``converted``
         try:
             for part in chain(first, found):
                 waiting.append(pool.submit(work, part, stopped))

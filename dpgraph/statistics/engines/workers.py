@@ -24,14 +24,13 @@ def question() -> Callable[[], dict[str, str]]:
 
     def answer() -> dict[str, str]:
         import sys
+        from importlib import import_module
 
         major, minor = sys.version_info[:2]
         said = {"python": f"{major}.{minor}", "executable": sys.executable or "unknown", "dpgraph": "", "problem": ""}
         try:
-            import dpgraph
-
-            said["dpgraph"] = dpgraph.__version__
-            import dpgraph.statistics.counts  # and what it needs
+            said["dpgraph"] = import_module("dpgraph").__version__
+            import_module("dpgraph.statistics.counts")  # and its own imports
         except Exception as error:
             said["problem"] = f"{type(error).__name__}: {error}"
         return said

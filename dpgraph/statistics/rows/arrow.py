@@ -5,20 +5,49 @@ Only the declared columns are read. No message repeats what a row holds, and non
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgraph.statistics.rows import csv_files, parquet
-from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.batches import Batch, Declared, batch_length, batch_rows, check_columns, select_columns
 from dpgraph.statistics.rows.clusters import library_of, refuse_clusters
 from dpgraph.statistics.rows.cursors import is_cursor, tables_of
 from dpgraph.statistics.rows.pandas import pandas_column
 from dpgraph.statistics.rows.places import Place, is_there, place_of
-from dpgraph.structure.conversion import converted, converted_each
+from dpgraph.structure.conversion import OURS, converted, converted_each
 from dpgraph.structure.domain import DomainError
+
+#: The message about rows that fail in an unforeseen way.
+UNREADABLE = "the rows cannot be read"
+
+
+def read_columns(
+    rows: Any, declared: Declared, read: Callable[[Batch, bool], Sequence[npt.NDArray[Any]]]
+) -> list[npt.NDArray[Any]]:
+    """All rows as arrays, in memory: what is read of each batch, joined. Sensitive.
+
+    Args:
+        rows: As ``batches`` takes them.
+        declared: Which columns to read.
+        read: The arrays of a batch, given whether it is untyped text; also of a batch without rows.
+
+    Raises:
+        DomainError: As ``batches``, or as ``read``; whatever else fails is told in public words.
+    """
+    empty: Batch = {name: pa.nulls(0) for name in declared.names}
+
+    def parts() -> list[Sequence[npt.NDArray[Any]]]:
+        return [read(batch, is_text) for batch, is_text in batches(rows, declared)] or [read(empty, False)]
+
+    return [
+        np.concatenate(found) for found in zip(*converted(parts, UNREADABLE, passing=OURS, quiet=False), strict=True)
+    ]
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
@@ -34,7 +63,9 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
         DomainError: If the rows cannot be read or a declared column is missing or repeated.
     """
     engine = foreign_engine(rows)
-    if isinstance(rows, str | Path):
+    if isinstance(rows, Held):
+        yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
+    elif isinstance(rows, str | Path):
         yield from _from_path(place_of(rows), domain)
     elif engine == "pandas":
         yield _from_pandas(rows, domain), False
@@ -51,6 +82,38 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
             "rows must be a pandas, polars or Arrow table, an iterator of tables, a database cursor, or the path of a "
             f"CSV or Parquet file; got {type(rows).__name__}{_remedy(rows)}"
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Held:
+    """Rows as one reading gives them: batches, each with whether it is untyped text. Sensitive."""
+
+    parts: Iterable[tuple[Batch, bool]]
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> Held:
+        """The rows whose flag is set."""
+        parts = tuple(self.parts)
+        ends = np.cumsum([batch_length(batch) for batch, _ in parts])
+        flags = [pa.array(part) for part in np.split(kept, ends[:-1])]
+        found = zip(parts, flags, strict=True) if parts else ()
+        return Held(tuple(({n: _flagged(a, flag, n) for n, a in batch.items()}, text) for (batch, text), flag in found))
+
+
+def read_once(rows: Any, columns: Declared) -> Held:
+    """All columns that a step needs, by one reading: a second one may have the rows in another order, or none.
+
+    Raises:
+        DomainError: As ``batches``.
+    """
+    parts = converted(lambda: tuple(batches(rows, columns)), UNREADABLE, passing=OURS, quiet=False)
+    return Held(parts)
+
+
+def _flagged(array: pa.Array, flags: pa.Array, name: str) -> pa.Array:
+    """The values whose flag is set; Arrow has no filter of views."""
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    plain = array.cast(views[array.type]) if array.type in views else array
+    return converted(lambda: plain.filter(flags), f"column {name!r} cannot be read by its declaration", quiet=False)
 
 
 def _remedy(rows: Any) -> str:

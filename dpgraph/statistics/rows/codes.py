@@ -7,7 +7,6 @@ table is refused: a row is counted in every family or in none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -16,18 +15,16 @@ import pyarrow as pa
 
 from dpgraph.privacy.arrays import Unsigned
 from dpgraph.privacy.scope import RowCap, RowGroup
-from dpgraph.statistics.rows.arrow import batches
+from dpgraph.statistics.rows.arrow import read_columns
 from dpgraph.statistics.rows.batches import Batch
+from dpgraph.statistics.rows.groups import members
 from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, is_string, narrow_codes
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import NUMBERS_OF_DATES, Bins, Categories, Domain, DomainError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
 
 #: The advice of a refusal that a value caused.
 STRICT = "The refusal reveals that; strict=True accepts only declarations under which no row is refused"
-
-#: The message about rows that fail in an unforeseen way.
-UNREADABLE = "the rows cannot be read"
 
 #: What to do about dates that are written out where bins of numbers are declared.
 OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
@@ -38,7 +35,7 @@ BOOLEANS = {"false", "true"}
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Encoded rows: sensitive, like the rows. It shows no numbers and is not pickled; see ``write_codes``.
+    """Encoded rows: sensitive, like the rows. It shows no numbers, is not pickled and has no saver.
 
     ``cap`` says how many of a person's rows were kept, where ``cap_rows`` chose them.
     """
@@ -82,37 +79,22 @@ def encode(rows: Any, domain: Domain) -> Codes:
     """
     if isinstance(rows, Codes):
         return _restricted(rows, domain)
-    parts = converted(lambda: list(encoded_batches(rows, domain)), UNREADABLE, passing=OURS, quiet=False)
-    if not parts:
-        return Codes.empty(domain)
-    return Codes(domain, FrozenMap((name, np.concatenate([p.columns[name] for p in parts])) for name in domain.names))
+    columns = read_columns(rows, domain, lambda batch, text: list(encode_batch(batch, domain, text).values()))
+    return Codes(domain, FrozenMap(zip(domain.names, columns, strict=True)))
 
 
-def encoded_batches(rows: Any, domain: Domain) -> Iterator[Codes]:
-    """Encodes rows batch by batch."""
-    if isinstance(rows, Codes):
-        yield _restricted(rows, domain)
-        return
-    for batch, is_text in batches(rows, domain):
-        yield encode_batch(batch, domain, is_text)
-
-
-def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> Codes:
-    """Encodes one batch of Arrow columns.
+def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> dict[str, Unsigned]:
+    """Encodes the variables of a domain in one batch of Arrow columns.
 
     Raises:
         DomainError: As ``encode``.
     """
-    columns = (
-        (name, encode_column(array, domain[name], name, is_text, domain.strict)) for name, array in batch.items()
-    )
-    return Codes(domain, FrozenMap(columns))
+    return {name: encode_column(batch[name], domain[name], name, is_text, domain.strict) for name in domain.names}
 
 
 def select(codes: Codes, group: RowGroup) -> Codes:
     """The encoded rows of one declared group."""
-    conditions = ((codes.columns[name] == codes.domain.code(name, level)) for name, level in group.where.items())
-    wanted = np.logical_and.reduce(list(conditions))
+    wanted = members(codes.columns, group)
     return replace(codes, columns=FrozenMap((name, column[wanted]) for name, column in codes.columns.items()))
 
 
@@ -157,7 +139,10 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
     if found == DAMAGED:
         return f"column {name!r} is a damaged dictionary: not every row has one of its words"
     if found == NULL:
-        return f"column {name!r} holds nulls or NaN; drop those rows yourself, or declare {remedy} ({wanted}). {STRICT}"
+        return (
+            f"column {name!r} holds nulls or NaN; declare {remedy} ({wanted}). Without these rows n is private: leave "
+            f"them out under an add-remove unit only. {STRICT}"
+        )
     remedy = "declare them, or Categories([...], other=...), one of the levels; to predict, put a declared level there"
     if isinstance(variable, Bins) and is_string(kind.value_type if pa.types.is_dictionary(kind) else kind):
         remedy = f"the column is text, whose words must be the bins' own: make it numbers, pd.to_numeric{OF_DATES}"
@@ -168,7 +153,7 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
 
 def _has_leading_zero(level: object) -> bool:
     """Whether a level is written as a number would not be: 007."""
-    return isinstance(level, str) and level.isdecimal() and level != str(int(level))
+    return isinstance(level, str) and level.isdecimal() and level[0] == "0" != level
 
 
 def _type_remedy(kind: pa.DataType, variable: Variable) -> str:

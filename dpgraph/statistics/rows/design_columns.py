@@ -59,8 +59,7 @@ def column_values(array: pa.Array, design: LinearDesign, name: str, is_text: boo
     declared, drop = design.declared(name), design.on_missing == "drop"
     if isinstance(declared, Bounded):
         values = real_values(array, name, is_text, design.strict)
-        with np.errstate(invalid="ignore", over="ignore"):
-            suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
+        suspect = math.isnan(values.sum())  # one NaN makes the sum NaN; so do infinities of both signs
         if suspect and declared.missing is not None:
             values = np.where(np.isnan(values), declared.missing, values)
         elif suspect:

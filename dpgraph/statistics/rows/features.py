@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.statistics.rows.cursors import is_cursor
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
 
@@ -46,13 +46,8 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
 
     names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
     if not (isinstance(X, Codes) or is_table(X) or is_unread(X)):
-        X = _named_array(X, names, declared.strict)
+        X = named_array(X, names, declared.strict)
     return encode(X, declared).columns if isinstance(declared, Domain) else regression_features(X, declared)
-
-
-def is_table(X: Any) -> bool:
-    """Whether X is a pandas, polars or Arrow table."""
-    return hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns")
 
 
 def is_unread(X: Any) -> bool:
@@ -61,9 +56,7 @@ def is_unread(X: Any) -> bool:
     >>> is_unread("rows.csv"), is_unread(iter([])), is_unread([[1, 2]])
     (True, True, False)
     """
-    query = type(X).__module__.partition(".")[0] in ("duckdb", "_duckdb")
-    stream = hasattr(X, "__arrow_c_stream__") and (query or not is_table(X))
-    return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or stream
+    return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or is_query(X)
 
 
 def table_frame(X: Any) -> pd.DataFrame:
@@ -124,10 +117,16 @@ def refuse_other_shapes(X: Any) -> None:
     if hasattr(X, "to_frame") or getattr(X, "ndim", 2) == 1:
         how = "X.to_frame()" if hasattr(X, "to_frame") else "X.reshape(-1, 1)"
         raise DomainError(f"{PROBLEM}; of one column alone give {how}")
+    if is_unread(X):
+        raise DomainError(f"{PROBLEM}, in memory; read a file, a query or a stream first")
 
 
-def _named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
-    """The columns of an array by name, as many as are declared."""
+def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
+    """The columns of an array by name, as many as are declared.
+
+    Raises:
+        DomainError: If X is no array of two axes with so many columns.
+    """
     refuse_other_shapes(X)
     refuse_list(X, strict)
     listed = isinstance(X, list | tuple)  # of text beside numbers, which keep their kinds

@@ -1,8 +1,12 @@
-"""The declared group of rows that ``where=`` names: variables with a level each."""
+"""The declared group of rows that ``where=`` names, variables with a level each, and the rows in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from dpgraph.privacy.scope import Condition, RowGroup
 from dpgraph.structure.domain import Domain, DomainError, Level
@@ -22,6 +26,15 @@ def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGrou
     if not isinstance(where, Mapping) or not where:
         raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
     return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))
+
+
+def members(columns: Mapping[str, npt.NDArray[Any]], group: RowGroup) -> npt.NDArray[np.bool_]:
+    """Flags of the rows of a group, by the codes of its variables. Sensitive."""
+    wanted: list[Any] = []
+    for condition in group.conditions:
+        variable: Any = condition.declaration
+        wanted.append(columns[condition.by] == variable.code(condition.level))
+    return np.logical_and.reduce(wanted)
 
 
 def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:

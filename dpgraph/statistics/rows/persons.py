@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.scope import RowCap
-from dpgraph.statistics.rows.arrow import batches
+from dpgraph.statistics.rows.arrow import UNREADABLE, batches
 from dpgraph.statistics.rows.batches import Columns, Declared
 from dpgraph.statistics.rows.cells import person_name
-from dpgraph.statistics.rows.codes import UNREADABLE, Codes, encode_column
+from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.kept import Flags, kept_rows
 from dpgraph.statistics.rows.levels import is_string, mended, value_type
 from dpgraph.structure.conversion import OURS, converted
@@ -87,11 +87,13 @@ class PersonCap:
 
 
 def cap_of(person: Any, rows_per_person: Any) -> PersonCap | None:
-    """The cap that arguments ask for; None for none.
+    """The cap that arguments ask for, by a column or by a cap with its key; None for none.
 
     Raises:
         DomainError: If they ask for none that can be, or for a number of rows of nobody.
     """
+    if isinstance(person, PersonCap):
+        return person
     if person is not None:
         return PersonCap(person, rows_per_person)
     check_whole("rows_per_person", rows_per_person, error=DomainError)

@@ -103,6 +103,7 @@ def chained(given, prior, draws=30_000):
 A, B = [[4, -1], [0, 3]], [[2, 0], [-1, 5]]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("law", [DiscreteLaplace(2.0), SumZeroLaplace(2.0), DiscreteGaussian(2.0)])
 def test_chains_agree_with_enumeration_where_n_is_public(law):
     """Within 5 Monte Carlo errors, which are below .005: a wrong ratio of any move is dozens away (planted faults)."""
@@ -112,6 +113,7 @@ def test_chains_agree_with_enumeration_where_n_is_public(law):
     assert (np.abs(found - exact)[:3] < 5 * error[:3] + 1e-9).all(), (found, exact, error)
 
 
+@pytest.mark.proof
 def test_chains_agree_with_enumeration_where_n_is_private():
     """n is flat; beyond 14 rows the noise of scale 1 leaves less than a millionth."""
     law = DiscreteLaplace(1.0)
@@ -121,6 +123,7 @@ def test_chains_agree_with_enumeration_where_n_is_private():
     assert (np.abs(found - exact) < 5 * error).all(), (found, exact, error)
 
 
+@pytest.mark.proof
 def test_features_measured_together_and_the_label_alone_agree_with_enumeration():
     """A merged table of two features, axes in another order, and the label's own counts."""
     law, n, prior = DiscreteLaplace(2.0), 4, 1.0
@@ -170,6 +173,7 @@ def _jit(function):
     return numba.njit(function)
 
 
+@pytest.mark.proof
 def test_where_noise_drowns_everything_features_have_no_effect_and_labels_are_even():
     """A release that says next to nothing of 50 rows: predictive columns differ by less than .1 of .5."""
     law = DiscreteLaplace(1e6)

@@ -52,6 +52,7 @@ def chi_square(draws, listed, expected):
     return stats.chisquare(observed, wanted).pvalue
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("rounds", [0, 12], ids=["inversion", "rejection first"])
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize(

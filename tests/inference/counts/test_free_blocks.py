@@ -60,6 +60,7 @@ def test_draws_follow_the_enumerated_posterior(alpha, measured, log_total, monke
     assert p_value(drawn, *posterior(measured, alpha, 39, log_total)) > 1e-6
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("alpha", [(2.5, 1.0, 1.0), (0.6, 0.8, 3.0)], ids=str)
 def test_other_priors_where_the_sum_is_known(alpha, monkeypatch):
     """As above, of three counts that add up to 22: at most 276 tables."""
@@ -116,7 +117,7 @@ def test_hopeless_proposals_are_left_to_convolution(monkeypatch):
     given, ends = [(np.array([150, 90]), CellNoise(DiscreteLaplace(90.0)))], (np.zeros(2, int), np.full(2, 4000))
     rng = np.random.default_rng(0)
     assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is not None
-    monkeypatch.setattr(free_blocks, "LEAST_ACCEPTED", 1.1)
+    monkeypatch.setattr(block_proposals, "LEAST_ACCEPTED", 1.1)
     assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is None
     monkeypatch.setattr(free_blocks, "MOST_WORK", 10)
     assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is None

@@ -28,6 +28,7 @@ def small(monkeypatch):
     monkeypatch.setattr(many_cells, "LAST", 1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize(
     ("noisy", "concentration", "n"),
@@ -40,6 +41,7 @@ def test_draws_follow_the_enumerated_posterior(noisy, concentration, n, law, sma
     assert chi_square(draws, *posterior(noisy, law, concentration, [n])) > 1e-6
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("measured", [None, 6], ids=["flat", "noisy n"])
 def test_an_unknown_n_is_drawn_too(measured, small):
     """As above over all tables of up to 100 records, beyond which the posterior has mass below 1e-8."""
@@ -99,6 +101,7 @@ def test_threads_and_compilation_change_no_draw(monkeypatch):
     assert (drawn(noisy, law, np.ones(4500), 3000, 5, compiled=False) == wanted).all()
 
 
+@pytest.mark.proof
 def test_many_cells_have_the_means_and_the_spread_of_cells_one_after_another(monkeypatch):
     """4096 cells, n known: both samplers' mean counts of all cells released as -2 ... 5 within 6 standard errors.
 

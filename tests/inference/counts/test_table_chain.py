@@ -66,6 +66,7 @@ def enumerated(measured, linear, alpha, n, totals):
     return tables, weight / weight.sum()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("case", CASES)
 def test_draws_follow_the_enumerated_posterior(case):
     """A state of probability .1 whose share is off by .015 is seen, and any state drawn that cannot be."""

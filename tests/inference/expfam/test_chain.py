@@ -56,7 +56,7 @@ def line_posterior(family, prior, y, b, n, bounds, points):
 
 def mostly_slow(names, *quick):
     """All names, those that are not quick for the long runs."""
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.proof) for name in names]
 
 
 CASES = {
@@ -74,6 +74,7 @@ CASES = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("scale", [3.0, 60.0])
 @pytest.mark.parametrize("name", mostly_slow(CASES, "exponential", "binomial"))
 def test_stationary_law_is_the_posterior_by_quadrature(name, scale):
@@ -180,6 +181,7 @@ def ranks(name, n, epsilon, unit, trials, *, seed=0, plug_in=False):
     return (below + rng.random(below.shape)) / (len(kept) + 1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", mostly_slow(FAMILIES, "binomial", "multinomial", "poisson"))
 def test_every_family_is_calibrated(name):
     """SBC, 200 trials, n = 500, epsilon .2: KS at level 1e-6 (critical value .19). The plug-in, overconfident, is seen
@@ -189,6 +191,7 @@ def test_every_family_is_calibrated(name):
         assert stats.kstest(column, "uniform").pvalue > 1e-6
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", mostly_slow(["poisson", "exponential", "normal, known variance", "normal"], "poisson"))
 def test_every_family_is_calibrated_where_n_is_private(name):
     found = ranks(name, 400, 0.4, dg.PrivacyUnit("add-remove"), 200, seed=1)

@@ -118,7 +118,8 @@ def test_a_multinomial_agrees_with_enumeration(law):
     assert np.allclose(list(found.mean().values()), mean, atol=2e-3)
 
 
-@pytest.mark.parametrize("scale", [40.0, pytest.param(250.0, marks=pytest.mark.slow)])
+@pytest.mark.proof
+@pytest.mark.parametrize("scale", [40.0, pytest.param(250.0, marks=pytest.mark.proof)])
 def test_exact_and_normal_agree_where_n_is_large(scale):
     """n = 20 000, noise half as wide as sqrt(n) and twice: means within a tenth of a deviation, deviations within 6 %,
     six standard errors of 4000 draws."""
@@ -133,13 +134,14 @@ def test_exact_and_normal_agree_where_n_is_large(scale):
         assert two.parameters[name].std() == pytest.approx(values.std(), rel=0.06)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("unit", "epsilon"),
     [
         (REPLACE, 0.02),
         (ADD, 0.1),
-        pytest.param(REPLACE, 0.1, marks=pytest.mark.slow),
-        pytest.param(ADD, 0.02, marks=pytest.mark.slow),
+        pytest.param(REPLACE, 0.1, marks=pytest.mark.proof),
+        pytest.param(ADD, 0.02, marks=pytest.mark.proof),
     ],
     ids=str,
 )
@@ -169,6 +171,7 @@ def exponential_release(n=500, seed=0, unit=REPLACE):
     )
 
 
+@pytest.mark.proof
 def test_a_family_of_ones_own_agrees_with_the_built_in():
     """The exponential in natural form, eta = -rate; 4000 draws of chains, means within .15 deviations."""
 
@@ -204,6 +207,7 @@ def test_draws_are_a_frozen_value():
         drawn.interval(1.0)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
 def test_the_posterior_depends_on_the_release_alone(unit):
     """Replay: two data sets whose releases show the same integers have the same posterior, to the last bit."""
@@ -283,7 +287,7 @@ def test_sums_that_no_records_have_still_have_a_posterior(sums):
         assert 0 <= exact.mean()["p"] <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_corrected_form_covers_where_the_paper_does_not():
     """Exponential, bounds fixed beforehand, n = 1000, epsilon 5, 300 trials: the paper's 90 % intervals hold the truth
     72-78 % of the time and ours 85-92 % (88 % is nominal for 100 draws). Each limit here is four standard errors

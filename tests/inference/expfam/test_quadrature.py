@@ -54,9 +54,10 @@ CASES = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "name",
-    [name if name in ("two modes", "binomial") else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+    [name if name in ("two modes", "binomial") else pytest.param(name, marks=pytest.mark.proof) for name in CASES],
 )
 def test_it_agrees_with_many_chains(name):
     """400 chains of 20 draws far apart: quantiles at .1, .5 and .9 hold those shares within .03 (six standard errors

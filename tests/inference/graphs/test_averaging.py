@@ -95,6 +95,7 @@ def long_run():
     )
 
 
+@pytest.mark.proof
 def test_graphs_are_drawn_by_their_exact_posterior_probability(long_run):
     """By every table of four rows and every graph; rejects a prior alike for all sets, of which one with none loses.
 
@@ -112,6 +113,7 @@ def test_graphs_are_drawn_by_their_exact_posterior_probability(long_run):
         assert abs(batches.mean() - share) < 6 * error
 
 
+@pytest.mark.proof
 def test_compiled_and_plain_loops_give_the_same_draws():
     given = evidence_for(EMPTY, release())
     runs = [
@@ -127,6 +129,7 @@ def learned(**settings):
     return dg.choose_network(release(), order=["a", "b", "c"], **settings)
 
 
+@pytest.mark.proof
 def test_rows_are_less_alike_beforehand_than_where_the_graph_is_known():
     found = learned(max_parents=1)
 
@@ -222,7 +225,7 @@ def world(seed):
     return truth, dg.results.NoisyCounts(dg.all_pairs(THREE), tables, dict.fromkeys(tables, DiscreteLaplace(3.0)), 60)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_intervals_hold_what_was_drawn_from_the_prior():
     """40 worlds, graph and tables by the prior, one question each: intervals of 90 % hold most.
 

@@ -45,6 +45,7 @@ def missed(pairs, true):
     return np.mean([np.abs(pairs.table(*pair) - exact).sum() / 2 for pair, exact in true.items()])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
 def test_pairs_of_one_cause_are_much_nearer_the_truth(mechanism):
     apart = []
@@ -55,6 +56,7 @@ def test_pairs_of_one_cause_are_much_nearer_the_truth(mechanism):
     assert np.mean(apart) < 0.85, apart
 
 
+@pytest.mark.proof
 def test_pairs_of_no_cause_are_as_near_the_truth():
     apart = []
     for seed in range(6):
@@ -64,6 +66,7 @@ def test_pairs_of_no_cause_are_as_near_the_truth():
     assert np.mean(apart) < 1.02, apart
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("borrow", [False, True])
 def test_draws_of_the_pairs_lie_around_what_is_shrunk(borrow):
     """The mean over draws of a pair's excess is what the population's estimate is, with and without factors."""
@@ -92,6 +95,7 @@ def test_a_domain_whose_joint_is_not_written_down_borrows():
     assert np.mean(apart) < 0.85 * missed(read_pairs(noisy.value), some)
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 @pytest.mark.parametrize("epsilon", ["0.3", "1"])
 def test_columns_of_no_cause_have_few_edges_however_uneven(epsilon):

@@ -172,6 +172,7 @@ def test_a_variable_that_nobody_measured_is_refused():
         dg.choose_network(noisy)
 
 
+@pytest.mark.proof
 def test_the_same_release_has_the_same_graph_and_alternatives(chain, monkeypatch):
     monkeypatch.setattr(learned_module, "DRAWS", 3)
     noisy = exact_pairs(chain, n=500, scale=10.0)
@@ -196,6 +197,7 @@ def test_a_posterior_reads_every_table_where_none_holds_a_family(chain):
         learned.posterior(method="tables")
 
 
+@pytest.mark.proof
 def test_a_learned_network_is_saved_as_its_probabilities(chain, tmp_path):
     domain, network = DOMAIN, dg.all_pairs(DOMAIN)
     rows = dg.sample_rows(dg.choose_network(exact_pairs(chain)).probabilities, 400, np.random.default_rng(0))
@@ -313,6 +315,7 @@ def test_tables_made_consistent_have_no_graph_either():
         dg.posterior(dg.reconcile(released_pairs(LAPLACE)))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("verb", VERBS)
 def test_margins_are_no_graph_to_learn_and_a_network_is(verb):
     released = released_pairs(LAPLACE)
@@ -370,6 +373,7 @@ def test_alternatives_have_a_whole_number_as_a_seed(chain, seed):
         dg.choose_network(exact_pairs(chain)).alternatives(2, draws=2, seed=seed)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("grown", [False, True])
 def test_what_was_learned_is_pickled_and_chooses_again_as_before(grown, monkeypatch):
     if grown:
@@ -381,6 +385,7 @@ def test_what_was_learned_is_pickled_and_chooses_again_as_before(grown, monkeypa
     assert copied.alternatives(3, draws=4, seed=1) == learned.alternatives(3, draws=4, seed=1)
 
 
+@pytest.mark.proof
 def test_what_holds_a_release_is_answered_with_where_it_is(tmp_path):
     """What the refusals say is done here."""
     learned = dg.choose_network(released_pairs(dg.LaplaceMechanism(1)))

@@ -22,6 +22,7 @@ def chosen(rows, levels, seed, **settings):
     return dg.learn_network(rows, levels, noise=dg.testing.SeededNoise(seed), seed=seed, **settings)
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 @pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
 @pytest.mark.parametrize(
@@ -44,6 +45,7 @@ def test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws(settings
     assert sure <= 2, sure
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_edges_that_are_there_are_joined_on_nearly_all_draws(delta):
     rng = np.random.default_rng(5)

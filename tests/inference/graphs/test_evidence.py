@@ -56,6 +56,7 @@ def test_the_weight_of_an_edge_is_near_that_of_the_sum_over_all_tables(table, sc
     assert can_weigh(pairs)
 
 
+@pytest.mark.proof
 def test_alternatives_weigh_as_much_as_their_evidence():
     """Of a pair alone: the empty graph and the edge, in one direction."""
     table = np.array([[30, 10], [10, 30]])

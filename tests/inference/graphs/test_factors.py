@@ -156,6 +156,7 @@ def test_without_noise_what_few_factors_give_is_found():
         np.testing.assert_allclose(found.block(one, other), common + np.outer(alone[one], alone[other]), atol=2e-3)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sure", [0.0, 0.03], ids=["variables known", "variables with noise"])
 def test_noise_alone_has_nothing_in_common(sure):
     """Noise in variables is of low rank in all of their pairs: it must not be taken for a factor."""

@@ -47,6 +47,7 @@ def test_without_noise_nothing_is_added():
     assert made.table("b") == pytest.approx(COUNTS.T / COUNTS.sum(axis=1), abs=1e-8)
 
 
+@pytest.mark.proof
 def test_new_rows_are_no_longer_taken_for_nearly_impossible():
     """What it is for: on 2000 new rows of sparse tables, the mean log-probability is higher than without it.
 

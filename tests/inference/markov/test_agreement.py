@@ -26,7 +26,7 @@ def quantities(drawn):
     return np.concatenate(parts, axis=2)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
 def test_samplers_agree_within_monte_carlo_error(inference):
     """Four chains of 400 draws each way at epsilon 1; the error is from the effective sizes, the level 1e-6."""

@@ -71,13 +71,13 @@ def check(trials, law, sampler="blocked", seed=0):
     assert plug_in.max() > critical(trials), plug_in
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_noise_aware_inference_is_calibrated_and_plug_in_is_not():
     """150 logs at scale 4, cells of about 15 entries: the critical value is 0.24."""
     check(150, DiscreteLaplace(4.0))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
 @pytest.mark.parametrize("law", [DiscreteLaplace(4.0), DiscreteGaussian(6.0)])
 def test_calibration_at_length(law, sampler):
@@ -85,7 +85,7 @@ def test_calibration_at_length(law, sampler):
     check(300, law, sampler, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_calibration_where_noise_is_as_large_as_the_cells():
     """300 logs at scale 10: the critical value is 0.17. With seed 2 one quantity was at 0.101 once."""
     found = distances("noise-aware", 300, DiscreteLaplace(10.0), seed=7)

@@ -96,6 +96,7 @@ def read_off(drawn):
     }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("size", "sampler"), [(1, "blocked"), (2, "blocked"), (2, "collapsed")])
 def test_posterior_means_are_those_of_the_quadrature(size, sampler):
     """200 sampler chains of 150 draws, 6 standard errors over the chains.
@@ -114,6 +115,7 @@ def test_posterior_means_are_those_of_the_quadrature(size, sampler):
         assert abs(found[name].mean() - value) < 6 * error + 1e-3, (name, found[name].mean(), value, error)
 
 
+@pytest.mark.proof
 def test_effects_given_tables_are_those_of_the_quadrature():
     """Plug-in inference of one state: the released tables are the truth."""
     (phi, of_phi), (spread, of_spread), (normal, of_normal) = nodes()
@@ -139,6 +141,7 @@ def test_effects_given_tables_are_those_of_the_quadrature():
         assert abs(found[name].mean() - value) < 6 * error + 1e-3, (name, found[name].mean(), value, error)
 
 
+@pytest.mark.proof
 def test_without_an_entry_effects_spreads_and_laws_keep_their_priors():
     """Cells without entries say nothing: 200 chains of 400 sweeps, 6 standard errors; s^2 has mean 1.44.
 
@@ -162,6 +165,7 @@ def test_without_an_entry_effects_spreads_and_laws_keep_their_priors():
     assert np.all(np.abs(np.mean(means, axis=0) - expected) < 6 * error), (np.mean(means, axis=0), expected, error)
 
 
+@pytest.mark.proof
 def test_compiled_and_plain_draw_the_same():
     given = cells_evidence(RELEASED, FIELD, [(LAW, 8)] * 2)
     for inference in ("noise-aware", "plug-in"):
@@ -189,7 +193,7 @@ def test_known_states_stay_and_each_learns_from_its_own_cells():
         assert abs(found.mean() - counts[0] / counts.sum()) < 6 * found.std() / 10 + 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_posterior_with_effects_is_calibrated():
     """80 simulated logs at scale 4: effects, spreads through them, transitions; the largest of six at level 1e-6."""
     trials, rng = 80, np.random.default_rng(0)

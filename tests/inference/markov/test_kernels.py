@@ -47,6 +47,7 @@ def frequencies(draws):
     return np.bincount(index, minlength=SIZE ** (CHAINS * STEPS)) / len(draws)
 
 
+@pytest.mark.proof
 def test_blocked_draws_follow_the_enumerated_law(log_emission, kernels, made):
     """64 configurations of 200 000 draws (plain 5000): standard errors below 5e-4, bound at 6 of them (1e-6 in all).
 
@@ -62,6 +63,7 @@ def test_blocked_draws_follow_the_enumerated_law(log_emission, kernels, made):
     assert np.all(np.abs(frequencies(draws) - exact) < 6 * np.sqrt(exact * (1 - exact) / copies) + 1e-5)
 
 
+@pytest.mark.proof
 def test_collapsed_sweeps_follow_the_enumerated_law(log_emission, kernels, made):
     """With the transitions integrated out; 20 sweeps from a law of its own, then independent copies."""
     copies, alpha = (2_000 if made == "plain" else 100_000), 0.7
@@ -80,6 +82,7 @@ def test_collapsed_sweeps_follow_the_enumerated_law(log_emission, kernels, made)
     assert np.all(np.abs(frequencies(states) - exact) < 6 * np.sqrt(exact * (1 - exact) / copies) + 1e-3)
 
 
+@pytest.mark.proof
 def test_plain_and_compiled_loops_draw_the_same_states():
     rng = np.random.default_rng(2)
     likelihood, uniforms = relative_likelihood(5 * rng.normal(size=(4, 7, 5))), rng.random((4, 7))

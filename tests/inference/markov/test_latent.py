@@ -57,15 +57,16 @@ def enumerated(law):
 LAWS = [DiscreteLaplace(1.5), SumZeroLaplace(1.5), DiscreteGaussian(2.0)]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("law", "sampler"),
     [
         (LAWS[0], "blocked"),
         (LAWS[1], "collapsed"),
         (LAWS[2], "blocked"),
-        pytest.param(LAWS[0], "collapsed", marks=pytest.mark.slow),
-        pytest.param(LAWS[1], "blocked", marks=pytest.mark.slow),
-        pytest.param(LAWS[2], "collapsed", marks=pytest.mark.slow),
+        pytest.param(LAWS[0], "collapsed", marks=pytest.mark.proof),
+        pytest.param(LAWS[1], "blocked", marks=pytest.mark.proof),
+        pytest.param(LAWS[2], "collapsed", marks=pytest.mark.proof),
     ],
 )
 def test_posterior_means_are_those_of_the_enumeration(law, sampler):
@@ -117,8 +118,9 @@ def three_steps(law, values, most, alpha, size):
     return weight / weight.sum()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
-    ("sampler", "size"), [("blocked", 2), ("collapsed", 2), pytest.param("blocked", 3, marks=pytest.mark.slow)]
+    ("sampler", "size"), [("blocked", 2), ("collapsed", 2), pytest.param("blocked", 3, marks=pytest.mark.proof)]
 )
 def test_states_of_three_steps_are_those_of_the_enumeration(sampler, size):
     """Two transitions share their rows, so neighbours matter; 400 sampler chains, 6 standard errors."""

@@ -36,6 +36,7 @@ def chain_mean(rng, move, read):
     return total / MOVES
 
 
+@pytest.mark.proof
 def test_redrawn_tables_have_the_law_given_the_noise():
     """Three entries of two levels, released as (5, -2): enumerated, 0.3 from the law without noise."""
     law, entries = np.array([[0.4, 0.6]]), 3
@@ -67,6 +68,7 @@ def test_the_number_of_entries_is_geometric_where_nothing_is_known_of_it():
     check(move, lambda state: float(state.counts.sum()), expected)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("prior", [1.0, 4.0])
 def test_shifted_emissions_keep_their_prior(prior):
     """Five entries follow p and say nothing of it, so p has mean 1/2 and the variance of Beta(prior, prior)."""

@@ -101,6 +101,7 @@ def moves():
     return flat, {"spread": spread, "scale": scaled, "trade": traded, "exchange": exchanged}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["spread", "scale", "trade", "exchange"])
 def test_a_move_by_itself_leaves_the_joint_law(name):
     """A trade without the effect's prior, an exchange without the transitions' and scaled effects without others."""

@@ -205,6 +205,7 @@ def test_shrinkage_follows_its_density(d, share):
     assert stats.kstest(drawn, shrinkage_cdf(d / 2, share * d / 2)).pvalue > LEVEL / 32
 
 
+@pytest.mark.proof
 def test_residuals_of_unknown_size_by_double_quadrature():
     """E[R] and E[R^2] given an estimate r, from N(r; R, s^2) N(R; 0, t^2), B = s^2 / (s^2 + t^2) uniform on (0, 1)."""
     r, variance = 3.0, 2.5
@@ -292,6 +293,7 @@ def sampled(network, noisy, **settings):
     return draw_by_normal(noisy, prior, rng=np.random.default_rng(0), draws=DRAWS, **settings)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("method", ["tables", "records", "normal", dg.methods.Normal(shrink=True)], ids=str)
 def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(method):
     """Released [700, -600] at Laplace scale 200, n = 100. Mean and ends of the 90 % interval within .01 of the sum over
@@ -314,6 +316,7 @@ def coin(n, one, other, scale):
     return weight @ (s + 1) / (n + 2), *np.interp([0.05, 0.95], below, grid)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("kind", ["fourier residual", "gaussian residual", "laplace maximal"])
 def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
@@ -336,6 +339,7 @@ def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
     np.testing.assert_allclose(made.flat("a").std(axis=0), exact.flat("a").std(axis=0), rtol=0.2)
 
 
+@pytest.mark.proof
 def test_many_cells_with_much_noise_take_the_chain(monkeypatch):
     """The same posterior whichever of the two exact methods draws a family of counts."""
     network = dg.Network.of({"a": [0, 1, 2], "b": [0, 1]}, {"b": ["a"]})

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
+from dpgraph.inference import interruption
 from dpgraph.inference.network import _kernels, record_chains
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import (
@@ -134,9 +135,10 @@ LOW = {name: np.minimum(column, 1) for name, column in RECORDS.items()}
 WALSH = fourier_evidence(BINARY, 8, "replace", "walsh", LOW)
 RESIDUAL = fourier_evidence(CHAIN, 12, "replace", "residual", RECORDS)
 #: Without and with moves of the tables; what is done by default has both kinds, and is in every run.
-PASSES = [pytest.param(0, marks=pytest.mark.slow), 2]
+PASSES = [pytest.param(0, marks=pytest.mark.proof), 2]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize(
     "given",
@@ -172,6 +174,7 @@ SINGLE = dg.Network.of({"b": [0, 1, 2]}, {})
 PRIVATE_RESIDUAL = fourier_evidence(SINGLE, 3, "add-remove", "residual", {"b": RECORDS["b"]})
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("given", "most"),
     [(PRIVATE_LAPLACE, 45), (PRIVATE_GAUSSIAN, 30), (PRIVATE_WALSH, 40), (PRIVATE_RESIDUAL, 45)],
@@ -210,6 +213,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("hierarchy", [None, HierarchicalPrior()], ids=["given", "learned"])
 @pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
 def test_compiled_equals_plain(mechanism, neighbours, hierarchy):
@@ -315,16 +319,20 @@ def test_an_interruption_stops_every_chain_after_its_sweep(monkeypatch):
         swept.set()
         return n
 
-    def interrupted(futures):
+    main, waiting = threading.get_ident(), interruption.result_of
+
+    def interrupted(work):
+        if threading.get_ident() != main:
+            return waiting(work)
         assert swept.wait(600)  # a guard against a hang, no clock: the first sweep sets it
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_kernels, "compiled_sweep", lambda: endless)
-    monkeypatch.setattr(record_chains, "_results", interrupted)
+    monkeypatch.setattr(interruption, "result_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), draws=10_000_000, burn_in=0)
     left = set(threading.enumerate()) - before
-    assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in left)
+    assert not any(thread.name.startswith(("ThreadPoolExecutor", "dpgraph")) for thread in left)
 
 
 def test_draws_repeat_with_the_generator_and_chains_differ():
@@ -338,6 +346,7 @@ def test_draws_repeat_with_the_generator_and_chains_differ():
     assert one.latent_tables().n == 4
 
 
+@pytest.mark.proof
 def test_many_levels_take_two_bytes():
     network = dg.Network.of({"a": range(300), "b": [0, 1]}, {"b": ["a"]})
     values = np.zeros(600, np.int64)
@@ -388,6 +397,7 @@ def over_the_prior(hierarchy, totals):
 HIERARCHY = HierarchicalPrior(lowest=0.2, highest=20, steps=3, centre=2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("given", "sizes"),
     [(LAPLACE, [4]), (RESIDUAL, [4]), (PRIVATE_LAPLACE, range(46))],
@@ -407,6 +417,7 @@ def test_concentrations_and_centres_enumerated(given, sizes):
     assert error[:-2].max() < 0.005
 
 
+@pytest.mark.proof
 def test_a_centre_and_a_concentration_given_counts():
     """The pair alone, counts held fixed: moments of both against quadrature."""
     counts = np.array([[5, 1, 0], [2, 0, 0], [0, 3, 1], [0, 0, 0]], np.int64)
@@ -424,6 +435,7 @@ def test_a_centre_and_a_concentration_given_counts():
     assert_agree(shares[None].astype(float), exact, comparisons=3)
 
 
+@pytest.mark.proof
 def test_tables_given_exact_counts_enumerated():
     """A variable of three levels and four rows: moments of its tables against quadrature.
 

@@ -16,6 +16,7 @@ from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import block_slices, contrast_blocks, residual_transform, subsets
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, margin
+from tests.tiers import examples
 
 NETWORK = dg.Network.of(
     {"a": [0, 1], "b": [0, 1, 2], "c": [0, 1], "d": [0, 1, 2]}, {"b": ["a"], "c": ["a", "b"], "d": ["b"]}
@@ -202,6 +203,7 @@ def test_all_negative_counts_become_the_empty_table():
     assert dg.posterior(counts, counts="expected").mean().table("a").tolist() == [0.5, 0.5]
 
 
+@pytest.mark.proof
 def test_noise_shrinks_as_declared():
     """400 seeded releases of asia: the measured squared error of all family cells is within 4 % of the closed form
     (its standard error is about 1 %)."""
@@ -237,6 +239,7 @@ def test_shrinking_is_james_stein_on_interactions_alone():
     np.testing.assert_allclose(reconcile(loud, shrink=True).tables["b", "a"], margins)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])
 def test_shrinking_never_raises_the_mean_squared_error(epsilon):
     """300 paired releases of sachs: shrinking lowers the error where noise drowns the interactions (by far more than
@@ -379,7 +382,7 @@ def nearest_one_by_one(counts):
     return {key: simplex(table) for key, table in tables.items()}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0, 7, 300]), st.booleans())
 def test_stacks_of_tables_give_what_tables_one_by_one_give(seed, n, nonnegative):
     """Rejects a block whose axes are read in another table's order, a weight of the wrong block, a table skipped.

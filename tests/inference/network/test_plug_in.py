@@ -75,6 +75,7 @@ def test_what_is_not_noisy_counts_is_refused():
         dg.posterior(noisy({("b", "a"): np.ones((3, 2), int)}), counts="naive")
 
 
+@pytest.mark.proof
 def test_draws_have_the_dirichlet_moments():
     """20 000 draws; the means by a z test at level 1e-6, which sees a mean wrong by a tenth."""
     concentration = {"a": np.array([0.05, 0.2]), "b": np.array([[2.0, 9.0], [0.5, 1.0], [4.0, 0.01]])}

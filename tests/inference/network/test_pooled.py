@@ -6,9 +6,9 @@ from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
 from dpgraph.inference.network import _kernels
+from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.consistency import reconcile, residual_estimates
 from dpgraph.inference.network.evidence import contingency_table, evidence
-from dpgraph.inference.network.pooled import draw_pooled
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.joint import JointCounts, PooledCounts
@@ -69,6 +69,7 @@ def simulated(drawn, n):
     return np.concatenate([flat, flat**2, rows[..., None], rows[..., None] ** 2], axis=2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("parts", "sizes"),
     [
@@ -88,12 +89,13 @@ def test_the_posterior_of_two_data_sets_enumerated(parts, sizes):
     concentration = uneven(PAIR)
     exact = enumerated(list(zip(parts, sizes, strict=True)), concentration)
     given = tuple(evidence(part) for part in parts)
-    drawn = draw_pooled(given, concentration, rng=np.random.default_rng(5), draws=25_000, burn_in=500)
+    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(5), draws=25_000, burn_in=500)
     error = assert_agree(simulated(drawn, 10), exact)
     assert error[:-2].max() < 0.005
     assert (drawn.n is None) == (parts[0].n is not None)
 
 
+@pytest.mark.proof
 def test_a_prior_that_learns_reads_the_rows_of_both_data_sets():
     """Every pair of data sets, every concentration, and every centre by exact quadrature.
 
@@ -105,17 +107,18 @@ def test_a_prior_that_learns_reads_the_rows_of_both_data_sets():
     assert np.abs(exact - enumerated(sizes, concentration))[:6].max() > 0.05
     given = tuple(evidence(part) for part in (MAY, JUNE))
     settings = {"draws": 25_000, "burn_in": 500, "hierarchy": HIERARCHY}
-    drawn = draw_pooled(given, concentration, rng=np.random.default_rng(8), **settings)
+    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(8), **settings)
     error = assert_agree(simulated(drawn, 10), exact)
     assert error[:-2].max() < 0.005
 
 
+@pytest.mark.proof
 def test_the_order_of_releases_does_not_matter():
     concentration = uneven(PAIR)
     one = enumerated([(MAY, [4]), (JUNE, [6])], concentration)
     assert one == pytest.approx(enumerated([(JUNE, [6]), (MAY, [4])], concentration))
     given = tuple(evidence(part) for part in (JUNE, MAY))
-    drawn = draw_pooled(given, concentration, rng=np.random.default_rng(6), draws=25_000, burn_in=500)
+    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(6), draws=25_000, burn_in=500)
     assert_agree(simulated(drawn, 10), one)
 
 
@@ -123,7 +126,7 @@ def test_compiled_equals_plain_and_the_state_stays_that_of_the_rows(monkeypatch)
     given = (evidence(MAY), evidence(AUGUST), evidence(JUNE))
     settings = {"draws": 15, "burn_in": 10, "chains": 2}
     plain, compiled = (
-        draw_pooled(given, uneven(PAIR), rng=np.random.default_rng(4), compiled=compiled, **settings)
+        draw_by_records(given, uneven(PAIR), rng=np.random.default_rng(4), compiled=compiled, **settings)
         for compiled in (False, True)
     )
     assert plain.tables == compiled.tables
@@ -143,7 +146,7 @@ def test_compiled_equals_plain_and_the_state_stays_that_of_the_rows(monkeypatch)
         return n
 
     monkeypatch.setattr(_kernels, "compiled_sweep", lambda: checked)
-    drawn = draw_pooled(given, uneven(PAIR), rng=np.random.default_rng(4), draws=5, burn_in=5, chains=1)
+    drawn = draw_by_records(given, uneven(PAIR), rng=np.random.default_rng(4), draws=5, burn_in=5, chains=1)
     assert len(seen) == 30
     before = sum(table.sum() for table in uneven(PAIR).values())
     for first, second, third in zip(seen[::3], seen[1::3], seen[2::3], strict=True):  # two families count every row
@@ -179,6 +182,7 @@ def test_two_months_of_gaussian_noise_are_as_their_sum_to_the_normal_method():
     assert one.tables["b"] == pytest.approx(other.tables["b"], rel=1e-9)
 
 
+@pytest.mark.proof
 def test_methods_that_are_not_right_are_refused():
     with pytest.raises(InferenceError, match='method="records" or "normal"'):
         dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), method="tables")
@@ -198,6 +202,7 @@ def tosses(values, scale, n):
     return NoisyCounts(COIN, {("a",): values}, {("a",): DiscreteLaplace(scale)}, n)
 
 
+@pytest.mark.proof
 def test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right():
     """Two months of one coin whose noise exceeds its rows, against summation over both counts.
 
@@ -245,6 +250,7 @@ def rare_again(one):
     return tosses(one.tables[("a",)] + np.array([-3, 3]), 9.0, 9000)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("prior", ["hierarchical", dg.HierarchicalPrior(steps=3)])
 def test_pooled_releases_learn_a_prior_by_records_alone(prior):
     with pytest.raises(InferenceError, match="prior must be a number for method 'normal'"):

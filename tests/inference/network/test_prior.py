@@ -22,6 +22,7 @@ def released(truth, rng, n=300, neighbours="add-remove", mechanism=None):
     return dg.release(counts, mechanism or dg.LaplaceMechanism(1), budget=budget, noise=noise)
 
 
+@pytest.mark.proof
 def test_sampled_tables_have_the_moments_of_the_prior():
     """Given a concentration a and a centre m, a cell's variance is m (1 - m) / (a + 1); m is uniform on the simplex.
 
@@ -60,6 +61,7 @@ def test_methods_that_cannot_learn_it_refuse_it(prior, method):
         dg.noise_aware_posterior(noisy, prior=prior, method=method)
 
 
+@pytest.mark.proof
 def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     from dpgraph.inference.network import posterior as networks
 
@@ -81,6 +83,7 @@ def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     assert (asked.method, asked.reason) == ("records", "the only method for a hierarchical prior")
 
 
+@pytest.mark.proof
 def test_the_mean_is_that_given_the_latent_counts():
     """Nearer the average of many draws than their own error allows, and not that average itself."""
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
@@ -118,7 +121,7 @@ def distances(ranks):
     return np.array([stats.kstest(column, "uniform").statistic for column in ranks.T])
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("neighbours", "mechanism", "worlds"),
     [
@@ -138,7 +141,7 @@ def test_the_posterior_under_the_learned_prior_is_calibrated(neighbours, mechani
     assert distances(ranks).max() < critical
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_wrong_prior_is_seen():
     ranks = calibration_ranks(300, "add-remove", dg.LaplaceMechanism(1), believed=1.0)
     assert distances(ranks).max() > stats.kstwo.isf(1e-6 / ranks.shape[1], len(ranks))

@@ -104,6 +104,7 @@ def test_no_impossible_row_is_drawn(learned, seed):
     assert all(table[cell] > 0 for cell in cells)
 
 
+@pytest.mark.proof
 @settings(deadline=None)
 @given(st.booleans().flatmap(lambda zeros: networks().flatmap(lambda network: probabilities(network, zeros))))
 def test_the_log_likelihood_is_the_log_of_the_joint(learned):

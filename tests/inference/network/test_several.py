@@ -37,6 +37,7 @@ AGAIN = released(CHAIN, SUM_ZERO, [[2, 0, 0, 1, -1, 2], [3, 0, 1, -1, 1, 0]], 4)
 OTHER = released(FORK, GAUSSIAN, [[1, 2, -1, 2], [2, 0, 1, 0, 2, -1]], 4)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "joint",
     [JointCounts((FIRST, AGAIN)), JointCounts((FIRST, OTHER), CHAIN), JointCounts((OTHER, FIRST), FORK)],
@@ -165,6 +166,7 @@ def test_tables_and_coefficients_of_the_same_rows_are_read_together():
         dg.noise_aware_posterior(tables + sums, method="tables")
 
 
+@pytest.mark.proof
 def test_order_does_not_matter_and_one_of_them_is_itself():
     three = [FIRST, AGAIN, released(CHAIN, GAUSSIAN, [[1, 1, 0, 1, 1, 0], [2, 0, 0, 0, 1, 1]], 4)]
     ways = [residual_estimates(JointCounts(tuple(order))) for order in itertools.permutations(three)]
@@ -216,6 +218,7 @@ def test_a_margin_measured_by_itself_sharpens_the_table_that_holds_it():
     assert found["a", "b"][1] == pytest.approx(law.variance(6) / 2)
 
 
+@pytest.mark.proof
 def test_two_releases_at_half_of_epsilon_are_calibrated_and_one_read_twice_is_not():
     """Coverage of 90 % intervals among 100 draws, 250 simulated data sets of a chain, eight free parameters each.
 

@@ -13,6 +13,7 @@ from dpgraph.inference.queries import contraction
 from dpgraph.privacy.records import DiscreteLaplace
 from tests.files.test_pgmpy import NETWORK, learned
 from tests.strategies import joint, networks, probabilities
+from tests.tiers import examples
 
 
 def asked(*question, **settings_):
@@ -41,7 +42,7 @@ def questions(draw, zeros):
     return value, target, {name: draw(st.integers(0, sizes[name] - 1)) for name in given_}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.booleans().flatmap(questions))
 def test_a_query_adds_up_the_joint_or_says_the_evidence_is_impossible(case):
     value, target, evidence = case
@@ -172,7 +173,7 @@ def richer_questions(draw):
     return value, targets, given_, do
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(richer_questions())
 def test_joints_sets_soft_evidence_and_interventions_by_enumeration(case):
     value, targets, given_, do = case
@@ -185,7 +186,7 @@ def test_joints_sets_soft_evidence_and_interventions_by_enumeration(case):
     np.testing.assert_allclose(dg.query(value, event, given_, do=do).mean, [inside], rtol=1e-10)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(richer_questions(), st.integers(0, 2**32))
 def test_every_draw_has_its_own_answer_and_the_predictive_weighs_by_the_evidence(case, seed):
     value, targets, given_, do = case
@@ -252,7 +253,7 @@ def test_equal_to_the_elimination_of_pgmpy(name):
     assert_as_pgmpy_says(name)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("name", LONG)
 def test_equal_to_the_elimination_of_pgmpy_on_larger_networks(name):
     assert_as_pgmpy_says(name)
@@ -285,6 +286,7 @@ def test_evidence_whose_probability_underflows_is_still_weighed():
     np.testing.assert_allclose(one_more.predictive, [1 / 3, 2 / 3], rtol=1e-9)
 
 
+@pytest.mark.proof
 def test_a_question_that_is_too_wide_says_so_before_it_starts():
     """Forty binary parents of forty children: the width is 40 whatever the order."""
     tops = [f"t{k}" for k in range(40)]

@@ -13,6 +13,7 @@ from dpgraph.inference.queries import buckets, contraction, explanation, rows, s
 from tests.files.test_pgmpy import NETWORK, learned
 from tests.inference.queries.test_asking import enumerated, richer_questions
 from tests.strategies import joint
+from tests.tiers import examples
 
 DRAWS = [learned(seed=seed) for seed in range(9)]
 
@@ -111,7 +112,7 @@ def test_entropy_and_mutual_information_by_enumeration(given_):
         dg.questions.mutual_information(DRAWS, "b", ["b", "d"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(richer_questions())
 def test_the_most_probable_explanation_by_enumeration(case):
     value, _, given_, do = case

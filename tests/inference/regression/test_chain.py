@@ -34,6 +34,7 @@ def calibration(features, n, epsilon, prior, replicates, seed, *, gaussian=False
     ]
 
 
+@pytest.mark.proof
 def test_intervals_are_calibrated_and_plug_in_ones_are_not():
     """SBC, 120 regressions of 1000 rows at epsilon .5. Each KS test at level 1e-6; plug-in posteriors, which take the
     noise for data, are beyond it for every weight and the variance."""
@@ -43,7 +44,7 @@ def test_intervals_are_calibrated_and_plug_in_ones_are_not():
     assert (naive > critical).all()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("features", "n", "epsilon", "settings", "how"),
     [
@@ -107,6 +108,7 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings, g_prior):
         assert stats.spearmanr(deviation, np.sqrt(variance)).statistic > 0.2
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("degrees", [5.0, np.inf])
 def test_own_scales_leave_the_prior_as_it_is(degrees):
     """proofs.md P81. Scales, then weights given them, from the prior; four rounds of scales given weights and weights
@@ -173,6 +175,7 @@ def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(privat
     assert np.ptp(apart) < 1e-6, "but for a constant"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("private", [False, True])
 def test_factors_and_coordinates_have_one_law(monkeypatch, private):
     """proofs.md P98. Eighty chains that move in factors alone and eighty in coordinates alone, of a release with noise
@@ -203,6 +206,7 @@ def test_factors_and_coordinates_have_one_law(monkeypatch, private):
     assert stats.ttest_ind(by_factors, other).pvalue.min() < 1e-6 / by_factors.shape[1]
 
 
+@pytest.mark.proof
 def test_kinds_of_far_shorter_steps_are_left_off():
     """Factors where noise drowns the sums, coordinates where it is small, and both between; columns of levels alone
     have no factors."""

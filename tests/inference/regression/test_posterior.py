@@ -48,13 +48,14 @@ def solved(noisy, seed=0, draws=400, **settings):
     return dg.noise_aware_posterior(noisy, draws=draws, seed=seed, **settings)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("gaussian", "private"),
     [
         (False, False),
         (True, True),
-        pytest.param(False, True, marks=pytest.mark.slow),
-        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.proof),
+        pytest.param(True, False, marks=pytest.mark.proof),
     ],
 )
 @pytest.mark.parametrize("method", [dg.methods.Hamiltonian(burn_in=150), "plug-in"], ids=str)
@@ -94,8 +95,9 @@ ODD = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 20.0])
+@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.proof), 20.0])
 def test_degenerate_columns_are_defined(name, scale):
     """A singular X'X: draws are finite, and average predictions near the average target."""
     made = solved(released(scale, alter=ODD[name]), draws=200)
@@ -104,7 +106,8 @@ def test_degenerate_columns_are_defined(name, scale):
     assert abs(made.predict(values).mean() - pay.mean()) < 4
 
 
-@pytest.mark.parametrize("scale", [1e6, pytest.param(1e9, marks=pytest.mark.slow)])
+@pytest.mark.proof
+@pytest.mark.parametrize("scale", [1e6, pytest.param(1e9, marks=pytest.mark.proof)])
 def test_noise_that_drowns_the_rows_leaves_the_prior(scale):
     """Predictions stay near what the target is said to be about, within a fifth of the prior's own deviation; its
     weights have the prior's spread, within a fifth."""
@@ -129,7 +132,7 @@ def test_noise_that_drowns_the_rows_leaves_the_g_prior():
     assert (np.abs(np.log(spread / at_unrelated)) < np.log(2.5)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_plug_in_falls_for_noise_and_noise_aware_does_not():
     """Noise of half the rows, six releases: squared errors in the target's variance, beside those of ``typical``."""
     values, pay = rows(2000, 9)
@@ -143,6 +146,7 @@ def test_plug_in_falls_for_noise_and_noise_aware_does_not():
     assert plug_in > 2 * aware
 
 
+@pytest.mark.proof
 def test_it_is_reached_by_its_release_and_repeats():
     noisy = released(20.0)
     one, other = (dg.noise_aware_posterior(noisy, draws=100, seed=3) for _ in range(2))
@@ -243,6 +247,7 @@ def test_what_chance_in_chains_adds_to_predictions_is_measured():
     assert np.mean(found) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.proof
 def test_chains_go_on_while_their_means_make_predictions_worse(monkeypatch, lengths):
     """Chains that have mixed, of a release that says nothing: they go on, to eight times the length at most, and
     nothing warns. Those of a clear release do not."""
@@ -276,6 +281,7 @@ def test_draws_that_are_given_back_have_the_average_of_all(monkeypatch):
     assert made.weights.mean(axis=0) == pytest.approx(weights.mean(axis=(0, 1)), rel=1e-9)
 
 
+@pytest.mark.proof
 def test_the_share_that_is_prior_is_near_nothing_or_all():
     """With little noise no coefficient's posterior is prior, and nothing warns; where noise drowns the rows all are, to
     the error of 2000 draws of heavy tails, and the warning names them. An empty level is one of which no row tells: of

@@ -11,10 +11,12 @@ from hypothesis import assume, given, settings
 
 import dpgraph as dg
 from dpgraph.inference.network.consistency import consistent_variance
-from dpgraph.mechanisms.additive.allocation import gaussian_total, measured_tables, residual_design, shares
+from dpgraph.mechanisms.additive.allocation import closed_form_shares, measured_tables, residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.merging import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 #: Root mean squared error of a family cell under add/remove (proofs.md P30). Laplace at epsilon 1: all families
 #: uniform, maximal tables uniform, closed-form budgets, the same after least squares, optimal budgets; then residuals.
@@ -36,10 +38,26 @@ def rms(network, variances):
     return math.sqrt(sum(variances[f] * network.cells(f) for f in network.families) / network.cell_count)
 
 
-def single(network, mechanism):
+def laws_of(network, mechanism):
+    return {m.table: m.law for m in mechanism.event(network, ADD).measurements}
+
+
+def closed_form_laws(network, power):
+    """Noise of the maximal tables that is best where each is read singly: Laplace at epsilon 1, Gaussian at rho 1/2."""
+    tables = network.maximal_families
+    shares = closed_form_shares(network, tables, power)
+    if power == 1 / 3:
+        return {table: DiscreteLaplace(1 / share) for table, share in zip(tables, shares, strict=True)}
+    return {table: DiscreteGaussian(share**-0.5) for table, share in zip(tables, shares, strict=True)}
+
+
+def gaussian_total(network, tables, rho):
+    """The total squared error of all family cells, tables read singly: (sum_m sqrt(W_m))^2 / (2 rho), P28."""
+    return sum(math.sqrt(weight) for weight in weights(network, tables)) ** 2 / (2 * rho)
+
+
+def single(network, laws):
     """The error where every family is read from one table that holds it."""
-    event = mechanism.event(network, ADD)
-    laws = {m.table: m.law for m in event.measurements}
     total = sum(
         laws[table].variance(network.cells(table)) * weight
         for table, weight in zip(laws, weights(network, list(laws)), strict=True)
@@ -47,26 +65,27 @@ def single(network, mechanism):
     return math.sqrt(total / network.cell_count)
 
 
-def joint(network, mechanism):
+def joint(network, laws):
     """The error after least squares."""
-    event = mechanism.event(network, ADD)
-    return rms(network, consistent_variance(network, {m.table: m.law for m in event.measurements}, False))
+    return rms(network, consistent_variance(network, laws, False))
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_errors(name):
     network = dg.read_network(f"example:{name}")
-    maximal = {"tables": "maximal", "allocation": "closed-form"}
+    paper = dg.LaplaceMechanism(1, tables="families", allocation="uniform")
+    maximal = dg.LaplaceMechanism(1, tables="maximal", allocation="uniform")
+    closed = closed_form_laws(network, 1 / 3)
     gaussian = {"delta": "1e-6", "rho": "0.5"}
     ours = (
-        single(network, dg.LaplaceMechanism(1, tables="families", allocation="uniform")),
-        single(network, dg.LaplaceMechanism(1, tables="maximal", allocation="uniform")),
-        single(network, dg.LaplaceMechanism(1, **maximal)),
-        joint(network, dg.LaplaceMechanism(1, **maximal)),
-        joint(network, dg.LaplaceMechanism(1, tables="maximal")),
+        single(network, laws_of(network, paper)),
+        single(network, laws_of(network, maximal)),
+        single(network, closed),
+        joint(network, closed),
+        joint(network, laws_of(network, dg.LaplaceMechanism(1, tables="maximal"))),
         rms(network, dg.FourierMechanism(1, basis="residual").variance(network, ADD)),
-        single(network, dg.GaussianMechanism(**gaussian, allocation="closed-form")),
-        joint(network, dg.GaussianMechanism(**gaussian)),
+        single(network, closed_form_laws(network, 1 / 2)),
+        joint(network, laws_of(network, dg.GaussianMechanism(**gaussian))),
         rms(network, dg.GaussianMechanism(**gaussian, basis="residual").variance(network, ADD)),
     )
     for value, published in zip(ours, PUBLISHED[name], strict=True):
@@ -106,10 +125,10 @@ def test_the_optimal_shares_are_the_minimum_after_least_squares(mechanism, name,
 
 
 @pytest.mark.parametrize("name", ["asia", "sachs", "alarm"])
-def test_the_mechanism_spends_as_the_closed_form_says(name):
+def test_the_error_of_closed_form_shares_is_the_closed_form(name):
     """(sum_m sqrt(W_m))^2 / (2 rho), proofs.md P28."""
     network = dg.read_network(f"example:{name}")
-    ours = single(network, GaussianMechanism(delta="1e-6", rho="0.5", allocation="closed-form"))
+    ours = single(network, closed_form_laws(network, 1 / 2))
     total = gaussian_total(network, network.maximal_families, 0.5)
     assert ours**2 * network.cell_count == pytest.approx(total, rel=1e-6)
 
@@ -127,12 +146,12 @@ def test_the_root_shares_are_the_minimum(name):
         return float(np.log((weight / np.exp(logits - np.logaddexp.reduce(logits))).sum()))
 
     best = minimize(error, np.zeros(len(tables)), method="L-BFGS-B", options={"maxiter": 2000}).fun
-    ours = shares(network, tables, "closed-form", power=1 / 2)
-    assert sum(ours) == 1
-    assert math.log((weight / np.array(ours, float)).sum()) == pytest.approx(best, abs=1e-6)
+    ours = closed_form_shares(network, tables, 1 / 2)
+    assert ours.sum() == pytest.approx(1)
+    assert math.log((weight / ours).sum()) == pytest.approx(best, abs=1e-6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(small_networks())
 def test_merging_two_maximal_tables_never_lowers_the_gaussian_error(network):
     """The union has at least twice the cells of either, so sqrt(W_1) + sqrt(W_2) <= sqrt(W_merged)."""
@@ -145,7 +164,7 @@ def test_merging_two_maximal_tables_never_lowers_the_gaussian_error(network):
         assert gaussian_total(network, [*rest, joint], 0.5) >= before * (1 - 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks())
 def test_the_residual_design_spends_rho_and_is_no_worse_than_tables(network):
     """sum_A p_A / (2 sigma_A^2) = rho, its total is what its variances give, and tables with least squares (a

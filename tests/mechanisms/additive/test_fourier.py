@@ -21,6 +21,7 @@ from dpgraph.structure.tables import margin
 from tests.conclusions import law_test
 from tests.everything import everything
 from tests.mechanisms.additive.test_sensitivity import all_rows, fixed_point_contrasts, small_networks
+from tests.tiers import examples
 
 REPLACE, ADD_REMOVE = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 UNITS = [REPLACE, ADD_REMOVE, dg.PrivacyUnit("replace", 2), dg.PrivacyUnit("add-remove", 2)]
@@ -161,6 +162,7 @@ def test_algorithm_2_of_the_paper_exactly():
     assert {m.law.scale for m in FourierMechanism("0.5").event(asia, dg.PrivacyUnit("replace", 3)).measurements} == {84}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "mechanism", "unit", "rms"),
     [
@@ -191,7 +193,7 @@ def test_the_rms_errors_of_known_networks(name, mechanism, unit, rms):
 
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(network=small_networks(), seed=st.integers(0, 99))
 def test_the_released_tables_agree(unit, network, seed):
     """By construction: every margin that two tables share is the same, and so is the total."""
@@ -234,6 +236,7 @@ def test_the_optimal_scales_are_the_minimum():
     assert math.log(total) == pytest.approx(best, abs=1e-3)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mechanism", [FourierMechanism(1), FourierMechanism(1, basis="residual")], ids=repr)
 def test_releases_draw_the_law_they_record(mechanism):
     """Some 1 500 secure releases of one variable: the noise in its block is accepted, and 2/3 and 3/2 of the scale are
@@ -415,6 +418,7 @@ def test_a_network_of_one_level_variables_has_nothing_to_noise():
     assert hidden.laws[()].scale == 1
 
 
+@pytest.mark.proof
 def test_theorem_3_holds():
     """1 000 seeded releases of asia at delta 0.1: the bound fails in no more than a tenth of them, and says what the
     formula says: 2 * 21 * 2^2 * ln(21 / 0.1) + 4 t 21^2 for a variable with one parent."""
@@ -433,6 +437,7 @@ def test_theorem_3_holds():
     assert failures <= 100
 
 
+@pytest.mark.proof
 def test_the_noise_part_of_theorem_3_holds():
     """Without the pseudo-records, which hide the noise: t = 0, 1 000 releases, at most a tenth beyond the bound."""
     network = dg.read_network("example:asia")

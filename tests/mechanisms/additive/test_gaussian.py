@@ -232,14 +232,15 @@ def test_replay(unit):
     assert all(seen(other) == first for other in others)
 
 
-def test_a_release_round_trips_and_files_without_rho_still_load():
+def test_a_release_round_trips_and_files_without_rho_are_refused():
     counts = dg.count(pd.DataFrame({"a": [0, 1], "b": [1, 2]}), TINY)
     released = dg.release(counts, GaussianMechanism(1, "1e-6"), budget=dg.Budget(1, "1e-6"))
     plain = json.loads(json.dumps(document(released)))
     assert isinstance(plain["event"]["rho"], str)
     assert value_of(plain) == released
     del plain["event"]["rho"]
-    assert value_of(plain).event == dataclasses.replace(released.event, rho=None)
+    with pytest.raises(dg.errors.ReleaseError, match="claims no rho"):
+        value_of(plain)
     plain["event"]["rho"] = 0.5
     with pytest.raises(dg.errors.FileError, match="text"):
         value_of(plain)

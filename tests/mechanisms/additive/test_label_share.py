@@ -62,6 +62,7 @@ def test_a_share_is_never_why_a_release_is_refused():
     label_first(NETWORK, "y", least, REPLACE, 10).event(NETWORK, REPLACE)
 
 
+@pytest.mark.proof
 def test_rows_change_nothing_but_their_number():
     """Estimators on other rows, as many: the same event, and a private n is not looked at."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def released(moments, epsilon=1, unit=UNITS[0], noise=None, **settings):
     return dg.release(moments, mechanism, budget=dg.Budget(epsilon, unit=unit), noise=noise)
 
 
+@pytest.mark.proof
 def test_every_sum_gets_its_own_draw(monkeypatch):
     """The reference code adds one scalar to all sums, so that their differences are exact. Here the noises of two
     sums are uncorrelated: 1000 seeded releases, level 1e-6; a correlation of .31 is missed as rarely, and one scalar
@@ -93,6 +94,7 @@ def test_every_sum_gets_its_own_draw(monkeypatch):
     assert len(set((draws[:, 0] - draws[:, 1]).tolist())) > 750
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_noise_follows_the_recorded_law(unit):
     """Secure draws around a known sum are accepted, and a scale wrong by a third rejected, each but for 1e-6."""

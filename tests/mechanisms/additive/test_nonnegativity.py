@@ -21,15 +21,16 @@ EXACT, PAPER = FourierMechanism(1, nonnegative=0.9), FourierMechanism(1, "paper"
 LEVELS = FourierMechanism("0.3", nonnegative=0.9)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("network", "mechanism", "unit"),
     [
-        pytest.param(ASIA, EXACT, REPLACE, id="exact, replace", marks=pytest.mark.slow),
+        pytest.param(ASIA, EXACT, REPLACE, id="exact, replace", marks=pytest.mark.proof),
         pytest.param(ASIA, EXACT, ADD_REMOVE, id="exact, add-remove"),
-        pytest.param(ASIA, PAPER, REPLACE, id="paper, replace", marks=pytest.mark.slow),
-        pytest.param(ASIA, PAPER, ADD_REMOVE, id="paper, add-remove", marks=pytest.mark.slow),
+        pytest.param(ASIA, PAPER, REPLACE, id="paper, replace", marks=pytest.mark.proof),
+        pytest.param(ASIA, PAPER, ADD_REMOVE, id="paper, add-remove", marks=pytest.mark.proof),
         pytest.param(MIXED, LEVELS, REPLACE, id="levels, replace"),
-        pytest.param(MIXED, LEVELS, ADD_REMOVE, id="levels, add-remove", marks=pytest.mark.slow),
+        pytest.param(MIXED, LEVELS, ADD_REMOVE, id="levels, add-remove", marks=pytest.mark.proof),
     ],
 )
 def test_no_cell_is_negative_with_the_probability_asked_for(network, mechanism, unit):

@@ -159,6 +159,7 @@ def test_accountants_open_moments_by_their_movement(unit):
     assert not shifts(GAUSSIAN.event(DESIGN, unit))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("times", [1, 4])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-5"])
 def test_prices_cover_the_true_loss_of_gaussian_moments(delta, times):

@@ -18,6 +18,7 @@ from dpgraph.structure.basis import contrast_matrix, contrast_norms, fixed_point
 from tests.conclusions import law_test
 from tests.mechanisms.additive.test_laplace import APART, TINY, exact_tables, neighbours
 from tests.mechanisms.additive.test_sensitivity import small_networks
+from tests.tiers import examples
 
 ADD = dg.PrivacyUnit("add-remove")
 MECHANISM = dg.GaussianMechanism(delta="1e-6", rho="0.5", basis="residual")
@@ -52,7 +53,7 @@ def test_the_largest_renyi_divergence_over_all_neighbours_is_rho(network, unit):
     assert largest >= Fraction(1, 2) * Fraction(999, 1000)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(small_networks(), st.integers(1, 3))
 def test_the_sensitivity_of_a_block_is_the_largest_over_its_cells(network, rows):
     for block in MECHANISM.event(network, ADD).measurements:
@@ -101,6 +102,7 @@ def test_a_release_draws_the_law_it_records(source):
     test.check(np.searchsorted(bins, noise.ravel() / scale))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["asia", "sachs"])
 def test_the_error_of_releases_is_the_one_stated(name):
     """300 releases: the mean squared error of all cells has a standard error below 2.5 %; a scale wrong by a tenth is

@@ -28,6 +28,7 @@ from tests.selection import (
     recorded_laws,
     softmax,
 )
+from tests.tiers import examples
 
 SELECTORS = ["permute-and-flip", "exponential"]
 SEEDED = dg.testing.SeededNoise(1)
@@ -117,6 +118,7 @@ def test_lemma_4_by_enumeration(epsilon, selector):
     assert losses[selector] <= losses["exponential"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_choices_have_the_recorded_law(selector):
     """5 382 secure releases of a binary row: accepted by their law; 2/3 and 3/2 of the temperature are rejected, and so
@@ -150,7 +152,7 @@ def test_many_rows_give_the_map_of_each_table():
     assert empty.provenance.event.mechanism == "MapEstimate"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(small_networks(), st.sampled_from([0.001, 0.2]), st.integers(2, 4), st.randoms(use_true_random=False))
 def test_what_the_rows_of_all_tables_spend_never_passes_epsilon(network, floor, grid, random):
     """promise.md S6 for the row-by-row selection: the ranges of rows' scores over the scale add to epsilon at most."""

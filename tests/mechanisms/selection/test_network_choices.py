@@ -1,4 +1,4 @@
-"""Choices of trees, of parents and of tables: their exact laws on all neighbours, and what they find."""
+"""Choices of parents and of tables: their exact laws on all neighbours, and what they find."""
 
 import itertools
 import math
@@ -11,7 +11,6 @@ import pytest
 import dpgraph as dg
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.table_choice import TableChoice
-from dpgraph.mechanisms.selection.tree_choice import TreeChoice
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.any_tables import AnyTables, OneWays
 from dpgraph.structure.domain import Domain
@@ -73,16 +72,15 @@ def mechanisms(domain):
     """Each choice of a network, with margins and noise that leave all candidates near."""
     margins = OneWays.of({name: 1.0 + np.arange(size) for name, size in domain.sizes.items()}, 3)
     expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
-    yield TreeChoice(2, margins, noise=0.1)
     yield ParentsChoice(2, margins, noise=0.1)
     yield TableChoice(2, expected, noise=0.1)
 
 
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
-@pytest.mark.parametrize("which", [0, 1, 2], ids=["tree", "parents", "table"])
+@pytest.mark.parametrize("which", [0, 1], ids=["parents", "table"])
 @pytest.mark.parametrize(
     ("sizes", "most"),
-    [((2, 2), 4), ((2, 2, 2), 2), pytest.param((2, 2, 2), 4, marks=pytest.mark.slow)],
+    [((2, 2), 4), ((2, 2, 2), 2), pytest.param((2, 2, 2), 4, marks=pytest.mark.proof)],
     ids=["two variables", "three variables", "three variables, four rows"],
 )
 def test_no_outcome_tells_neighbours_apart_by_more_than_epsilon(sizes, most, which, unit):
@@ -112,10 +110,9 @@ def test_strong_pairs_are_found(unit):
     margins = OneWays.of({name: np.bincount(frame[name], minlength=2) for name in domain.names}, 2000)
     statistics = any_tables(frame, domain)
     chain = {frozenset(pair) for pair in itertools.pairwise(domain.names)}
-    for mechanism in (TreeChoice(100, margins, noise=1.0), ParentsChoice(100, margins, noise=1.0, max_parents=1)):
-        made = dg.release(statistics, mechanism, budget=dg.Budget(100, unit=unit), noise=dg.testing.SeededNoise(1))
-        found = {frozenset((child, *parents)) for child, parents in made.value.parents.items() if parents}
-        assert found == chain
+    mechanism = ParentsChoice(100, margins, noise=1.0, max_parents=1)
+    made = dg.release(statistics, mechanism, budget=dg.Budget(100, unit=unit), noise=dg.testing.SeededNoise(1))
+    assert {frozenset((child, *parents)) for child, parents in made.value.parents.items() if parents} == chain
     expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
     made = dg.release(
         statistics, TableChoice(100, expected), budget=dg.Budget(100, unit=unit), noise=dg.testing.SeededNoise(1)
@@ -131,7 +128,6 @@ def test_stop_is_chosen_where_nothing_stands_above_the_noise():
     margins = OneWays.of({name: [1.0, 1.0] for name in domain.names}, 500)
     expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
     for mechanism in (
-        TreeChoice(50, margins, noise=200.0),
         ParentsChoice(50, margins, noise=200.0),
         TableChoice(50, expected, noise=dict.fromkeys(expected, 200.0)),
     ):
@@ -159,36 +155,34 @@ def test_pairs_of_too_many_cells_are_no_candidates():
     domain = domain_of((2, 3, 4))
     margins = OneWays.of({name: np.ones(size) for name, size in domain.sizes.items()}, 8)
     statistics = statistics_of(domain, (1,) * 24)
-    for mechanism in (TreeChoice(1, margins, max_cells=6), ParentsChoice(1, margins, max_cells=6)):
-        for seed in range(10):
-            made = dg.release(statistics, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)).value
-            tables = {frozenset(family) for family in made.families if len(family) > 1}
-            assert tables <= {frozenset("ab")}
+    mechanism = ParentsChoice(1, margins, max_cells=6)
+    for seed in range(10):
+        made = dg.release(statistics, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(seed)).value
+        assert {frozenset(family) for family in made.families if len(family) > 1} <= {frozenset("ab")}
 
 
 def test_the_cost_is_known_before_data_and_shared_by_the_choices():
     domain = domain_of((2, 3, 2))
     margins = OneWays.of({name: np.ones(size) for name, size in domain.sizes.items()}, 8)
-    for mechanism in (TreeChoice("0.6", margins), ParentsChoice("0.6", margins)):
-        event = mechanism.event(AnyTables(domain), ADD)
-        assert (event.epsilon, event.delta) == (Fraction(3, 5), 0)
-        (chosen,) = event.selections
-        assert (chosen.law, chosen.epsilon, chosen.draws) == ("softmax", Fraction(3, 10), 2)
-        assert event.rho == 2 * Fraction(3, 10) ** 2 / 8
+    event = ParentsChoice("0.6", margins).event(AnyTables(domain), ADD)
+    assert (event.epsilon, event.delta) == (Fraction(3, 5), 0)
+    (chosen,) = event.selections
+    assert (chosen.law, chosen.epsilon, chosen.draws) == ("softmax", Fraction(3, 10), 2)
+    assert event.rho == 2 * Fraction(3, 10) ** 2 / 8
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda m: TreeChoice(0, m), "epsilon"),
-        (lambda m: TreeChoice(1, m, noise=-1), "noise"),
-        (lambda m: TreeChoice(1, m, max_cells=0), "max_cells"),
+        (lambda m: ParentsChoice(0, m), "epsilon"),
+        (lambda m: ParentsChoice(1, m, noise=-1), "noise"),
+        (lambda m: ParentsChoice(1, m, max_cells=0), "max_cells"),
         (lambda m: ParentsChoice(1, m, max_parents=0), "max_parents"),
         (lambda m: ParentsChoice(1, m, forbidden=["ab"]), "forbidden"),
         (lambda m: TableChoice(1, {}), "at least one table"),
         (lambda m: TableChoice(1, {("a",): [math.nan, 1]}), "finite"),
         (lambda m: TableChoice(1, {("a",): [1, 1]}, noise={("b",): 1.0}), "one number for each"),
-        (lambda m: TreeChoice(1, "x"), "OneWays"),
+        (lambda m: ParentsChoice(1, "x"), "OneWays"),
         (lambda m: ParentsChoice(1, None), "OneWays"),
         (lambda m: ParentsChoice(1, m, forbidden=None), "forbidden"),
         (lambda m: ParentsChoice(1, m, required="ab"), "required"),
@@ -211,17 +205,16 @@ def test_what_does_not_fit_is_refused_uncharged():
     counts = dg.count(pd.DataFrame({"a": [0], "b": [1]}), dg.Network.of(domain, {}))
     one = any_tables(pd.DataFrame({"a": [0]}), domain.restrict(["a"]))
     for subject, mechanism in [
-        (counts, TreeChoice(1, margins)),
         (counts, ParentsChoice(1, margins)),
         (counts, TableChoice(1, {("a", "b"): np.ones((2, 2))})),
-        (statistics, TreeChoice(1, OneWays.of({"a": [1, 1]}, 8))),
+        (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),
         (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1], "b": [1, 1, 1]}, 8))),
         (statistics, ParentsChoice(1, margins, forbidden=[("a", "z")])),
         (statistics, TableChoice(1, {("a", "b"): np.ones((2, 3))})),
         (statistics, TableChoice(1, {("a", "z"): np.ones((2, 2))})),
         (statistics, dg.LaplaceMechanism(1)),
-        (statistics, TreeChoice("1e-40", margins)),
-        (one, TreeChoice(1, OneWays.of({"a": [1, 1]}, 8))),
+        (statistics, ParentsChoice("1e-40", margins)),
+        (one, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),
     ]:
         with pytest.raises(dg.errors.ReleaseError):
             dg.release(subject, mechanism, budget=budget)

@@ -31,6 +31,7 @@ from tests.selection import (
     recorded_laws,
     softmax,
 )
+from tests.tiers import examples
 
 TINY = dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]})
 BINARY = dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
@@ -90,12 +91,13 @@ def test_epsilon_is_attained_where_the_posterior_is_concentrated(mechanism, unit
     assert 0.99 * mechanism.epsilon < epsilon <= float(mechanism.epsilon) * (1 + ROUNDING)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("neighbours_", "floor", "temperature", "claim", "actual"),
     [
-        pytest.param("replace", 0.05, 1, 11.78, 8.52, marks=pytest.mark.slow),
+        pytest.param("replace", 0.05, 1, 11.78, 8.52, marks=pytest.mark.proof),
         ("add-remove", 0.05, 1, 5.89, 5.75),
-        pytest.param("replace", 0.05, 3, 3.93, 2.66, marks=pytest.mark.slow),
+        pytest.param("replace", 0.05, 3, 3.93, 2.66, marks=pytest.mark.proof),
     ],
 )
 def test_the_privacy_loss_of_two_binary_nodes(neighbours_, floor, temperature, claim, actual):
@@ -109,7 +111,7 @@ def test_the_privacy_loss_of_two_binary_nodes(neighbours_, floor, temperature, c
     assert actual_epsilon(mechanism, BINARY, unit, pairs) == pytest.approx(actual, abs=0.02)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(small_networks(), st.integers(1, 3), st.sampled_from([0.001, 0.05, 0.2]), st.randoms(use_true_random=False))
 def test_no_neighbours_move_the_scores_over_a_longer_interval_than_declared(network, r, floor, random):
     """promise.md S6 on what the mechanism compares, and the witness attains it: two people who differ everywhere."""
@@ -379,6 +381,7 @@ def test_two_releases_differ():
     assert SecureNoise.private
 
 
+@pytest.mark.proof
 def test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor():
     """The whole mechanism, not the sampler alone: 3 000 draws at T = 1 against the incomplete beta function.
 

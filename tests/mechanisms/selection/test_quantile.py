@@ -14,6 +14,7 @@ import dpgraph as dg
 from dpgraph.mechanisms.selection.quantile import PrivateQuantile
 from tests.conclusions import law_test
 from tests.selection import Recorder, counted, largest_log_ratio, neighbours, recorded_laws, softmax
+from tests.tiers import examples
 
 UNITS = [dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace", 2)]
 
@@ -66,7 +67,7 @@ def test_smiths_weights_from_the_definition():
     assert np.abs(softmax(scores / scale) - softmax(exponents)).max() < 1e-12
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.integers(0, 6), min_size=2, max_size=8),
     st.lists(st.integers(0, 6), min_size=2, max_size=2),
@@ -107,6 +108,7 @@ def test_the_declared_movement_is_attained():
             assert Fraction(max(gaps), alpha.denominator) == furthest
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("noise", [None, dg.testing.SeededNoise(1)], ids=["secure", "seeded"])
 def test_edges_have_the_recorded_law(noise):
     """4 526 releases at epsilon 1: accepted, and 2/3 and 3/2 of the exponent rejected, each but for 1e-6."""

@@ -74,6 +74,18 @@ def test_a_half_fixed_score_moves_by_one_or_by_two(shape, most, kind, unit):
     assert half_fixed_range(alone, unit) == 2 * bound * 2 * PARTS
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.neighbours)
+@pytest.mark.parametrize("order", [*itertools.permutations(("even", "steep", "rare"))], ids="-".join)
+def test_a_half_fixed_range_is_that_of_the_rarest_level_of_any_variable(order, unit):
+    """Rejects the largest of the variables' least shares, and the first's or the last's."""
+    shares = {"even": [1.0, 1.0], "steep": [3.0, 1.0], "rare": [6.0, 1.0, 1.0]}
+    margins = OneWays.of({name: shares[name] for name in order}, 5)
+    assert half_fixed_range(margins, unit) == (2 if unit.n_is_public else 1) * 4 * (PARTS - PARTS // 8)
+    before, after = np.array([[0], [0], [0]]), np.array([[0], [1], [0]])  # a row of the rarest level
+    moved = half_fixed_score(after, margins.share("rare")) - half_fixed_score(before, margins.share("rare"))
+    assert 2 * moved * (2 if unit.n_is_public else 1) == half_fixed_range(margins, unit)
+
+
 def test_one_row_moves_two_candidates_apart_by_the_whole_range():
     """Candidates may move in opposite directions, and "stop" not at all: the range is twice what a score moves by."""
     before, after = np.array([[1, 1], [1, 1]]), np.array([[2, 1], [1, 1]])

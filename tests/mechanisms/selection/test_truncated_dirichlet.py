@@ -53,6 +53,7 @@ def test_a_region_of_no_width_is_a_point():
     assert x == pytest.approx(0.5, abs=1e-12)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("noise", [SecureNoise(), SeededNoise(2)], ids=["secure", "seeded"])
 def test_two_levels_have_the_truncated_law_and_no_atom_at_the_floor(noise):
     """Clipping into the region would put a third of the mass on its ends; rejected too: 2/3 and 3/2 of the counts.
@@ -70,10 +71,11 @@ def test_two_levels_have_the_truncated_law_and_no_atom_at_the_floor(noise):
     assert len(set(draws)) == test.draws
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("concentration", "floor", "wrong"),
     [
-        pytest.param((2.0, 0.7, 5.0), 0.1, (3.0, 1.0, 7.5), marks=pytest.mark.slow),
+        pytest.param((2.0, 0.7, 5.0), 0.1, (3.0, 1.0, 7.5), marks=pytest.mark.proof),
         ((1.0, 1.0, 1.0), 0.25, (3.0, 1.0, 1.0)),
         ((30.0, 3.0, 1.0), 0.2, (40.0, 4.0, 1.3)),
     ],
@@ -106,6 +108,7 @@ def _log_masses(a, floor, edges):
         return np.log(mass.ravel())
 
 
+@pytest.mark.proof
 def test_without_the_correction_three_levels_would_be_wrong():
     """Proposals that are never rejected have another law, told from that of ((1, 1, 1), .25) but for 1e-6."""
     proposal = TruncatedBeta(1.0, 2.0, 0.25, 0.5)

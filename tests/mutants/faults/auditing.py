@@ -27,27 +27,6 @@ MUTANTS = (
         (f"{TESTS}::test_a_faulty_mechanism_fails",),
     ),
     Mutant(
-        "a bound on epsilon without confidence",
-        "audit/noise_laws.py",
-        "betainccinv(misses + 1, m - misses, level)",
-        "misses / m",
-        (f"{TESTS}::test_bounds_on_epsilon_are_wrong_as_seldom_as_they_say",),
-    ),
-    Mutant(
-        "a law's test without its level",
-        "audit/noise_laws.py",
-        "math.log(math.e * t / free) + math.log(level)",
-        "math.log(math.e * t / free) + math.log(0.5)",
-        (f"{TESTS}::test_the_threshold_is_that_of_the_tests_own_conclusions",),
-    ),
-    Mutant(
-        "power of a law that is right",
-        "audit/noise_laws.py",
-        "for law in primitive.log_laws(1 + violation)]",
-        "for law in primitive.log_laws(1 + 20 * violation)]",
-        (f"{TESTS}::test_the_violation_that_is_said_to_be_seen_is_seen",),
-    ),
-    Mutant(
         "coverage judged without the number of worlds",
         "audit/ranks.py",
         "wanted = math.log(2 / level) / trials",

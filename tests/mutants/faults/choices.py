@@ -7,8 +7,8 @@ CHOICES = "tests/mechanisms/selection/test_network_choices.py"
 FIXED = f"{SCORES}::test_a_fixed_score_moves_by_a_half_or_by_one"
 HALF = f"{SCORES}::test_a_half_fixed_score_moves_by_one_or_by_two"
 LAWS = f"{CHOICES}::test_no_outcome_tells_neighbours_apart_by_more_than_epsilon"
-CHARGED = "    scope = charged(task, statistics, parts, _needed(kind, task))\n"
-RELEASED = "    alone, measured, network = _released(kind, task, statistics, purse)\n"
+CHARGED = "    scope = charged(task, statistics, parts, _needed(task))\n"
+RELEASED = "    alone, measured, network = _released(task, statistics, purse)\n"
 RECORDS = "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
 PAID = "tests/estimators/test_paid_choices.py"
 
@@ -16,6 +16,13 @@ FILE = "mechanisms/selection/table_scores.py"
 DISTANCE = "return int(np.abs(table * GRID - np.rint(expected * GRID).astype(np.int64)).sum())"
 
 MUTANTS = (
+    Mutant(
+        "a half-fixed range by the largest of the variables' least shares",
+        FILE,
+        "least = min((min(shares)",
+        "least = max((min(shares)",
+        (f"{SCORES}::test_a_half_fixed_range_is_that_of_the_rarest_level_of_any_variable",),
+    ),
     Mutant(
         "a fixed score with exact margins",
         FILE,
@@ -97,12 +104,12 @@ MUTANTS = (
     Mutant(
         "a record of a learned network without its choices",
         "estimators/graphs/purse.py",
-        "return replace(together, event=whole)",
+        "return replace(together, event=in_turn(whole))",
         "return together",
         (
             f"{PAID}::test_the_record_is_what_the_budget_was_charged",
             f"{PAID}::test_the_record_is_the_charge_where_there_is_a_delta",
-            f"{RECORDS}[learn_network: tree, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
+            f"{RECORDS}[learn_network: greedy, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
         ),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from tests.mutants.planting import Mutant
 HOME = "tests/contract"
 DISCOVERY = f"{HOME}/test_discovery.py"
 SELECTION, SAMPLE = "tests/privacy/test_selection.py", "tests/mechanisms/selection/test_posterior_sample.py"
-REGRESSION_SAMPLE = "tests/mechanisms/selection/test_regression_sample.py"
+REGRESSION_SAMPLE = "tests/papers/test_regression_sample.py"
 REPLACE, ADD = "replace one row of one person", "add-remove one row of one person"
 REPLACE_3, ADD_3 = "replace up to 3 rows of one person", "add-remove up to 3 rows of one person"
 
@@ -32,39 +32,19 @@ MEDIAN = "PrivateQuantile: at 0.5; 18 others"
 
 OPTIONS = (
     Mutant(
-        "a release for one row of a person whatever the command says",
-        "cli/networks.py",
-        "payer.budget(epsilon, neighbours, rows_per_person, delta=delta, person=person)",
-        "payer.budget(epsilon, neighbours, 1, delta=delta, person=person)",
-        _command("release: --mechanism laplace"),
-    ),
-    Mutant(
-        "naive Bayes for one row of a person whatever the command says",
-        "cli/fitting.py",
-        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
-        "payer.budget(epsilon, neighbours, 1, person=person)",
-        _command("fit naive-bayes: --inference plug-in"),
-        within="fit_naive_bayes",
-    ),
-    Mutant(
-        "a regression for one row of a person whatever the command says",
-        "cli/fitting.py",
-        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
-        "payer.budget(epsilon, neighbours, 1, person=person)",
-        _command("fit regression: --inference plug-in --on-missing error"),
-        within="fit_regression",
-    ),
-    Mutant(
-        "a hidden Markov model for one row of a person whatever the command says",
-        "cli/fitting.py",
-        "    declared = read_domain(domain)\n    graph = hmm_network",
-        "    declared, rows_per_person = read_domain(domain), 1\n    graph = hmm_network",
-        _command("fit hmm: --inference plug-in --sampler collapsed"),
+        "a command for one row of a person whatever it is told",
+        "cli/paying.py",
+        "        rows = 1 if self.rows_per_person is None else self.rows_per_person\n",
+        "        rows = 1\n",
+        (
+            *_command("release: --mechanism laplace"),
+            "tests/cli/test_evaluate.py::test_the_release_protects_whom_it_is_told_to",
+        ),
     ),
     Mutant(
         "a command that forgets the relation",
         "cli/paying.py",
-        'unit=unit_of(neighbours or ("add-remove" if several else "replace"), rows))',
+        "unit=unit_of(relation, rows))",
         'unit=unit_of("add-remove", rows))',
         _command("release: --mechanism laplace", REPLACE),
     ),
@@ -80,9 +60,9 @@ CLAIMS = (
     ),
     Mutant(
         "rho of a Gibbs sampler rounded down",
-        "mechanisms/selection/gibbs_sample.py",
-        "rounded(plan.update**2 * updates / 8, up=True)",
-        "rounded(plan.update**2 * updates / 8, up=False)",
+        "papers/gibbs_sample.py",
+        "rounded(update**2 * updates / 8, up=True)",
+        "rounded(update**2 * updates / 8, up=False)",
         (f"{HOME}/test_claims.py::test_the_rho_of_a_gibbs_sampler_covers_all_its_updates",),
     ),
     Mutant(
@@ -101,7 +81,7 @@ CLAIMS = (
     ),
     Mutant(
         "a share of rho for each update rounded up",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "    root = rounded(Fraction(float(square) ** 0.5), up=False)\n    while root**2 > square:",
         "    root = rounded(Fraction(float(square) ** 0.5), up=True)\n    while root**2 > 2 * square:",
         (f"{HOME}/test_claims.py::test_the_rho_of_a_gibbs_sampler_covers_all_its_updates",),
@@ -111,14 +91,14 @@ CLAIMS = (
 SELECTIONS = (
     Mutant(
         "the moves of a person left out of the adaptive charge",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "entry_range(logs.values()) * plan.moves, plan.update)",
         "entry_range(logs.values()), plan.update)",
         _mechanism(GIBBS),
     ),
     Mutant(
         "an adaptive charge of the mean entry, not of the worst",
-        "mechanisms/selection/cell_scores.py",
+        "papers/gibbs_sample.py",
         "    return int(np.max(apart))",
         "    return int(np.mean(apart))",
         _mechanism(GIBBS),
@@ -130,6 +110,7 @@ SELECTIONS = (
         "return scale / 2",
         _mechanism(f"MapEstimate: permute-and-flip; {CHAIN}"),
         within="selection_scale",
+        first=True,
     ),
     Mutant(
         "the scale of a selection rounded down",
@@ -189,14 +170,14 @@ SELECTIONS = (
     ),
     Mutant(
         "weights drawn as real numbers without the word",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "        if not self.idealized_numerics:\n            raise ReleaseError(",
         "        if self.idealized_numerics is None:\n            raise ReleaseError(",
         (f"{REGRESSION_SAMPLE}::test_what_does_not_fit_is_refused_before_anything_is_charged",),
     ),
     Mutant(
         "idealized numerics by default",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "    idealized_numerics: bool = False",
         "    idealized_numerics: bool = True",
         (f"{REGRESSION_SAMPLE}::test_what_does_not_fit_is_refused_before_anything_is_charged",),
@@ -262,7 +243,7 @@ ROWS = (
     ),
     Mutant(
         "one entry of a person in a Gibbs sampler",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "moves = unit.rows_per_person * (2 if unit.n_is_public else 1)",
         "moves = 2 if unit.n_is_public else 1",
         _mechanism(GIBBS, ADD_3),
@@ -283,7 +264,7 @@ ROWS = (
     ),
     Mutant(
         "one row of a person in weights of a regression",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "residual_range(self.radius) * unit.rows_per_person *",
         "residual_range(self.radius) *",
         _mechanism("RegressionSample: radius 1, 1 draws; one column", ADD_3),
@@ -294,6 +275,7 @@ ROWS = (
         'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)',
         'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0))',
         _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
+        first=True,
     ),
     Mutant(
         "no noise on a table without rows",
@@ -301,6 +283,7 @@ ROWS = (
         "    for law, sharing in by_law.items():",
         "    for law, sharing in by_law.items() if any(t.any() for t in exact_tables.values()) else ():",
         _mechanism(LAPLACE, ADD),
+        first=True,
     ),
     Mutant(
         "an empty log refused by the estimator",
@@ -312,16 +295,16 @@ ROWS = (
     Mutant(
         "an empty table refused by the sums of a regression",
         "statistics/regression.py",
-        "    if many > most:\n",
-        '    if not many:\n        raise DomainError("there are no rows")\n    if many > most:\n',
+        "        if many > most:\n",
+        '        if not many:\n            raise DomainError("there are no rows")\n        if many > most:\n',
         _command("fit regression: --inference plug-in --on-missing error", ADD),
     ),
     Mutant(
         "an empty table refused by the count",
         "statistics/counts.py",
-        "    tables = measured_families(network)\n    parts =",
-        '    if not vector.any():\n        raise DomainError("there are no rows")\n'
-        "    tables = measured_families(network)\n    parts =",
+        "        tables = measured_families(network)\n        parts =",
+        '        if not vector.any():\n            raise DomainError("there are no rows")\n'
+        "        tables = measured_families(network)\n        parts =",
         _command("fit naive-bayes: --inference plug-in", ADD),
     ),
 )
@@ -351,8 +334,9 @@ MEMBERS = (
     Mutant(
         "a new public function that takes a budget and that nobody tries",
         "__init__.py",
-        '    "results",\n    "sample_rows",\n',
-        '    "results",\n    "sample_rows",\n    "fit_budget",\n',
+        "    from dpgraph.privacy.release import release as release\n",
+        "    from dpgraph.privacy.release import release as release\n"
+        "    from dpgraph.privacy.release import release as fit_budget\n",
         (f"{DISCOVERY}::test_every_public_name_that_takes_a_budget_is_in_the_contract",),
     ),
 )

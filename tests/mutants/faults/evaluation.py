@@ -8,14 +8,73 @@ COUNTS, MEANS = "tests/inference/counts/test_noisy_counts.py", "tests/inference/
 REPLAY = "tests/privacy/test_replay_evaluation.py"
 STRICT, CANARY = "tests/statistics/test_strict.py", "tests/privacy/test_canary.py"
 FOLDS, PERSONS = "tests/estimators/test_folds.py", "tests/estimators/test_persons.py"
-CONTRACT = "tests/contract/test_commands.py::test_no_loss_is_above_the_claim"
+READS = "tests/contract/test_reads.py::test_rows_are_read_once_or_refused"
+
+ALONE, SCORES = "tests/estimators/test_rows_alone.py", "tests/models/test_label_scores.py"
+ROWWISE = "tests/structure/test_rowwise.py::test_sums_are_those_of_each_row_alone"
 
 MUTANTS = (
     Mutant(
+        "features packed by the number of rows",
+        "models/label_scores.py",
+        "min(JOINT_LEVELS, JOINT_CELLS",
+        "min(JOINT_LEVELS, rows // 4, JOINT_CELLS",
+        (
+            f"{SCORES}::test_the_scores_of_a_row_are_its_own_to_the_last_bit",
+            f"{ALONE}::test_fifteen_rows_and_sixteen_say_the_same_of_a_tie",
+        ),
+        first=True,
+    ),
+    Mutant(
+        "a regression predicted by a product of matrices",
+        "structure/rowwise.py",
+        "return added(column * weight for column, weight in zip(columns.T, weights, strict=True))",
+        "return columns @ weights",
+        (ROWWISE, f"{ALONE}::test_what_is_said_of_a_row_is_its_own_to_the_last_bit"),
+    ),
+    Mutant(
+        "sums over labels in numpy's own order",
+        "structure/rowwise.py",
+        "return reduce(np.add, parts)",
+        "return np.sum(parts if isinstance(parts, np.ndarray) else list(parts), axis=0)",
+        (ROWWISE,),
+    ),
+    Mutant(
+        "the last block of rows as long as it happens to be",
+        "structure/rowwise.py",
+        "np.zeros((length, *rows.shape[1:]), rows.dtype)",
+        "np.zeros((len(part), *rows.shape[1:]), rows.dtype)",
+        ("tests/structure/test_rowwise.py::test_a_function_is_asked_in_blocks_of_one_length",),
+    ),
+    Mutant(
+        "models of other libraries asked about all rows at once",
+        "estimators/held_out.py",
+        "np.array(method(rows[place : place + 1]))",
+        "np.array(method(rows[:]))[place : place + 1]",
+        (
+            f"{ALONE}::test_other_models_are_asked_of_each_different_row_by_itself",
+            f"{ALONE}::test_what_is_said_of_a_row_is_its_own_to_the_last_bit",
+        ),
+    ),
+    Mutant(
+        "rows are one where their cells are equal",
+        "estimators/held_out.py",
+        "return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)",
+        "return cell",
+        (f"{ALONE}::test_other_models_are_asked_of_each_different_row_by_itself",),
+    ),
+    Mutant(
+        "a largest error at which a division overflows",
+        "structure/outcomes.py",
+        "if not 1e-100 < number < 1e100:",
+        "if not 0 < number:",
+        (f"{ALONE}::test_bounds_at_which_a_division_would_overflow_are_refused_whatever_the_rows",),
+    ),
+    Mutant(
         "a loss that is not clipped",
         "statistics/outcomes.py",
-        "    clipped = np.clip(loss, 0.0, 1.0)\n",
-        "    clipped = np.minimum(loss, 1e6)\n",
+        "    clipped = np.clip(loss, 0.0, largest) / largest\n",
+        "    clipped = np.minimum(loss, 1e6) / largest\n",
         (f"{SUMS}::test_what_is_clipped_is_what_is_summed",),
     ),
     Mutant(
@@ -77,30 +136,23 @@ MUTANTS = (
         (f"{REPLAY}::test_add_remove_whatever_the_number_of_rows",),
     ),
     Mutant(
-        "the command that drops --rows-per-person of an evaluation",
-        "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
-        "payer.budget(epsilon, neighbours, 1, person=person)",
-        (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to", CONTRACT),
-    ),
-    Mutant(
-        "the command that drops --neighbours of an evaluation",
-        "cli/judging.py",
-        "payer.budget(epsilon, neighbours, rows_per_person, person=person)",
-        'payer.budget(epsilon, "replace", rows_per_person, person=person)',
+        "a command that drops --neighbours",
+        "cli/paying.py",
+        "unit=unit_of(relation, rows))",
+        'unit=unit_of("replace", rows))',
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
     ),
     Mutant(
         "an evaluation that judges every row of a person",
         "estimators/evaluation.py",
-        "            return held_out.within_cap(X, cap, rows, fitted)\n",
-        "            return slice(None)\n",
+        "held_out.judged_rows(fitted, X, y, cap, group)",
+        "held_out.judged_rows(fitted, X, y, None, group)",
         (f"{PERSONS}::test_so_many_rows_of_a_person_are_judged_as_the_unit_protects",),
     ),
     Mutant(
         "the command that drops --person of an evaluation",
         "cli/judging.py",
-        '        settings["person"] = person\n',
+        '        settings["person"] = payer.person\n',
         "",
         (f"{COMMAND}::test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud",),
     ),
@@ -119,15 +171,15 @@ MUTANTS = (
     Mutant(
         "a model's error that repeats a row",
         "estimators/held_out.py",
-        "        said: Any = converted(lambda: np.asarray(method(X)), problem, quiet=False)\n",
-        "        said: Any = np.asarray(method(X))\n",
+        "    said = converted(answers, problem)\n",
+        "    said = answers()\n",
         (f"{JUDGED}::test_refusals_charge_nothing_and_repeat_no_row",),
     ),
     Mutant(
         "a group's budget that judges all rows",
         "estimators/evaluation.py",
-        "        if group is None:\n            return slice(None)\n",
-        "        if group is None or rows:\n            return slice(None)\n",
+        "held_out.judged_rows(fitted, X, y, cap, group)",
+        "held_out.judged_rows(fitted, X, y, cap, None)",
         (f"{JUDGED}::test_a_group_is_judged_by_its_own_rows",),
     ),
     Mutant(
@@ -152,11 +204,23 @@ MUTANTS = (
         (f"{SUMS}::test_probabilities_far_above_1_count_as_1",),
     ),
     Mutant(
-        "a group's rows that are read once",
+        "a second reading in another order",
         "estimators/held_out.py",
-        "    if len(found) != rows:\n",
-        "    if False:\n",
-        (f"{JUDGED}::test_the_rows_of_a_group_are_read_twice_or_refused",),
+        "held.where(_kept(held, cap, group, declared.strict))",
+        "held.where(_kept(read_once(X, columns), cap, group, declared.strict))",
+        (
+            f"{PERSONS}::test_rows_of_a_person_are_judged_by_one_reading",
+            f"{JUDGED}::test_the_rows_of_a_group_are_read_once",
+            f"{READS}[evaluate, person]",
+        ),
+        first=True,
+    ),
+    Mutant(
+        "a lazy table taken for one in memory",
+        "structure/conversion.py",
+        "    return not held and hasattr(",
+        '    return not held and not hasattr(rows, "columns") and hasattr(',
+        (f"{READS}[PrivateNaiveBayes.fit, person]", f"{READS}[cross_validate, regression]"),
     ),
     Mutant(
         "rows with nulls dropped from an evaluation whose number of rows is public",
@@ -167,7 +231,7 @@ MUTANTS = (
     ),
     Mutant(
         "a strict evaluation whose y numpy reads",
-        "estimators/held_out.py",
+        "estimators/labelled.py",
         "column_of(y, NO_COLUMN, strict=strict)",
         "column_of(y, NO_COLUMN)",
         (f"{STRICT}::test_no_cell_refuses_an_evaluation_or_moves_another_row",),

@@ -5,6 +5,7 @@ from tests.mutants.planting import Mutant
 CLAIMS, COMPOSITION = "tests/privacy/test_claims.py", "tests/privacy/test_composition.py"
 EVIDENCE, REPRODUCTION = "tests/files/test_evidence.py", "tests/mechanisms/test_reproduction.py"
 EDITED = f"{EVIDENCE}::test_an_edited_record_is_refused_for_what_does_not_fit"
+STRUCTURAL = "tests/privacy/test_structural.py"
 SELECTION, NOISE = "tests/privacy/test_selection.py", "tests/privacy/test_noise.py"
 BY_TWO = f"{COMPOSITION}::test_one_sum_that_moves_by_two_is_priced_right_under_any_name"
 
@@ -59,11 +60,18 @@ MUTANTS = (
         (EDITED,),
     ),
     Mutant(
-        "sensitivities believed on load",
-        "mechanisms/reproduction.py",
-        "        if (one.cells, one.l1) != (true.cells, true.sensitivity):\n",
-        "        if False:\n",
-        (f"{EVIDENCE}::test_a_file_that_calls_itself_version_1_is_checked_as_well", REPRODUCTION),
+        "entries of a file that no field has passed over",
+        "privacy/structural.py",
+        "if unknown := set(plain) - {field.name for field, _ in expected}:",
+        "if unknown := set[str]():",
+        (f"{STRUCTURAL}::test_what_does_not_fit_is_refused_where_it_stands", EDITED),
+    ),
+    Mutant(
+        "true read as the number one",
+        "privacy/structural.py",
+        "if type(plain) not in types or",
+        "if not isinstance(plain, types) or",
+        (f"{STRUCTURAL}::test_what_does_not_fit_is_refused_where_it_stands",),
     ),
     Mutant(
         "a joint distance believed on load",
@@ -226,9 +234,9 @@ MUTANTS = (
     ),
     Mutant(
         "the rho of Gibbs updates rounded down",
-        "mechanisms/selection/gibbs_sample.py",
-        "rho = rounded(plan.update**2 * updates / 8, up=True)",
-        "rho = rounded(plan.update**2 * updates / 8, up=False)",
+        "papers/gibbs_sample.py",
+        "rho = rounded(update**2 * updates / 8, up=True)",
+        "rho = rounded(update**2 * updates / 8, up=False)",
         (f"{CLAIMS}::test_the_rho_of_gibbs_updates_is_rounded_up",),
     ),
     Mutant(
@@ -278,9 +286,9 @@ MUTANTS = (
     ),
     Mutant(
         "the candidates of a bound miscounted by stars and bars",
-        "analysis/bounds_table.py",
+        "papers/zhang.py",
         "math.comb(steps + levels - 1, levels - 1)",
         "math.comb(steps + levels, levels - 1)",
-        ("tests/analysis/test_bounds.py::test_candidates_are_counted_by_stars_and_bars",),
+        ("tests/papers/test_zhang.py::test_candidates_are_counted_by_stars_and_bars",),
     ),
 )

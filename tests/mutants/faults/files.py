@@ -2,7 +2,8 @@
 
 from tests.mutants.planting import Mutant
 
-BIF, XMLBIF, LIMITS = "tests/files/test_bif.py", "tests/files/test_xmlbif.py", "tests/files/test_limits.py"
+BIF, LIMITS = "tests/files/test_bif.py", "tests/files/test_limits.py"
+PACKED, MOVED = "tests/files/test_packed.py", "tests/mechanisms/additive/test_sensitivity.py"
 REFUSED = f"{BIF}::test_what_does_not_fit_is_refused_with_its_line"
 
 MUTANTS = (
@@ -42,13 +43,6 @@ MUTANTS = (
         (f"{BIF}::test_memory_is_taken_for_what_is_there_and_not_for_what_a_header_claims",),
     ),
     Mutant(
-        "entities of an XMLBIF file expanded",
-        "files/xmlbif.py",
-        "self._parser.EntityDeclHandler, self._parser.AttlistDeclHandler = self._entity, self._attribute",
-        "self._parser.AttlistDeclHandler = self._attribute",
-        (f"{XMLBIF}::test_what_does_not_fit_is_refused_with_its_line[an entity]",),
-    ),
-    Mutant(
         "a file of any size read",
         "files/limits.py",
         "if len(data) > most:",
@@ -82,5 +76,54 @@ MUTANTS = (
         "    _check_drawn(table)\n    return table\n",
         "    return table\n",
         ("tests/files/test_packed.py::test_an_array_of_numbers_that_are_no_probabilities_is_refused",),
+    ),
+    Mutant(
+        "an array of an archive counted once, however many places name it",
+        "files/packed.py",
+        "if len(set(names)) < len(names):",
+        "if False:",
+        (f"{PACKED}::test_an_array_that_many_places_name_is_refused_before_it_is_read",),
+    ),
+    Mutant(
+        "members of an archive that overlap",
+        "files/packed.py",
+        "if sum(member.compress_size for member in members) > path.stat().st_size:",
+        "if False:",
+        (f"{PACKED}::test_members_that_overlap_are_refused",),
+    ),
+    Mutant(
+        "a file's largest size asked for at once",
+        "files/limits.py",
+        "file.read(AT_ONCE)",
+        "file.read(most + 1)",
+        (f"{LIMITS}::test_a_small_file_takes_little_memory",),
+    ),
+    Mutant(
+        "the blocks of a network listed before those of its record are counted",
+        "structure/basis.py",
+        "return 2**widest <= len(blocks) and set(blocks)",
+        "return set(blocks)",
+        (f"{LIMITS}::test_coefficients_are_counted_before_those_of_their_network_are_listed",),
+    ),
+    Mutant(
+        "a block whose subsets are not there",
+        "mechanisms/reproduction.py",
+        "any(2 ** len(block) > len(found) for block in found)",
+        "False",
+        (f"{LIMITS}::test_a_block_of_many_names_is_refused_by_its_number_of_subsets",),
+    ),
+    Mutant(
+        "blocks of any number of coefficients",
+        "mechanisms/additive/sensitivity.py",
+        "if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:",
+        "if size := 0:",
+        (f"{MOVED}::test_blocks_of_absurdly_many_coefficients_are_refused_before_memory_is_taken",),
+    ),
+    Mutant(
+        "confusions of any number of classes",
+        "structure/outcomes.py",
+        'if "confusion" in self.scores and size**2 > MOST_CONFUSED:',
+        "if False:",
+        ("tests/structure/test_outcomes.py::test_settings_of_a_classification_that_are_none",),
     ),
 )

@@ -13,6 +13,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return spent.more(event, rho)",
         "return spent.more(event)",
         (f"{FILTERS}::test_gaussian_noise_spends_a_rho",),
+        first=True,
     ),
     Mutant(
         "a limit's rho rounded up",

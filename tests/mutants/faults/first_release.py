@@ -13,8 +13,8 @@ SAMPLE, MAP, QUANTILE = (
     "tests/mechanisms/selection/test_quantile.py",
 )
 REGRESSION_SAMPLE, BALL = (
-    "tests/mechanisms/selection/test_regression_sample.py",
-    "tests/mechanisms/selection/test_truncated_gaussian.py",
+    "tests/papers/test_regression_sample.py",
+    "tests/papers/test_truncated_gaussian.py",
 )
 TRUNCATED, SELECTION = "tests/mechanisms/selection/test_truncated_dirichlet.py", "tests/privacy/test_selection.py"
 LAPLACE, SENSITIVITY = "tests/mechanisms/additive/test_laplace.py", "tests/mechanisms/additive/test_sensitivity.py"
@@ -48,84 +48,84 @@ MARKOV_MODEL = "tests/models/test_hmm.py"
 LABEL_SCORES = "tests/models/test_label_scores.py"
 
 GIBBS, GIBBS_COSTS = (
-    "tests/mechanisms/selection/test_gibbs_sample.py",
-    "tests/mechanisms/selection/test_private_gibbs.py",
+    "tests/papers/test_gibbs_sample.py",
+    "tests/papers/test_foulds_costs.py",
 )
 
 MUTANTS = (
     Mutant(
         "an update of Gibbs sampling at Delta, not 2 Delta",
-        "mechanisms/selection/private_gibbs.py",
+        "papers/foulds.py",
         'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(2 * _delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
         'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(_delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
         "a close sampler charged for its distance once",
-        "mechanisms/selection/private_gibbs.py",
+        "papers/foulds.py",
         "(1 + exp_bounds(sample.epsilon, _DIGITS)[1]) * far",
         "exp_bounds(sample.epsilon, _DIGITS)[1] * far",
         (f"{GIBBS_COSTS}::test_the_delta_of_a_close_sampler_is_attained",),
     ),
     Mutant(
         "a random scan with the paper's discount",
-        "mechanisms/selection/private_gibbs.py",
+        "papers/foulds.py",
         "    return gibbs_update_cost(sensitivity)\n",
         "    return PrivacyCost(Fraction(float(np.log1p(np.expm1(2 * float(_delta(sensitivity))) / latents))))\n",
         (f"{GIBBS_COSTS}::test_a_random_scan_is_not_amplified_where_the_state_is_public",),
     ),
     Mutant(
         "an annealed update without its power",
-        "mechanisms/selection/private_gibbs.py",
+        "papers/foulds.py",
         "(2 * _power(beta) * delta for beta in powers)",
         "(2 * delta for beta in powers)",
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
         "updates of disjoint latent variables at the mean of their prices",
-        "mechanisms/selection/private_gibbs.py",
+        "papers/foulds.py",
         "return PrivacyCost(2 * max(deltas))",
         "return PrivacyCost(2 * sum(deltas) / len(deltas))",
         (f"{GIBBS_COSTS}::test_a_sweep_over_latent_variables_of_a_row_each_costs_one_update",),
     ),
     Mutant(
         "annealed steps at the power before",
-        "mechanisms/selection/annealing.py",
+        "papers/foulds.py",
         "lambda x, b=power: log_prior(x)",
         "lambda x, b=before: log_prior(x)",
-        ("tests/mechanisms/selection/test_annealing.py::test_the_weight_is_unbiased_by_enumeration_of_all_paths",),
+        ("tests/papers/test_annealing.py::test_the_weight_is_unbiased_by_enumeration_of_all_paths",),
     ),
     Mutant(
         "Barker's step with plain Metropolis's acceptance",
-        "mechanisms/selection/annealing.py",
+        "papers/foulds.py",
         "float(barker_acceptance(there - here))",
         "float(np.exp(min(0.0, there - here)))",
-        ("tests/mechanisms/selection/test_annealing.py::test_a_step_costs_at_most_its_price_and_nearly_all_of_it",),
+        ("tests/papers/test_annealing.py::test_a_step_costs_at_most_its_price_and_nearly_all_of_it",),
     ),
     Mutant(
         "a replaced entry of a log that moves one cell only",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "moves = unit.rows_per_person * (2 if unit.n_is_public else 1)",
         "moves = unit.rows_per_person",
         (f"{GIBBS}::test_epsilon_is_attained_by_an_entry_that_contradicts_all_others",),
     ),
     Mutant(
         "a sweep charged as one update",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "exact(mechanism.delta, zero=True), 2 * mechanism.sweeps",
         "exact(mechanism.delta, zero=True), mechanism.sweeps",
         (f"{GIBBS}::test_epsilon_is_attained_by_an_entry_that_contradicts_all_others",),
     ),
     Mutant(
         "states charged for one field of an entry",
-        "mechanisms/selection/cell_scores.py",
+        "papers/gibbs_sample.py",
         "        apart = apart + (law",
         "        apart = np.maximum(apart, 0) * 0 + (law",
         (f"{GIBBS}::test_the_range_of_an_entry_is_that_of_the_worst_of_all_entries",),
     ),
     Mutant(
         "a sampler that starts from the rows",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "np.zeros((self.states, c.shape[2]), np.int64)",
         "np.tile(c.sum(axis=(0, 1)), (self.states, 1))",
         (f"{GIBBS}::test_no_neighbours_move_the_scores_over_a_longer_interval_than_is_paid_for",),
@@ -139,52 +139,52 @@ MUTANTS = (
     ),
     Mutant(
         "held-out cells that teach",
-        "mechanisms/selection/gibbs_sample.py",
+        "papers/gibbs_sample.py",
         "counts[_held_out_flags(self, statistics.network, shape)] = 0",
         "counts[_held_out_flags(self, statistics.network, shape)] += 0",
         (f"{GIBBS}::test_held_out_cells_teach_nothing",),
     ),
     Mutant(
         "regression weights clipped into the ball, not drawn from the truncated law",
-        "mechanisms/selection/truncated_gaussian.py",
+        "papers/truncated_gaussian.py",
         "                return points[int(kept.argmax())]",
         "                return points[0] * min(1.0, self.radius / float(np.linalg.norm(points[0])))",
         (f"{BALL}::test_on_an_interval_the_law_is_the_truncated_normal",),
     ),
     Mutant(
         "regression proposals kept whatever their odds",
-        "mechanisms/selection/truncated_gaussian.py",
+        "papers/truncated_gaussian.py",
         "(inside >= 0) & (np.log(uniform[1]) <= log_odds - self.tilt * inside)",
         "inside >= 0",
         (f"{BALL}::test_in_the_plane_and_in_space_the_law_is_that_of_integration",),
     ),
     Mutant(
         "a regression draw under replace at the price of add/remove",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "unit.rows_per_person * (2 if unit.n_is_public else 1)",
         "unit.rows_per_person",
         (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
     ),
     Mutant(
         "regression draws not charged",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "reach * self.draws / float(epsilon)",
         "reach / float(epsilon)",
         (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
     ),
     Mutant(
         "rows per person ignored in a regression draw",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "residual_range(self.radius) * unit.rows_per_person *",
         "residual_range(self.radius) *",
         (f"{REGRESSION_SAMPLE}::test_epsilon_is_attained_where_the_posterior_is_concentrated",),
     ),
     Mutant(
         "rows of a regression longer than the bound",
-        "structure/sampled_weights.py",
+        "papers/regression_sample.py",
         "for column in columns) + len(groups)",
         "for column in columns)",
-        ("tests/structure/test_sampled_weights.py::test_the_largest_row_is_that_of_a_search_over_all_corners",),
+        ("tests/papers/test_sampled_weights.py::test_the_largest_row_is_that_of_a_search_over_all_corners",),
     ),
     Mutant(
         "hidden states that see the log",
@@ -238,8 +238,8 @@ MUTANTS = (
     Mutant(
         "step sizes adapted after burn-in",
         "inference/network/record_chains.py",
-        "        if i < plan.burn_in:\n            steps.adapt(shifts, this[RESIZES:])\n        else:",
-        "        steps.adapt(shifts, this[RESIZES:])\n        if i >= plan.burn_in:",
+        "            if burning:\n                mine.steps.adapt(shifts, tally[RESIZES:])\n            else:",
+        "            mine.steps.adapt(shifts, tally[RESIZES:])\n            if not burning:",
         (f"{AUGMENTATION}::test_steps_adapt_in_burn_in_and_nowhere_else",),
     ),
     Mutant(
@@ -249,6 +249,7 @@ MUTANTS = (
         "return scale / 2",
         (f"{LAPLACE}::test_the_largest_log_ratio_over_all_neighbours_is_epsilon",),
         within="calibrated_scale",
+        first=True,
     ),
     Mutant(
         "scale rounded down",
@@ -257,6 +258,7 @@ MUTANTS = (
         "        scale = math.nextafter(scale, math.inf)\n",
         "",
         (f"{NOISE}::test_scales_round_up",),
+        first=True,
     ),
     Mutant(
         "scale 0 accepted",
@@ -264,6 +266,7 @@ MUTANTS = (
         "    if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:",
         "    if not 0 <= scale <= 2 * MAX_SCALE_IN_STEPS:",
         (f"{NOISE}::test_a_scale_that_is_not_above_zero_and_finite_is_refused",),
+        first=True,
     ),
     Mutant(
         "L1 of |V| under replace",
@@ -278,6 +281,7 @@ MUTANTS = (
         "    rows = unit.rows_per_person\n",
         "    rows = 1\n",
         (f"{SENSITIVITY}::test_no_pair_of_neighbours_moves_the_tables_further_than_declared",),
+        first=True,
     ),
     Mutant(
         "per-table epsilon without composition",
@@ -285,6 +289,7 @@ MUTANTS = (
         "epsilon * part * many[part])",
         "epsilon * many[part])",
         (f"{LAPLACE}::test_the_largest_log_ratio_over_all_neighbours_is_epsilon",),
+        first=True,
     ),
     Mutant(
         "noise on the CPT, not the count",
@@ -293,6 +298,7 @@ MUTANTS = (
         "{m.table: 100 * statistics.sensitive_block(m.table, unit) // max(1, statistics.sensitive_rows)"
         " for m in planned}",
         (f"{RELEASE}::test_released_tables_are_integers",),
+        first=True,
     ),
     Mutant(
         "clip unused",
@@ -314,6 +320,7 @@ MUTANTS = (
         "return values + np.array(_sum_zero(len(values), scale), dtype=np.int64)",
         "return values + np.array(_sum_zero(len(values), scale)) * 1.0",
         (f"{NOISE}::test_noise_is_integer_and_on_the_same_grid_whatever_the_values",),
+        first=True,
     ),
     Mutant(
         "one noise draw shared by all statistics",
@@ -365,13 +372,6 @@ MUTANTS = (
         (f"{CONTINGENCY}::test_a_margin_of_a_pack_has_the_order_of_its_own_table",),
     ),
     Mutant(
-        "a cache of codes read for another domain",
-        "statistics/rows/cache.py",
-        "or metadata.get(_DOMAIN) != _digest(domain)",
-        "",
-        ("tests/statistics/rows/test_cache.py::test_another_domain_is_refused",),
-    ),
-    Mutant(
         "a table without rows left out",
         "mechanisms/additive/laplace.py",
         "return ((m.table, done[m.table]) for m in planned)",
@@ -384,6 +384,7 @@ MUTANTS = (
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows\n",
         (f"{RELEASE}::test_n_shows_under_replace_only",),
+        first=True,
     ),
     Mutant(
         "sum-zero noise under add-remove",
@@ -398,6 +399,7 @@ MUTANTS = (
         "    receipt = budget.charge(event, made)\n    value = mechanism.randomise(statistics, budget.unit, source)\n",
         "    value = mechanism.randomise(statistics, budget.unit, source)\n    receipt = budget.charge(event, made)\n",
         (f"{RELEASE}::test_a_failing_draw_stays_charged",),
+        first=True,
     ),
     Mutant(
         "refund on error",
@@ -406,6 +408,7 @@ MUTANTS = (
         "    try:\n        value = mechanism.randomise(statistics, budget.unit, source)\n"
         "    except BaseException:\n        budget._account._charges.clear()\n        raise\n",
         (f"{RELEASE}::test_a_failing_draw_stays_charged",),
+        first=True,
     ),
     Mutant(
         "float budget",
@@ -413,6 +416,7 @@ MUTANTS = (
         "Fraction(0) if vanishes else Fraction(text)",
         "Fraction(0) if vanishes else Fraction(float(text))",
         (f"{BUDGET}::test_three_tenths_hold_three_spends_of_a_tenth_and_not_four",),
+        first=True,
     ),
     Mutant(
         "a deep copy of the budget is a fresh one",
@@ -420,6 +424,7 @@ MUTANTS = (
         "    def __deepcopy__(self, memo: object) -> Budget:\n        return self\n",
         "    def __deepcopy__(self, memo: object) -> Budget:\n        return Budget(self.epsilon, unit=self.unit)\n",
         (f"{BUDGET}::test_a_duplicate_is_the_same_budget",),
+        first=True,
     ),
     Mutant(
         "a forked child spends its copy",
@@ -448,6 +453,7 @@ MUTANTS = (
         "    return scale\n\n\ndef _root_up",
         "    return scale / 2\n\n\ndef _root_up",
         (f"{GAUSSIAN}::test_the_largest_renyi_divergence_over_all_neighbours_is_rho",),
+        first=True,
     ),
     Mutant(
         "rows per person not squared in L2",
@@ -455,6 +461,7 @@ MUTANTS = (
         "moved * rows**2",
         "moved * rows",
         (f"{SENSITIVITY}::test_no_pair_of_neighbours_moves_the_tables_further_than_declared",),
+        first=True,
     ),
     Mutant(
         "Gaussian tables with exact n under add-remove",
@@ -470,6 +477,7 @@ MUTANTS = (
         "        scale = math.nextafter(scale, math.inf)\n",
         "",
         (f"{NOISE}::test_gaussian_scales_round_up",),
+        first=True,
     ),
     Mutant(
         "a row that moves between groups charged once",
@@ -477,6 +485,7 @@ MUTANTS = (
         "epsilon = whole.epsilon / (2 * most_groups)",
         "epsilon = whole.epsilon / most_groups",
         (f"{PARALLEL}::test_the_largest_log_ratio_over_all_neighbours_is_what_was_charged",),
+        first=True,
     ),
     Mutant(
         "groups believed, not checked",
@@ -607,6 +616,7 @@ MUTANTS = (
         "spend(counts, mechanism, budget, self.noise)",
         "spend(counts, mechanism, budget, self.noise or self._seeded())",
         ("tests/estimators/test_naive_bayes.py::test_a_random_state_never_reaches_the_noise",),
+        first=True,
     ),
     Mutant(
         "prior chosen from data",
@@ -651,6 +661,7 @@ MUTANTS = (
         "distances += multiplier * np.abs(",
         "distances += np.abs(",
         (f"{SENSITIVITY}::test_the_joint_sensitivity_is_the_maximum_over_all_pairs_of_rows",),
+        first=True,
     ),
     Mutant(
         "residual blocks that each take the whole rho",
@@ -723,6 +734,7 @@ MUTANTS = (
         "plain = sum(scores[level, points[:, level]] for level in range(candidates.levels))\n"
         "    totals = (plain - plain.max()) * UNIT * 16 // max(1, int(plain.max() - plain.min()))",
         (f"{MAP}::test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon",),
+        first=True,
     ),
     Mutant(
         "the prior's sharpness follows the data",
@@ -744,6 +756,7 @@ MUTANTS = (
         "return one * unit.rows_per_person * (2 if unit.n_is_public else 1)",
         "return one * (2 if unit.n_is_public else 1)",
         (f"{SAMPLE}::test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon",),
+        first=True,
     ),
     Mutant(
         "k draws at the price of one",
@@ -772,6 +785,7 @@ MUTANTS = (
         "share = exact(self.epsilon) / len(self.probabilities)",
         "share = exact(self.epsilon)",
         (f"{QUANTILE}::test_no_data_sets_of_up_to_four_values_are_told_apart_better_than_epsilon",),
+        first=True,
     ),
     Mutant(
         "floats decide near a boundary",
@@ -786,6 +800,7 @@ MUTANTS = (
         "noise.add(np.concatenate([table.ravel() for table in group]), law)",
         "(v := np.concatenate([table.ravel() for table in group])) + (noise.add(v[:1], law) - v[0])",
         (f"{MOMENT_NOISE}::test_every_sum_gets_its_own_draw",),
+        first=True,
     ),
     Mutant(
         "sensitivity without max |t|",
@@ -793,6 +808,7 @@ MUTANTS = (
         "rows = np.vstack([rows, np.zeros((1, rows.shape[1]), np.int64)])",
         "pass",
         (f"{MOMENTS}::test_sensitivity_is_the_largest_distance_over_all_pairs_of_records",),
+        first=True,
     ),
     Mutant(
         "Dirichlet sensitivity 1 under replace",
@@ -855,6 +871,7 @@ MUTANTS = (
         "return best + 2 * groups + 2 * groups * signs + groups * (groups - 1)",
         "return (best + 2 * groups + 2 * groups * signs + groups * (groups - 1)) / 2",
         (f"{DESIGN}::test_a_weighted_sum_of_the_target_moves_as_far_as_declared",),
+        first=True,
     ),
     Mutant(
         "the squared movement of a row of d columns is d",
@@ -914,7 +931,7 @@ MUTANTS = (
     ),
     Mutant(
         "raw sums read as if they were weighted",
-        "mechanisms/selection/regression_sample.py",
+        "papers/regression_sample.py",
         "sums = statistics.sensitive_sums / RESOLUTION**2",
         "sums = statistics.sensitive_sums * [*design.steps]",
         (f"{REGRESSION_SAMPLE}::test_what_is_drawn_from_is_the_tempered_posterior",),
@@ -942,9 +959,9 @@ MUTANTS = (
     ),
     Mutant(
         "dropped rows counted all the same",
-        "statistics/regression.py",
-        "many, size = int(kept.sum()), len(design.columns)",
-        "many, size = len(kept), len(design.columns)",
+        "statistics/engines/parts.py",
+        "if kept is None or kept.all():",
+        "if kept is None or self.groups is None:",
         (f"{REGRESSION}::test_rows_with_a_null_are_dropped_whole",),
     ),
     Mutant(

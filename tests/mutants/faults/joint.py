@@ -3,6 +3,11 @@
 from tests.mutants.planting import Mutant
 
 SEVERAL, POOLED = "tests/inference/network/test_several.py", "tests/inference/network/test_pooled.py"
+VALIDATED, PAID = "tests/estimators/test_cross_validation.py", "tests/estimators/test_paid_choices.py"
+WHOLES, BOTH = (
+    "tests/privacy/test_whole_records.py",
+    "test_what_is_made_of_two_says_both_prices_and_is_as_private_as_the_less",
+)
 JOINING, VALUES, FILES = "tests/privacy/test_joining.py", "tests/structure/test_joint.py", "tests/files/test_joint.py"
 
 MUTANTS = (
@@ -36,16 +41,16 @@ MUTANTS = (
     ),
     Mutant(
         "latent rows of one release that forget the others'",
-        "inference/network/pooled.py",
-        "own._replace(prior=prior + others)",
-        "own",
+        "inference/network/record_chains.py",
+        "layout._replace(prior=prior + self._counts() - mine.counts)",
+        "layout",
         (f"{POOLED}::test_compiled_equals_plain_and_the_state_stays_that_of_the_rows",),
     ),
     Mutant(
         "a prior learned from the rows of one release",
-        "inference/network/pooled.py",
-        "run.relearn(rng, layout, every,",
-        "run.relearn(rng, layout, latent[0].counts,",
+        "inference/network/record_chains.py",
+        "run.relearn(self._rng, self._layouts[0], self._counts(),",
+        "run.relearn(self._rng, self._layouts[0], self.latent[0].counts,",
         (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),
     ),
     Mutant(
@@ -72,8 +77,8 @@ MUTANTS = (
     Mutant(
         "a joint event that may claim less than its parts",
         "privacy/events.py",
-        "sums == (event.epsilon, event.delta)",
-        "sums >= (event.epsilon, event.delta)",
+        "if sums != (event.epsilon, event.delta):",
+        "if sums < (event.epsilon, event.delta):",
         (f"{JOINING}::test_an_event_claims_the_sum_of_its_parts_or_what_its_rho_costs",),
     ),
     Mutant(
@@ -86,7 +91,7 @@ MUTANTS = (
     Mutant(
         "joint events priced as one by every accountant",
         "privacy/accounting.py",
-        "events = [part for whole in wholes for part in whole.events]",
+        "events = [part for whole in wholes for part in whole.priced]",
         "events = wholes",
         (f"{JOINING}::test_the_cost_is_the_composition_of_both",),
     ),
@@ -100,8 +105,8 @@ MUTANTS = (
     Mutant(
         "parts of a file whose records are not checked",
         "mechanisms/reproduction.py",
-        "check_reproduced(Provenance(part, unit, provenance.private), of_part)",
-        "pass",
+        "check_reproduced(replace(provenance, event=part), next(structures))",
+        "next(structures)",
         (f"{FILES}::test_the_noise_of_a_part_is_that_of_its_claim",),
     ),
     Mutant(
@@ -131,5 +136,83 @@ MUTANTS = (
         'if known == "overlapping" or',
         "if False and",
         (f"{JOINING}::test_each_verb_refuses_the_rows_of_the_other_where_records_tell",),
+    ),
+    Mutant(
+        "a part's record on a whole",
+        "estimators/cross_validation.py",
+        "replace(evaluation.release, event=event, scope=scope)",
+        "replace(evaluation.release, scope=scope)",
+        (f"{VALIDATED}::test_the_record_of_the_evaluation_is_of_the_whole_call",),
+        first=True,
+    ),
+    Mutant(
+        "an evaluation of a cross-validation without the ledger's row",
+        "estimators/cross_validation.py",
+        "replace(evaluation.release, event=event, scope=scope)",
+        "replace(evaluation.release, event=event)",
+        (f"{VALIDATED}::test_the_record_of_the_evaluation_is_of_the_whole_call",),
+    ),
+    Mutant(
+        "fits of folds beside any release",
+        "mechanisms/reproduction.py",
+        "if part.mechanism == HELD_OUT_FITS and not",
+        "if False and not",
+        (f"{VALIDATED}::test_fits_of_folds_are_beside_one_evaluation_only",),
+    ),
+    Mutant(
+        "several releases called private where one of them is",
+        "privacy/records.py",
+        "all(record.private for record in known)",
+        "any(record.private for record in known)",
+        (f"{WHOLES}::test_a_joined_record_has_every_event_once_and_is_private_if_all_are",),
+    ),
+    Mutant(
+        "an ensemble with the record of its first draw",
+        "models/naive_bayes.py",
+        "joined([behind, *(draw.provenance for draw in value)])",
+        "value[0].provenance",
+        (f"{WHOLES}::{BOTH}",),
+    ),
+    Mutant(
+        "a learned network with the record of its tables alone",
+        "inference/graphs/learned.py",
+        "joined([self.probabilities.provenance, released_value(self.release)[1]])",
+        "self.probabilities.provenance",
+        (f"{WHOLES}::{BOTH}",),
+    ),
+    Mutant(
+        "a release that maps to another's value at its own price",
+        "privacy/records.py",
+        'joined([self.provenance, getattr(made, "provenance", None)])',
+        "self.provenance",
+        (f"{WHOLES}::{BOTH}",),
+    ),
+    Mutant(
+        "two releases of one price counted as one",
+        "privacy/records.py",
+        "if len({id(record.event) for record in known}) < 2:",
+        "if len({record.event for record in known}) < 2:",
+        (f"{WHOLES}::{BOTH}",),
+    ),
+    Mutant(
+        "one event for all releases of a mechanism",
+        "privacy/release.py",
+        "    event = copy.copy(event)",
+        "    pass",
+        (f"{WHOLES}::test_a_mechanism_that_plans_one_event_object_for_all_is_told_apart",),
+    ),
+    Mutant(
+        "released draws without the record of their release",
+        "privacy/release.py",
+        "value=tuple(map(told, value)) if type(value) is tuple else told(value)",
+        "value=value",
+        (f"{WHOLES}::test_released_draws_name_the_rows_of_the_ledger_that_paid",),
+    ),
+    Mutant(
+        "parts that were chosen one after another priced as a fixed list",
+        "privacy/events.py",
+        "return self.parts if self.parts and self.rho is None else (self,)",
+        "return self.parts or (self,)",
+        (f"{PAID}::test_parts_that_were_chosen_one_after_another_are_priced_by_the_charge",),
     ),
 )

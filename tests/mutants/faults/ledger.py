@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "totals taken from the row and not computed again",
         "privacy/ledger/checking.py",
         '    found = [] if row.spent == _text(after) else ["has totals that are not those of the events up to it"]\n',
-        "    after = spent_of(row.spent)\n    totals.accounts[row.account] = rule, unit, after\n"
+        "    after = laid_down(row.spent, Spent)\n    totals.accounts[row.account] = rule, unit, after\n"
         "    found: list[str] = []\n",
         (f"{TAMPERING}::test_totals_are_computed_again_where_every_digest_is_right",),
     ),
@@ -137,8 +137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an allowance laid down again is a fresh one",
         "privacy/ledger/book.py",
-        "allowed=canonical(plain_spent(self._chain.allowed(rows, who) or start)),",
-        "allowed=canonical(plain_spent(start)),",
+        "allowed=canonical(plain_of(self._chain.allowed(rows, who) or start)),",
+        "allowed=canonical(plain_of(start)),",
         (f"{ALLOWANCES}::test_a_later_allowance_replaces_the_earlier_and_keeps_what_was_spent",),
     ),
     Mutant(
@@ -165,15 +165,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "an event that reads back as another",
-        "privacy/plain_events.py",
-        '        **({} if event.rho is None else {"rho": str(event.rho)}),\n',
-        "",
+        "privacy/structural.py",
+        "    return default is not MISSING and (value is default is None or",
+        "    return default is not MISSING and (value is None or isinstance(value, Fraction) or",
         (f"{OPENING}::test_an_event_comes_back_equal",),
     ),
     Mutant(
         "two choices of rows in the groups of a ledger",
         "privacy/ledger/account.py",
-        "if first is not None and choice_of(first.terms).name != made.choice:",
+        "if first is not None and laid_down(first.terms, Choice).choice != made.choice:",
         "if False:",
         (f"{CHOICES}::test_another_process_may_not_choose_other_rows",),
     ),
@@ -196,7 +196,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two choices of rows that verification does not see",
         "privacy/ledger/checking.py",
-        "if among is None or totals.choices.setdefault(among, choice.name) == choice.name:",
+        "if among is None or totals.choices.setdefault(among, choice.choice) == choice.choice:",
         "if True:",
         (f"{CHOICES}::test_a_ledger_of_two_choices_in_one_split_is_noticed",),
     ),
@@ -298,5 +298,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "                if self._connection.info.transaction_status:",
         "                if False:",
         (f"{FAULTS}::test_a_transaction_that_an_interrupt_left_open_is_undone[postgres]",),
+    ),
+    Mutant(
+        "a charge that need not be on disk",
+        "privacy/ledger/sqlite.py",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = OFF",
+        (f"{FAULTS}::test_a_commit_waits_until_it_is_on_disk",),
+    ),
+    Mutant(
+        "a power of ten in a ledger's sums",
+        "privacy/events.py",
+        "if not isinstance(text, str) or not _SUM.fullmatch(text):",
+        "if not isinstance(text, str):",
+        ("tests/privacy/test_records.py::test_a_sum_is_read_from_digits_alone",),
+        within="exact_sum",
+    ),
+    Mutant(
+        "a limit of a ledger without a bound on its exponent",
+        "privacy/ledger/terms.py",
+        'exact(exact_sum(plain["epsilon"]))',
+        '__import__("fractions").Fraction(plain["epsilon"])',
+        ("tests/privacy/ledger/test_tampering.py::test_a_number_of_a_forged_row_is_refused_in_a_few_words",),
+    ),
+    Mutant(
+        "a number of more digits than Python prints",
+        "privacy/events.py",
+        "if max(number.numerator.bit_length(), number.denominator.bit_length()) > MOST_BITS:",
+        "if False:",
+        ("tests/privacy/test_records.py::test_what_is_not_a_finite_number_above_zero_is_no_epsilon",),
+    ),
+    Mutant(
+        "an exponent below every float's computed",
+        "privacy/events.py",
+        'if vanishes and text.lower().partition("e")[0].strip("+0."):',
+        "if False:",
+        ("tests/privacy/test_records.py::test_a_number_below_every_float_is_no_delta",),
     ),
 )

@@ -8,6 +8,7 @@ REFITTING, DOMAIN, CANARY = (
     "tests/structure/test_domain.py",
     "tests/privacy/test_canary.py",
 )
+FLOATING = "test_no_floating_point_error_tells_of_a_cell"
 OBJECTS = f"{STRICT}::test_no_object_in_a_cell_refuses_a_table_or_moves_another_row"
 
 MUTANTS = (
@@ -35,9 +36,47 @@ MUTANTS = (
     Mutant(
         "warnings of a conversion shown",
         "structure/conversion.py",
-        'warnings.simplefilter("ignore")',
+        "filters.insert(0, _SILENT)",
         "pass",
         (f"{CONVERSION}::test_warnings_are_dropped_and_the_filters_come_back",),
+    ),
+    Mutant(
+        "the first thread to leave a silence ends all of them",
+        "structure/conversion.py",
+        "if not _SILENCES:",
+        "if filters:",
+        (
+            f"{CONVERSION}::test_a_silence_lasts_until_the_last_thread_has_left_it",
+            "tests/estimators/test_rows_alone.py::test_models_of_two_threads_warn_in_silence",
+        ),
+    ),
+    Mutant(
+        "floating-point errors of conversions heard",
+        "structure/conversion.py",
+        '_silence() if quiet else np.errstate(all="ignore")',
+        "_silence() if quiet else np.errstate()",
+        (f"{CONVERSION}::test_floating_point_errors_are_off", f"{CANARY}::{FLOATING}"),
+    ),
+    Mutant(
+        "floating-point errors of counting threads heard",
+        "statistics/engines/total.py",
+        'np.seterr(all="ignore")',
+        "np.seterr()",
+        (f"{CANARY}::{FLOATING}",),
+    ),
+    Mutant(
+        "floating-point errors of an evaluation heard",
+        "estimators/evaluation.py",
+        '@np.errstate(all="ignore")',
+        "@np.errstate()",
+        (f"{CANARY}::{FLOATING}",),
+    ),
+    Mutant(
+        "floating-point errors of a draw heard",
+        "privacy/release.py",
+        '@np.errstate(all="ignore")',
+        "@np.errstate()",
+        ("tests/privacy/test_release.py::test_floating_point_errors_of_a_draw_tell_of_no_row",),
     ),
     Mutant(
         "ragged rows converted by numpy in the open",
@@ -164,5 +203,12 @@ MUTANTS = (
         "np.cumsum(counts[: len(self.edges) - 1])",
         "np.cumsum(counts)",
         ("tests/mechanisms/selection/test_quantile.py::test_nulls_of_a_strict_network_are_left_out_and_tell_no_more",),
+    ),
+    Mutant(
+        "rows with nulls to be left out whatever the unit",
+        "statistics/rows/codes.py",
+        "Without these rows n is private: leave ",
+        "Or leave ",
+        ("tests/statistics/rows/test_codes.py::test_a_null_is_to_be_declared_before_its_row_is_left_out",),
     ),
 )

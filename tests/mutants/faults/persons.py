@@ -137,8 +137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "sums of a regression that forget their cap",
         "statistics/regression.py",
-        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(design, np.array(sums, np.int64), many, group)",
+        "return Moments(self.design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(self.design, np.array(sums, np.int64), many, group)",
         (f"{PERSONS}::test_the_door_takes_sums_whose_cap_the_unit_covers",),
     ),
     Mutant(
@@ -150,9 +150,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "two zeros",
-        "statistics/regression.py",
-        "(values + 0.0).view(np.int64)",
-        "values.view(np.int64)",
+        "statistics/engines/persons.py",
+        "(np.where(np.isnan(values), np.nan, values) + 0.0).view(np.int64)",
+        "np.where(np.isnan(values), np.nan, values).view(np.int64)",
         (f"{PERSONS}::test_zero_is_zero_whatever_its_sign",),
     ),
     Mutant(
@@ -172,14 +172,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a classifier that counts all rows of a person",
         "estimators/naive_bayes.py",
-        "return count_capped(rows, network, cap, progress=self.progress)",
-        "return count(rows.drop(columns=person), network, progress=bool(cap) and self.progress)",
+        "return count(rows, network, person=cap, progress=self.progress)",
+        "return count(rows if cap is None else rows.drop(columns=person), network, progress=self.progress)",
         (f"{FITS}::test_so_many_rows_of_a_person_are_counted_as_the_unit_protects",),
     ),
     Mutant(
         "a regression that sums all rows of a person",
         "estimators/regression.py",
-        "return capped_moments(rows, design, cap, progress=self.progress)",
+        "return regression_moments(rows, design, person=cap, progress=self.progress)",
         "return regression_moments(rows, design, progress=bool(cap) and self.progress)",
         (f"{FITS}::test_a_regression_sums_so_many_rows_of_a_person",),
     ),

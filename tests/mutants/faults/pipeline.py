@@ -7,16 +7,16 @@ SUMS, PIPELINE = "tests/statistics/engines/test_regression_sums.py", "tests/esti
 MUTANTS = (
     Mutant(
         "a regression's group forgotten",
-        "statistics/regression.py",
-        "kept &= codes == variable.code(condition.level)",
-        "kept &= codes >= 0",
+        "statistics/rows/groups.py",
+        "wanted.append(columns[condition.by] == variable.code(condition.level))",
+        "wanted.append(columns[condition.by] >= 0 * (variable.code(condition.level) or 0))",
         (f"{SUMS}::test_a_declared_group_alone_is_summed",),
     ),
     Mutant(
         "sums of a group that do not say so",
         "statistics/regression.py",
-        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(design, np.array(sums, np.int64), many, None, cap)",
+        "return Moments(self.design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(self.design, np.array(sums, np.int64), many, None, cap)",
         (f"{SUMS}::test_a_group_is_released_by_its_own_budget_alone",),
     ),
     Mutant(

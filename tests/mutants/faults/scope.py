@@ -39,9 +39,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "rows chosen by the last variable only",
-        "statistics/rows/codes.py",
-        "wanted = np.logical_and.reduce(list(conditions))",
-        "wanted = list(conditions)[-1]",
+        "statistics/rows/groups.py",
+        "return np.logical_and.reduce(wanted)",
+        "return wanted[-1]",
         (f"{ENGINES}::test_a_group_is_the_rows_that_meet_every_condition",),
     ),
     Mutant(
@@ -71,6 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return set(scope.conditions) <= set(self.conditions)",
         "return set(scope.conditions) >= set(self.conditions)",
         (f"{PARALLEL}::test_a_narrower_group_may_use_the_budget_of_a_wider_one",),
+        first=True,
     ),
     Mutant(
         "the number 1 taken for true",
@@ -98,6 +99,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        with self._lock:\n",
         "        if True:\n",
         (f"{BUDGET}::{LOCK}",),
+        first=True,
     ),
     Mutant(
         "a charge that is locked after the price",
@@ -131,13 +133,6 @@ MUTANTS: tuple[Mutant, ...] = (
         " or one.parts & other.parts:",
         ":",
         (f"{PERSONS}::test_parts_that_share_no_person_add_up_to_the_whole",),
-    ),
-    Mutant(
-        "a cap that a file forgets",
-        "statistics/rows/cache.py",
-        "    if codes.cap is not None:\n",
-        "    if codes.cap is None:\n        return\n    if False:\n",
-        (f"{PERSONS}::test_the_cap_travels_with_the_rows",),
     ),
     Mutant(
         "a cap that encoding again forgets",

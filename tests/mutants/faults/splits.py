@@ -91,6 +91,7 @@ MUTANTS = (
         "fit = whole.epsilon * (1 - part) / changed",
         "fit = whole.epsilon / changed",
         (f"{VALIDATION}::test_epsilon_is_split_exactly",),
+        first=True,
     ),
     Mutant(
         "the evaluation costs the whole again",
@@ -102,10 +103,12 @@ MUTANTS = (
     Mutant(
         "the call is charged after the fits",
         CODE,
-        "    budget.charge(_event(plan, _changed_fits(folds, budget.unit)))\n"
-        "    return _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)\n",
-        "    found = _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)\n"
-        "    budget.charge(_event(plan, _changed_fits(folds, budget.unit)))\n"
+        "    receipt = budget.charge(_event(plan))\n"
+        "    scope = RowsRecord(budget.identity, receipts=() if receipt is None else (receipt.digest,))\n"
+        "    return _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)\n",
+        "    scope = RowsRecord(budget.identity)\n"
+        "    found = _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)\n"
+        "    budget.charge(_event(plan))\n"
         "    return found\n",
         (f"{VALIDATION}::test_the_charge_comes_first_and_stands",),
     ),
@@ -140,6 +143,7 @@ MUTANTS = (
         "        spent = exact_budget(plan.fit, unit)\n",
         "        spent = exact_budget(plan.whole, unit)\n",
         (f"{VALIDATION}::test_an_estimator_cannot_spend_more_than_its_part",),
+        first=True,
     ),
     Mutant(
         "an estimator that charges nothing is taken",

@@ -94,9 +94,9 @@ MUTANTS = (
     ),
     Mutant(
         "a compiled loop that a signal may break into",
-        "inference/markov/sampler.py",
-        "    interruptible(every_chain)\n",
-        "    every_chain(Stop())\n",
+        "inference/chains.py",
+        "interruptible(lambda _: side_by_side(run, enumerate(streams), workers))",
+        "side_by_side(run, enumerate(streams), workers)",
         ("tests/inference/test_interruption.py::test_the_loops_of_a_log_run_in_another_thread",),
     ),
     Mutant(

@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.privacy.ledger import account
 from dpgraph.privacy.ledger.terms import moment_of
 from tests.privacy.ledger.charging import DOMAIN, open_, spend
+from tests.tiers import examples
 
 TENTHS = st.integers(1, 6).map(lambda n: Fraction(n, 10))
 
@@ -115,7 +116,7 @@ def test_a_bad_allowance_is_refused(sqlite_url, asked):
 STEPS = st.tuples(st.sampled_from(["", "ann", "bob"]), st.sampled_from(["charge", "allow"]), TENTHS)
 
 
-@settings(max_examples=15)  # each writes to a disk
+@settings(max_examples=examples(15))  # each writes to a disk
 @given(st.lists(STEPS, max_size=12))
 def test_no_order_of_charges_and_allowances_passes_a_limit(tmp_path_factory, steps):
     """Against a model in plain fractions."""

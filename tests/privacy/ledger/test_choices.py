@@ -12,9 +12,10 @@ import dpgraph as dg
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger import store
 from dpgraph.privacy.ledger.checking import verified
+from dpgraph.privacy.ledger.opening import store_of
 from dpgraph.privacy.ledger.row import canonical, sealed
-from dpgraph.privacy.ledger.store import Head, store_of
-from dpgraph.privacy.ledger.terms import choice_of
+from dpgraph.privacy.ledger.store import Head
+from dpgraph.privacy.ledger.terms import Choice, laid_down
 from tests.privacy.ledger.charging import DOMAIN, finished, open_, python, spend, what_another_writer_hears
 
 UNIT = dg.PrivacyUnit("add-remove", 2)
@@ -108,6 +109,7 @@ except dg.errors.ReleaseError as error:
 """
 
 
+@pytest.mark.proof
 def test_another_process_may_not_choose_other_rows(url):
     once = capped()
     released(regions(url)["north"], once)
@@ -118,6 +120,7 @@ def test_another_process_may_not_choose_other_rows(url):
     assert open_(url).ledger.verify().ok
 
 
+@pytest.mark.proof
 def test_of_two_processes_that_choose_at_once_one_is_refused(url):
     regions(url)
     for _ in range(3):
@@ -214,9 +217,10 @@ def test_an_edited_choice_is_noticed_by_a_charge(sqlite_url):
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"among":1}', "{"])
 def test_a_choice_that_is_not_whole_is_refused(text):
     with pytest.raises(dg.errors.LedgerError, match="not whole"):
-        choice_of(text)
+        laid_down(text, Choice)
 
 
+@pytest.mark.proof
 def test_a_capped_charge_reads_as_few_rows_after_a_long_history(sqlite_url):
     """The choice is found near the split, not by reading what came after."""
     groups = open_(sqlite_url, 10**6, unit=UNIT).parallel(DOMAIN, "region", epsilon=10**5)

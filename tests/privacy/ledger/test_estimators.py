@@ -70,6 +70,7 @@ def test_a_cross_validation_is_charged_what_it_states(url):
     assert budget.remaining == Fraction(1, 10)
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.SplitWarning")
 def test_folds_in_two_worker_processes_are_charged_exactly(sqlite_url):
     budget = open_(sqlite_url, "0.3")

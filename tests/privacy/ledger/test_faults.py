@@ -272,6 +272,14 @@ def test_an_interrupt_while_a_row_is_written_charges_nothing_and_frees_the_lock(
 SPENT = "import sys; from tests.privacy.ledger.charging import open_; print(open_(sys.argv[1]).spent)"
 
 
+def test_a_commit_waits_until_it_is_on_disk(sqlite_url):
+    """Rejects ``synchronous = OFF`` and ``NORMAL``: a charge would be lost with the machine's power."""
+    budget = open_(sqlite_url, 1)
+    connection = budget._account.chain.store._connection
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_the_row_is_on_disk_before_the_first_draw(url):
     budget, seen = open_(url, 1), []
 
@@ -359,7 +367,7 @@ def test_no_value_without_its_charge_after_a_kill(releaser, sqlite_url, tmp_path
     assert killed(releaser, sqlite_url, tmp_path, 3, sign, 1) >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize(("sign", "wanted"), [(signal.SIGKILL, 200), (signal.SIGTERM, 50)])
 def test_no_value_without_its_charge_after_two_hundred_kills_that_hit(releaser, url, tmp_path, sign, wanted):
     open_(url, 10**6)
@@ -390,6 +398,7 @@ def test_threads_wait_for_a_charge_that_is_refused(sqlite_url):
     assert budget.remaining == 0
 
 
+@pytest.mark.proof
 def test_a_transaction_that_an_interrupt_left_open_is_undone(url):
     """Between two lines of Python no clean-up is certain: the next charge begins with a clean connection."""
     budget = open_(url, 1)

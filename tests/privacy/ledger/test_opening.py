@@ -9,8 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.ledger.opening import datasets
-from dpgraph.privacy.ledger.store import store_of
+from dpgraph.privacy.ledger.opening import datasets, store_of
 from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, exact
 from tests.privacy.ledger.charging import DOMAIN, NETWORK, ROWS, finished, open_, python, released, spend
 

@@ -22,6 +22,8 @@ from tests.privacy.ledger.charging import (
     what_another_writer_hears,
 )
 
+pytestmark = pytest.mark.systems
+
 
 def try_to_spend(budget, epsilon=1):
     try:
@@ -71,7 +73,7 @@ def test_four_processes_of_two_threads_spend_exactly_what_there_is(url):
     assert race(url, 3) == [5] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_four_processes_of_two_threads_spend_exactly_what_there_is_in_a_thousand_rounds(url):
     assert race(url, 1000) == [5] * 1000
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import dpgraph as dg
 from tests.privacy.ledger.charging import finished, open_, python
 
@@ -38,6 +40,7 @@ except dg.errors.BudgetExceededError as error:
 """
 
 
+@pytest.mark.proof
 def test_a_days_tale(url, tmp_path):
     head = finished(python(TODAY, url, str(tmp_path))).strip()
     assert finished(python(TOMORROW, url, str(tmp_path))) == ""

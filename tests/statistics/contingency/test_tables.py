@@ -16,6 +16,7 @@ from dpgraph.statistics.contingency import tables as contingency
 from dpgraph.statistics.contingency.bitslice import sliced_counts
 from dpgraph.statistics.contingency.histograms import histogram_counts, packs
 from dpgraph.statistics.contingency.tables import add_tables
+from tests.tiers import examples
 
 PLAIN = _kernels.slice_column, _kernels.count_blocks
 SIZES = st.one_of(st.integers(1, 5), st.integers(1, 300))
@@ -58,7 +59,7 @@ def compiled():
     return _kernels.compiled()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(encoded(), st.sampled_from([None, 1, 20, 300, 1 << 16]), st.sampled_from([1, 7, 64, 1 << 16]))
 def test_packed_histograms_count_what_a_person_would(case, packed, block):
     columns, sizes, tables = case
@@ -94,7 +95,7 @@ def test_tables_that_just_fit_a_byte_or_two(sizes):
         }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(encoded(), st.sampled_from([1, 20, 300, 1 << 16]))
 def test_packs_hold_every_table_once_and_are_no_larger_than_asked(case, packed):
     _, sizes, tables = case
@@ -121,7 +122,7 @@ def packs_by_looking_at_all(tables, sizes, packed):
     return tuple(made)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(encoded(), st.sampled_from([1, 20, 300, 1 << 16]))
 def test_packs_are_those_of_a_look_at_every_pack(case, packed):
     """Rejects packs that miss the one which grows least; no variable is in more than HUB packs here."""
@@ -154,7 +155,7 @@ def test_a_hub_s_tables_still_fill_their_packs():
     assert [len(members) for _, members in made] == [11] * 100
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(encoded(most_levels=40, most_cells=300, max_rows=150), st.sampled_from([64, 128]))
 def test_plain_bit_slicing_counts_what_a_person_would(case, block):
     columns, sizes, tables = case
@@ -163,7 +164,8 @@ def test_plain_bit_slicing_counts_what_a_person_would(case, block):
     assert cells.tolist() == list(itertools.chain.from_iterable(by_hand(columns, sizes, tables)))
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.proof
+@settings(max_examples=examples(60), deadline=None)
 @given(encoded(most_levels=256), st.sampled_from([64, 128, 1 << 15]), st.sampled_from([1, 1 << 12]))
 def test_compiled_bit_slicing_counts_what_a_person_would(compiled, case, block, masks):
     columns, sizes, tables = case
@@ -174,7 +176,7 @@ def test_compiled_bit_slicing_counts_what_a_person_would(compiled, case, block, 
 
 
 @pytest.mark.parametrize("fast", [False, True, None])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(encoded())
 def test_the_tables_are_added_whichever_way_is_chosen(compiled, fast, case):
     columns, sizes, tables = case

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpgraph as dg
+from tests.tiers import Later
+
+duckdb = Later("duckdb")
 
 #: Removed when the interpreter ends; a hypothesis test cannot use ``tmp_path``.
 _ROOT = tempfile.TemporaryDirectory(prefix="dpgraph-engines-")

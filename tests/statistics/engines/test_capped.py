@@ -1,6 +1,5 @@
 """Every engine keeps the same rows of each person for one key, in counts and in sums (proofs.md P87)."""
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,13 +7,14 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.counts import count_capped
 from dpgraph.statistics.engines import dask as dask_engine
 from dpgraph.statistics.engines import spark as spark_engine
-from dpgraph.statistics.regression import capped_moments
 from dpgraph.statistics.rows import parquet as parquet_files
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_total import NETWORK, SECRET, folder, frame, gzipped, parquet, written
+from tests.tiers import Later
+
+dd = Later("dask.dataframe")
 
 KEY = b"one key"
 DESIGN = dg.LinearDesign({"age": dg.Bounded(0, 90, missing=30), "flag": [False, True]}, "size", (1, 3))
@@ -34,11 +34,11 @@ def rows_of(n=300, who="numbers", seed=4):
 
 
 def tables(rows, cap=2, **how):
-    return count_capped(rows, NETWORK, PersonCap("who", cap, KEY), **how).sensitive_tables
+    return dg.count(rows, NETWORK, person=PersonCap("who", cap, KEY), **how).sensitive_tables
 
 
 def sums(rows, cap=2, **how):
-    made = capped_moments(rows, DESIGN, PersonCap("who", cap, KEY), **how)
+    made = dg.regression_moments(rows, DESIGN, person=PersonCap("who", cap, KEY), **how)
     return made.sensitive_rows, made.sensitive_sums.tolist()
 
 
@@ -65,6 +65,20 @@ def test_every_engine_keeps_the_same_rows(engine, tmp_path):
     if not engine.startswith("csv"):  # whose words are no booleans and nulls of a design
         (tmp_path / "again").mkdir()
         assert sums(LOCAL[engine](rows, tmp_path / "again")) == sums(rows)
+
+
+@pytest.mark.parametrize("count", [tables, sums, lambda rows: dg.count(rows, NETWORK)])
+def test_dask_makes_each_partition_once(count):
+    """A partition made again may be another: whose rows count, and what is counted, are of one making."""
+    parts, made = np.array_split(np.arange(300), 3), []
+
+    def part(i):
+        made.append(i)
+        return rows_of().iloc[np.random.default_rng(len(made)).permutation(parts[i])]
+
+    lazy = dd.from_map(part, range(3), meta=rows_of().head(0))
+    assert count(lazy) == count(rows_of()) if count in (tables, sums) else count(lazy)
+    assert sorted(made) == [0, 1, 2]
 
 
 def test_who_somebody_is_does_not_depend_on_how_it_is_written():
@@ -144,7 +158,7 @@ def test_in_a_strict_domain_rows_of_nobody_are_dropped_everywhere(spark, tmp_pat
     path = parquet(rows, tmp_path / "rows.parquet", row_group_size=20)
     held = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False))
     cap = PersonCap("who", 2, KEY)
-    expected = count_capped(rows.dropna(subset=["who"]), strict, cap).sensitive_tables
+    expected = dg.count(rows.dropna(subset=["who"]), strict, person=cap).sensitive_tables
     for given, how in ((rows, {}), (dd.from_pandas(rows, npartitions=3), {}), (held, {}), (path, {"engine": "dask"})):
-        assert count_capped(given, strict, cap, **how).sensitive_tables == expected
-    assert count_capped(path, strict, cap, engine=spark).sensitive_tables == expected
+        assert dg.count(given, strict, person=cap, **how).sensitive_tables == expected
+    assert dg.count(path, strict, person=cap, engine=spark).sensitive_tables == expected

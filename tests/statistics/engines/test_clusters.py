@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.counts import count_capped
 from dpgraph.statistics.engines import dask as dask_engine
 from dpgraph.statistics.engines.workers import question
-from dpgraph.statistics.regression import capped_moments
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
 from tests.statistics.engines.test_spark import refusal
 from tests.statistics.engines.test_total import NETWORK, SECRET, STRICT, parquet, strict
+
+pytestmark = pytest.mark.systems
 
 ROWS = rows_of(200)
 
@@ -25,9 +25,9 @@ def made(rows, **settings):
     return [
         dg.count(rows, NETWORK, **settings).sensitive_tables,
         dg.count(rows, NETWORK, where={"flag": True}, **settings).sensitive_tables,
-        count_capped(rows, NETWORK, cap, **settings).sensitive_tables,
+        dg.count(rows, NETWORK, person=cap, **settings).sensitive_tables,
         dg.regression_moments(rows, DESIGN, **settings).sensitive_sums.tolist(),
-        capped_moments(rows, DESIGN, cap, **settings).sensitive_sums.tolist(),
+        dg.regression_moments(rows, DESIGN, person=cap, **settings).sensitive_sums.tolist(),
     ]
 
 

@@ -16,6 +16,8 @@ from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.engines.test_total import parquet as write
 
+pytestmark = pytest.mark.systems
+
 
 @pytest.fixture(params=["synchronous", "threads"])
 def scheduler(request):

@@ -2,8 +2,6 @@
 
 import itertools
 
-import dask
-import dask.dataframe as dd
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,11 +10,14 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.statistics import grouped
-from dpgraph.statistics.counts import count_capped
-from dpgraph.statistics.regression import capped_moments
 from dpgraph.statistics.rows.persons import PersonCap, capped_codes
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
 from tests.statistics.engines.test_total import NETWORK, SECRET, parquet
+from tests.tiers import Later, examples
+
+dask = Later("dask")
+
+dd = Later("dask.dataframe")
 
 REGION = dg.Domain.of({"region": ["N", "S", "W"]})
 WIDE = dg.Domain.of({**NETWORK.domain.variables, **REGION.variables})
@@ -132,7 +133,9 @@ def parts_of(rows, cuts, order):
     return [mixed.iloc[start:stop] for start, stop in itertools.pairwise(ends)]
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.systems
+@pytest.mark.proof
+@settings(max_examples=examples(15), deadline=None)
 @given(st.data(), st.integers(0, 40), st.integers(1, 3), st.integers(0, 5))
 def test_no_split_of_the_rows_changes_an_integer(data, n, cap, seed):
     """Counts, groups, sums and caps over random partitions, in which a person's rows are spread."""
@@ -148,16 +151,17 @@ def test_no_split_of_the_rows_changes_an_integer(data, n, cap, seed):
         patch.setattr(grouped, "cap_of", lambda person, rows_per_person: limit)
         assert dg.count(held, NETWORK).sensitive_tables == dg.count(rows, NETWORK).sensitive_tables
         assert (
-            count_capped(held, NETWORK, limit).sensitive_tables == count_capped(rows, NETWORK, limit).sensitive_tables
+            dg.count(held, NETWORK, person=limit).sensitive_tables
+            == dg.count(rows, NETWORK, person=limit).sensitive_tables
         )
         for made in (held, rows):
             found = dg.statistics.count_groups(made, NETWORK, "region", domain=REGION)
             assert list(tables(found).values()) == expected_tables(rows, ["region"], WIDE, cap)
-        there, here = (capped_moments(made, DESIGN, limit) for made in (held, rows))
+        there, here = (dg.regression_moments(made, DESIGN, person=limit) for made in (held, rows))
         assert there.sensitive_sums.tolist() == here.sensitive_sums.tolist()
         there, here = (dg.statistics.regression_groups(made, DESIGN, "flag") for made in (held, rows))
         assert sums(there) == sums(here)
-        whole = capped_moments(rows, DESIGN, limit)
+        whole = dg.regression_moments(rows, DESIGN, person=limit)
         assert sum(one.sensitive_sums for one in here.values()).tolist() == whole.sensitive_sums.tolist()
 
 

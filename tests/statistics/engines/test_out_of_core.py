@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,13 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics.counts import Counts, Tally
+from dpgraph.statistics.counts import Counts, Families
 from dpgraph.statistics.engines import total as engines
 from dpgraph.statistics.rows import batches, parquet
 from dpgraph.statistics.rows.places import place_of
 from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict
+from tests.tiers import Later, examples
+
+duckdb = Later("duckdb")
 
 pytestmark = pytest.mark.usefixtures("uncollected")
 
@@ -46,7 +48,7 @@ def written(rows, path, **options):
     return path
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 60), st.integers(1, 70), st.integers(1, 50), st.integers(1, 20), st.booleans(), st.integers(1, 3))
 def test_any_cut_of_a_file_gives_the_same_integers(n, row_group, piece, batch, dictionaries, threads):
     rows = frame(n)
@@ -177,14 +179,14 @@ def test_an_interruption_stops_the_count_and_charges_nothing(held, threads, tmp_
     monkeypatch.setattr(parquet, "PIECE_ROWS", 1)
     calls, before = [], set(threading.enumerate())
 
-    def pressed(self, codes, vector, count=Tally.__call__):
+    def pressed(self, codes, vector, count=Families.add):
         calls.append(1)
         if len(calls) == 3:
             signal.raise_signal(signal.SIGINT)
         count(self, codes, vector)
 
     path = written(frame(2000), tmp_path / "rows.parquet", row_group_size=2)
-    monkeypatch.setattr(Tally, "__call__", pressed)
+    monkeypatch.setattr(Families, "add", pressed)
     interrupted(path if held == "file" else pa.Table.from_pandas(frame(2000)).to_reader(max_chunksize=2))
     assert len(calls) < 1000
     for thread in set(threading.enumerate()) - before:  # one that was just being started ends by itself
@@ -205,7 +207,7 @@ def test_an_interrupted_stream_is_no_refusal():
 def test_a_column_missing_in_one_file_of_many_is_refused_before_any_row_is_counted(tmp_path, monkeypatch):
     for part in range(5):
         written(frame(3).drop(columns="age") if part == 3 else frame(3), tmp_path / f"{part}.parquet")
-    monkeypatch.setattr(Tally, "__call__", lambda *_: pytest.fail("rows were counted"))
+    monkeypatch.setattr(Families, "add", lambda *_: pytest.fail("rows were counted"))
     assert refusal(tmp_path).startswith("column 'age' is not in 3.parquet; read are color, size, flag, age")
 
 

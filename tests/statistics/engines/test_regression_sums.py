@@ -4,7 +4,6 @@ import io
 import sys
 import traceback
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -15,6 +14,9 @@ from dpgraph.statistics import regression
 from dpgraph.statistics.engines import spark as spark_engine
 from dpgraph.statistics.rows import parquet
 from tests.statistics.engines.test_total import ENGINES, SECRET, frame
+from tests.tiers import Later
+
+dd = Later("dask.dataframe")
 
 DESIGN = dg.LinearDesign(
     {
@@ -88,6 +90,7 @@ def test_clusters_and_streams_sum_the_same(cluster_adds, spark, tmp_path, monkey
         assert summed(rows, **settings) == expected
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_declared_group_alone_is_summed(name, tmp_path):
     where, design, domain, chosen = GROUPS[name]

@@ -15,8 +15,10 @@ from dpgraph.statistics.engines import spark as engine
 from dpgraph.statistics.rows import parquet
 from dpgraph.structure.merging import measured_families
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
-from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
+from tests.statistics.engines.test_total import GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.engines.test_total import parquet as write
+
+pytestmark = pytest.mark.systems
 
 
 def tables(counts):
@@ -171,9 +173,10 @@ def test_a_file_that_only_the_driver_sees_is_named(spark, tmp_path):
 
 
 def tally():
-    from dpgraph.statistics.counts import Tally
+    from dpgraph.statistics.counts import Families
+    from dpgraph.statistics.engines.parts import Tally
 
-    return Tally(NETWORK, DOMAIN)
+    return Tally(Families(NETWORK))
 
 
 def other_python(tmp_path, prologue):

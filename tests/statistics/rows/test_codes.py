@@ -17,6 +17,7 @@ import dpgraph as dg
 from dpgraph.statistics.rows.codes import Codes
 from tests.statistics.engines.rows import ENGINES, csv, dictionary
 from tests.strategies import domains, fitting_values, frames, position, variables
+from tests.tiers import examples
 
 COLORS = ["red", "green", "blue"]
 
@@ -29,7 +30,7 @@ def encoded(values, variable, as_csv=False):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(domains().flatmap(lambda domain: st.tuples(st.just(domain), frames(domain, max_rows=8))))
 def test_codes_are_positions_of_levels(engine, case):
     domain, frame = case
@@ -340,3 +341,13 @@ def test_codes_that_were_read_as_numbers_are_not_made_other_levels(levels, colum
     domain = {"a": dg.Categories([*levels, "other"], other="other")}
     with pytest.raises(dg.errors.DomainError, match=words):
         dg.count(pd.DataFrame({"a": column}), dg.Network.of(domain, {}))
+
+
+@pytest.mark.parametrize("variable", [dg.Bins([0, 1]), dg.Categories([0, 1])], ids=["bins", "levels"])
+def test_a_null_is_to_be_declared_before_its_row_is_left_out(variable):
+    """Rejects "drop those rows yourself": how many rows are left is private, and replace tells it."""
+    with pytest.raises(dg.errors.DomainError) as caught:
+        dg.statistics.encode(pd.DataFrame({"a": [0.0, math.nan]}), dg.Domain.of({"a": variable}))
+    declared, left_out = str(caught.value).split("Without these rows n is private: ")
+    assert "missing=" in declared
+    assert left_out.startswith("leave them out under an add-remove unit only")

@@ -3,7 +3,6 @@
 import sqlite3
 from contextlib import closing
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +10,9 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.statistics.rows import cursors
+from tests.tiers import Later
+
+duckdb = Later("duckdb")
 
 NETWORK = dg.Network.of(
     {"a": ["x", "y"], "b": [0, 1, 2], "c": dg.Bins([0, 10, 20], missing=True)}, {"b": ["a"], "c": ["b"]}

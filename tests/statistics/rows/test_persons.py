@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.privacy.rows import relation
 from dpgraph.privacy.scope import RowCap
-from dpgraph.statistics.counts import count_capped
-from dpgraph.statistics.regression import capped_moments
 from dpgraph.statistics.rows.persons import PersonCap, cap_rows, capped_codes, fresh_key
 from tests.small_tables import chain
 
@@ -72,7 +70,7 @@ def test_every_choice_has_a_key_of_its_own():
 def test_neither_a_key_nor_what_was_dropped_is_shown():
     cap, log = PersonCap("who", 1, KEY), frame([(1, 0), (1, 1), (2, 2)])
     assert repr(cap) == "PersonCap(person='who', rows_per_person=1)"
-    counts = count_capped(log, NETWORK, cap)
+    counts = dg.count(log, NETWORK, person=cap)
     for made in (counts, capped_codes(log, DOMAIN, cap)):
         held = [value for value in vars(made).values() if isinstance(value, RowCap)]
         assert [vars(one).keys() for one in held] == [vars(RowCap("who", 1)).keys()]
@@ -162,18 +160,14 @@ def test_counts_add_only_under_one_known_cap():
     assert (uncapped + uncapped).sensitive_rows == 4
 
 
-def test_the_cap_travels_with_the_rows(tmp_path):
-    """Through encoding again, through a group, through a file: the counts know it."""
+def test_the_cap_travels_with_the_rows():
+    """Through encoding again and through a group: the counts know it."""
     wide = dg.Domain.of({"kind": list(range(6)), "spare": [0, 1]})
     codes = cap_rows(frame([(1, 0), (1, 1)]).assign(spare=0), wide, "who", 2, part="a")
-    dg.statistics.write_codes(codes, tmp_path / "codes.arrow")
-    dg.statistics.write_codes(dg.statistics.encode(codes, DOMAIN), tmp_path / "narrow.arrow")
     made = [
         dg.count(codes, NETWORK),
         dg.count(codes, NETWORK, where={"spare": 0}),
         dg.count(dg.statistics.encode(codes, DOMAIN), NETWORK),
-        dg.count(dg.statistics.read_codes(tmp_path / "codes.arrow", wide), NETWORK),
-        dg.count(dg.statistics.read_codes(tmp_path / "narrow.arrow", DOMAIN), NETWORK),
         dg.count(cap_rows(frame([]).assign(spare=0), wide, "who", 2, part="a"), NETWORK),
     ]
     assert [counts.cap for counts in made] == [RowCap("who", 2, frozenset("a"))] * len(made)
@@ -219,10 +213,10 @@ def paid(pairs):
 @given(LOGS, st.integers(1, 3))
 def test_counts_and_sums_are_of_the_rows_that_are_kept(pairs, cap):
     by = PersonCap("who", cap, KEY)
-    counts = count_capped(frame(pairs), NETWORK, by)
+    counts = dg.count(frame(pairs), NETWORK, person=by)
     assert counts.sensitive_margin(("kind",)).tolist() == np.bincount(kept(pairs, cap), minlength=6).tolist()
     assert counts.cap == RowCap("who", cap)
-    sums = capped_moments(paid(pairs), DESIGN, by)
+    sums = dg.regression_moments(paid(pairs), DESIGN, person=by)
     assert sums.sensitive_rows == counts.sensitive_rows
     assert sums.cap == RowCap("who", cap)
 
@@ -232,7 +226,7 @@ def test_a_person_changes_the_sums_by_those_of_at_most_so_many_rows(pairs, cap, 
     """The difference is within what the design says one person moves."""
     others = [pair for pair in pairs if pair[0] != person]
     by, unit = PersonCap("who", cap, KEY), dg.PrivacyUnit("add-remove", cap)
-    one, other = (capped_moments(paid(rows), DESIGN, by).sensitive_sums for rows in (pairs, others))
+    one, other = (dg.regression_moments(paid(rows), DESIGN, person=by).sensitive_sums for rows in (pairs, others))
     assert np.abs(one - other).sum() <= DESIGN.sensitivity(unit)
 
 
@@ -241,7 +235,7 @@ def test_a_row_that_a_design_drops_takes_nobodys_place():
     rows = pd.DataFrame({"who": [1] * 9, "kind": [1.0] + [None] * 8, "pay": [0.5] * 9})
     alone = dg.regression_moments(rows[:1], design)
     for number in range(8):
-        made = capped_moments(rows, design, PersonCap("who", 1, bytes([number + 1])))
+        made = dg.regression_moments(rows, design, person=PersonCap("who", 1, bytes([number + 1])))
         assert made.sensitive_rows == 1
         assert made.sensitive_sums.tolist() == alone.sensitive_sums.tolist()
 
@@ -252,7 +246,7 @@ def test_zero_is_zero_whatever_its_sign():
     tables = [pd.DataFrame({"who": [1] * 3, "kind": kinds, "pay": [0.5] * 3}) for kinds in zeros]
     for number in range(32):
         by = PersonCap("who", 1, bytes([number + 1]))
-        made = [capped_moments(table, DESIGN, by).sensitive_sums.tolist() for table in tables]
+        made = [dg.regression_moments(table, DESIGN, person=by).sensitive_sums.tolist() for table in tables]
         assert made[0] == made[1] == made[2]
 
 

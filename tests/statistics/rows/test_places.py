@@ -5,7 +5,6 @@ import pickle
 import traceback
 from pathlib import Path
 
-import dask
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -13,6 +12,9 @@ import dpgraph as dg
 from dpgraph.statistics.rows import parquet as parquet_files
 from dpgraph.statistics.rows.places import Place, place_of
 from tests.statistics.engines.test_total import DOMAIN, NETWORK, SECRET, folder, frame, gzipped, parquet, written
+from tests.tiers import Later
+
+dask = Later("dask")
 
 
 class Bucket(MemoryFileSystem):
@@ -76,6 +78,7 @@ def test_an_address_is_counted_as_a_file(kind, tmp_path):
     assert capped.sensitive_rows == 4
 
 
+@pytest.mark.systems
 def test_workers_open_an_address_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_files, "PIECE_ROWS", 40)
     address = put(folder(frame(), tmp_path / "rows"))

@@ -1,0 +1,79 @@
+"""What privacy costs at other budgets and other numbers of rows than a report was made for; no data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dpgraph.analysis.candidates import Candidate
+from dpgraph.analysis.choice import ranked, recommended
+from dpgraph.analysis.cost import PrivacyReport, expected_counts, family_rows, mechanism_rows
+from dpgraph.analysis.expected import draw_error, expected_kl, expected_variation
+from dpgraph.privacy.records import exact
+
+#: The budgets and the numbers of rows of a grid, and the number of variables beyond which it has powers of ten alone.
+BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
+ROWS = tuple(lead * 10**power for power in range(2, 8) for lead in (1, 3))
+MANY_VARIABLES = 300
+
+#: What a grid says of each family at one epsilon, in this order; ``tv`` and ``kl`` depend on n too.
+COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
+
+
+def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
+    """The comparison of mechanisms, and each family under the best one, at every epsilon and n of a grid.
+
+    Args:
+        report: What ``privacy_cost`` returned; its epsilon is one of the grid's.
+        n: A number of rows that is one of the grid's.
+
+    Returns:
+        ``epsilons`` and ``rows``, the place of the report's own in ``start``, and ``budgets``: for each epsilon what to
+        type, the mechanisms (``rmse`` for each n), the ``COLUMNS`` of families, and their ``tv`` and ``kl`` for each n.
+
+    >>> from dpgraph.analysis.cost import privacy_cost
+    >>> from dpgraph.files.networks import read_network
+    >>> grid = cost_grid(privacy_cost(read_network("example:asia"), epsilon=1), 700)
+    >>> len(grid["budgets"]), grid["rows"][:3]
+    (10, [100, 300, 700])
+    """
+    coarse = len(report.network.families) > MANY_VARIABLES
+    epsilons = sorted({report.epsilon, *(exact(one) for one in BUDGETS if not coarse or "1" in one)})
+    rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})
+    return {
+        "epsilons": [float(epsilon) for epsilon in epsilons],
+        "rows": rows,
+        "start": [epsilons.index(report.epsilon), rows.index(n)],
+        "budgets": [_priced(report, epsilon, rows) for epsilon in epsilons],
+    }
+
+
+def _priced(report: PrivacyReport, epsilon: Fraction, rows: list[int]) -> dict[str, Any]:
+    """One budget: its mechanisms and families, for each number of rows where they depend on it."""
+    shares, priced = (
+        report.shares,
+        ranked(report.network, epsilon, report.delta, report.unit, expected_counts(report.shares, rows[0])),
+    )
+    best = recommended(priced)
+    families = family_rows(report.network, best, None, shares)
+    errors = [(shares[family], row["rmse"]) for family, row in zip(report.network.families, families, strict=True)]
+    return {
+        "typed": f"dg.{best.mechanism!r}",
+        "mechanisms": [
+            row | {"best": one is best, "paper": one.paper, "rmse": _errors(one, epsilon, report, rows)}
+            for one, row in zip(priced, mechanism_rows(priced), strict=True)
+        ],
+        "families": [[row[name] for name in COLUMNS] for row in families],
+        "tv": [[expected_variation(n * share, rmse) / n for share, rmse in errors] for n in rows],
+        "kl": [[expected_kl(n * share, rmse) for share, rmse in errors] for n in rows],
+    }
+
+
+def _errors(one: Candidate, epsilon: Fraction, report: PrivacyReport, rows: list[int]) -> list[float]:
+    """The error of a mechanism's cells at each number of rows, on which that of drawn tables depends."""
+    if one.usable:
+        return [one.rmse] * len(rows)
+    temperature, shares = one.sensitivity / float(epsilon), report.shares
+    drawn = [{family: draw_error(n * share, temperature) for family, share in shares.items()} for n in rows]
+    return [replace(one, variances=variances).rmse for variances in drawn]

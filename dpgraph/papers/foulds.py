@@ -1,0 +1,341 @@
+"""Markov chain Monte Carlo on private rows: what each update costs, Barker's step, annealed importance sampling.
+
+Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Each update is the
+exponential mechanism, or a Metropolis step, and is charged (proofs.md P41 and P42). The functions of costs price such
+samplers and read no rows.
+``GibbsSample`` runs one, for a hidden Markov model, where all states are one update. Section 4 also names Barker's step
+and annealed importance sampling; the supplement with their derivation is not available, so ``barker_step`` and
+``annealed_path`` follow proofs.md P42 and P43. They charge nothing: run on rows, a step costs ``barker_cost``, a path
+``annealed_cost``, and the weight is private until noise is added to it. Acceptance is decided in floating point, so
+that cost holds for real numbers. No other sampler is offered, for these reasons:
+
+* Every one of thousands of updates is charged, whether or not the chain has mixed. Noise on the statistics is charged
+  once (``LaplaceMechanism``), any number of updates on it is free, and the prior may still be changed.
+* The last state of a chain is not a posterior sample: the lower cost of one sample needs convergence, which cannot be
+  verified; ``approximate_sample_cost`` prices a distance that somebody has proved. ``PosteriorSample`` draws exactly
+  instead. A hidden Markov model has no exact sampler: given emissions its
+  states are summed out in closed form and given states its emissions are, but not both, and a sum over all states has
+  states^cells terms.
+* Plain Metropolis is not differentially private. Take one row, x = 0 or 1 with P(1) = theta, theta = 0.4 now and 0.6
+  proposed. If x = 1 the log ratio is ln 1.5 > 0 and the step is always accepted; if x = 0 it is ln(2/3) and the step
+  is rejected with probability 1/3. A chain that stays where it is proves that x = 0: 1/3 against 0, so no epsilon
+  holds. Barker's acceptance, which rejects and accepts with positive probability whatever the rows, has a finite cost.
+* The paper's discount for a random scan is wrong where the state is public; see ``random_scan_cost``.
+
+Throughout, neighbours replace one row, Delta is ``sensitivity``, the largest |ln p(x | theta) - ln p(x' | theta)| over
+rows x, x' and parameters theta, such as ``lipschitz_constant``, and the state before an update is public, as is the
+proposal. Adding or removing a row is not covered: there is one latent variable a row, so the state shows n. For r
+rows a person pass r Delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.composition import advanced, basic, zero_concentrated
+from dpgraph.privacy.noise import Noise, exp_bounds
+from dpgraph.privacy.records import Event, Number, PrivacyCost, ReleaseError, exact, exact_delta, rounded
+
+State = TypeVar("State")
+LogDensity = Callable[[State], float]
+Proposal = Callable[[State, Noise], State]
+
+#: Above this epsilon exp(epsilon) times any distance that is a float exceeds 1; digits of exp below it.
+_VACUOUS, _DIGITS = 750, 400
+
+
+def gibbs_update_cost(sensitivity: Number) -> PrivacyCost:
+    """The cost of one Gibbs update of a parameter: epsilon = 2 Delta (Foulds et al. 2016, equations 18 to 20).
+
+    Its conditional law is proportional to exp(u), u = ln p(theta, the rest, rows), and u moves by at most Delta: the
+    exponential mechanism. Holding the rest fixed can only lower the cost.
+
+    Raises:
+        ReleaseError: If the sensitivity is not a finite number above 0.
+
+    >>> print(gibbs_update_cost("0.25"))
+    epsilon 0.5 (pure)
+    """
+    return PrivacyCost(2 * _delta(sensitivity))
+
+
+def gibbs_sweep_cost(sensitivities: Iterable[Number]) -> PrivacyCost:
+    """The cost of one pass over latent variables z_i that each read row i alone: that of the most expensive update.
+
+    Foulds et al. 2016, section 4.1, by parallel composition: a replaced row stays in its place, so of all updates one
+    reads it, and the others depend on it through the public state alone. It fails where other updates read the row as
+    well, as those of parameters do, and where a replaced row may move to another latent variable, as an entry of a log
+    may to another cell: then two updates read it, each at the cost of a row that appears or vanishes
+    (``parallel_cost``).
+
+    Args:
+        sensitivities: Delta of each latent variable's update.
+
+    Raises:
+        ReleaseError: If there are none, or one is not a finite number above 0.
+
+    >>> print(gibbs_sweep_cost(["0.25"] * 1000))
+    epsilon 0.5 (pure)
+    """
+    deltas = [_delta(one) for one in sensitivities]
+    if not deltas:
+        raise ReleaseError("sensitivities must name at least one latent variable; got none")
+    return PrivacyCost(2 * max(deltas))
+
+
+def random_scan_cost(sensitivity: Number, latents: int) -> PrivacyCost:
+    """The cost of updating one latent variable picked at random among N: epsilon = 2 Delta, whatever N is.
+
+    Foulds et al. 2016, section 4.1, claim ln(1 + (e^epsilon - 1) / N) by amplification. That needs the pick to be
+    secret, and the new state, which is public, shows it: P(only z_j changed) = (1 / N) P(z_j changes | x_j), and N
+    cancels from the ratio between neighbours. At N = 10 and epsilon = 0.5 enumeration gives 0.500 against a claimed
+    0.063.
+
+    Raises:
+        ReleaseError: If ``latents`` is not a whole number of at least 1, or the sensitivity not a number above 0.
+
+    >>> print(random_scan_cost("0.25", 10))
+    epsilon 0.5 (pure)
+    """
+    check_whole("latents", latents)
+    return gibbs_update_cost(sensitivity)
+
+
+def composed_cost(update: PrivacyCost, updates: int, delta: Number = 0) -> PrivacyCost:
+    """The cost of T updates at the same pure epsilon: the least of basic, advanced and zCDP composition at delta.
+
+    At delta 0 it is T epsilon. Foulds et al. 2016 compose by the advanced theorem; a Gibbs update and Barker's
+    acceptance are bounded-range, so each is epsilon^2 / 8-zCDP (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021).
+
+    Args:
+        update: What one update costs.
+        updates: T.
+        delta: Of the whole.
+
+    Raises:
+        ReleaseError: If the update has a delta, T is not a whole number of at least 1, or delta is out of range.
+
+    >>> step = PrivacyCost(Fraction(1, 10))
+    >>> print(composed_cost(step, 100), "|", round(float(composed_cost(step, 100, "1e-6").epsilon), 2))
+    epsilon 10 (pure) | 2.42
+    """
+    check_whole("updates", updates)
+    if update.delta:
+        raise ReleaseError(f"an update must have a pure cost; got {update}")
+    slack = exact_delta(delta)
+    events = [Event("an update of private Gibbs sampling", update.epsilon, rho=update.epsilon**2 / 8)] * updates
+    if slack == 0:
+        return basic(events)
+    found = (advanced(events, slack), zero_concentrated(events, slack))
+    return min(basic(events), *found, key=lambda cost: cost.epsilon)
+
+
+def barker_acceptance(log_ratio: npt.ArrayLike) -> Reals:
+    """Barker's probability of accepting a proposal, 1 / (1 + exp(-l)), where l is the log Metropolis-Hastings ratio.
+
+    Detailed balance holds as a(l) = exp(l) a(-l). It accepts at least half as often as min(1, exp(l)).
+
+    >>> barker_acceptance([0.0, 2.0]).round(3).tolist()
+    [0.5, 0.881]
+    """
+    from scipy.special import expit
+
+    return expit(np.asarray(log_ratio, np.float64))
+
+
+def barker_cost(sensitivity: Number) -> PrivacyCost:
+    """The cost of one Metropolis step with Barker's acceptance: epsilon = 2 Delta.
+
+    Foulds et al. 2016 say in section 4 that Metropolis-Hastings has a guarantee; plain acceptance has none (see the
+    module). The log ratio l = ln p(rows | theta') - ln p(rows | theta) + ... moves by at most 2 Delta, and so does the
+    log odds of accepting, which is l: neither accepting nor rejecting changes by more than a factor exp(2 Delta).
+
+    >>> print(barker_cost("0.25"))
+    epsilon 0.5 (pure)
+    """
+    return PrivacyCost(2 * _delta(sensitivity))
+
+
+def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCost:
+    """The cost of a sampler close to a private one: the same epsilon, and (1 + exp(epsilon)) distance of delta.
+
+    Foulds et al. 2016, Proposition 3, after Wang, Fienberg and Smola 2015, who measure the distance of two laws by the
+    sum of |p - q|; total variation is half of that and gives the same statement at half of their delta, which some
+    sampler attains (proofs.md P83). The distance must hold for every data set and be proved: no diagnostic of a
+    chain bounds it, and a chain that is close for these rows may be far for their neighbours.
+
+    Args:
+        sample: What a draw from the private law itself costs, such as epsilon of ``PosteriorSample``; a delta of its
+            own is added.
+        distance: The largest total variation distance, 1/2 sum |p - q|, between the sampler's law and the private
+            one, over all data sets.
+
+    Returns:
+        The cost; delta is rounded up to twelve digits.
+
+    Raises:
+        ReleaseError: If the distance is negative or not a number, or delta reaches 1, where nothing is promised.
+
+    >>> print(approximate_sample_cost(PrivacyCost(Fraction(1)), "1e-7"))
+    epsilon 1 and delta 3.71828e-07
+    >>> print(approximate_sample_cost(PrivacyCost(Fraction(1)), 0))
+    epsilon 1 (pure)
+    """
+    far = exact(distance, "distance", zero=True)
+    if far == 0:
+        return sample
+    if sample.epsilon < _VACUOUS:
+        delta = sample.delta + (1 + exp_bounds(sample.epsilon, _DIGITS)[1]) * far
+        if delta < 1 and (found := rounded(delta, up=True)) < 1:
+            return PrivacyCost(sample.epsilon, found)
+    said = f"a sampler within {float(far):g} of one at epsilon {float(sample.epsilon):g}"
+    raise ReleaseError(f"{said} has a delta of 1: it promises nothing")
+
+
+def annealed_cost(sensitivity: Number, powers: Iterable[Number]) -> PrivacyCost:
+    """The cost of a path of annealed importance sampling: the sum of 2 beta_t Delta over its updates, exact.
+
+    Named in section 4 of Foulds et al. 2016; derived in proofs.md P43, as their supplement is not at hand.
+    An update that leaves p(theta) p(rows | theta)^beta invariant, by Gibbs or with Barker's acceptance, sees the rows
+    through beta ln p(rows | theta), which moves by beta Delta. An update at power 0 reads no row. The path alone is
+    paid for: see ``annealed_weight_sensitivity``.
+
+    Args:
+        sensitivity: Delta.
+        powers: beta_t of each update, at least 0; an update made k times is listed k times.
+
+    Raises:
+        ReleaseError: If a power is negative or not a number.
+
+    >>> print(annealed_cost(1, ["0", "0.5", "1"]))
+    epsilon 3 (pure)
+    """
+    delta = _delta(sensitivity)
+    return PrivacyCost(sum((2 * _power(beta) * delta for beta in powers), Fraction(0)))
+
+
+def annealed_weight_sensitivity(sensitivity: Number, powers: Iterable[Number]) -> Fraction:
+    """How far one row moves the log importance weight of a published path: Delta times the sum of |beta_t - beta_t-1|.
+
+    ln w = sum_t (beta_t - beta_t-1) ln p(rows | theta_t): from 0 up to 1 it is Delta. A weight is released with
+    Laplace noise of scale Delta / epsilon, on a grid and charged beside the path, or not at all.
+
+    Args:
+        sensitivity: Delta.
+        powers: beta_0, beta_1, ... in the order of the path.
+
+    Raises:
+        ReleaseError: If a power is negative or not a number.
+
+    >>> annealed_weight_sensitivity("1.5", ["0", "0.5", "1"])
+    Fraction(3, 2)
+    """
+    betas = [_power(beta) for beta in powers]
+    steps = (abs(b - a) for a, b in pairwise(betas))
+    return _delta(sensitivity) * sum(steps, Fraction(0))
+
+
+def barker_step(
+    noise: Noise, state: State, log_density: LogDensity[State], propose: Proposal[State]
+) -> tuple[State, bool]:
+    """One Metropolis step with Barker's acceptance: a proposal is taken with probability 1 / (1 + exp(-l)).
+
+    l is ln density(proposed) - ln density(state); for the cost of ``barker_cost`` the density is
+    p(theta) p(rows | theta), truncated so that a row moves ln p(row | theta) by at most Delta. Where the rows decide
+    between min(1, exp(l)) and a rejection, plain Metropolis, a rejection can be impossible for one data set and not
+    for its neighbour; here both answers always are possible.
+
+    Args:
+        noise: The randomness.
+        state: Where the chain is; public.
+        log_density: Up to a constant; -inf where the density is 0. A public region must not depend on the rows.
+        propose: A symmetric proposal, ``propose(state, noise)``; it reads no row.
+
+    Returns:
+        The next state, and whether it is the proposed one.
+
+    Raises:
+        ReleaseError: If the density of the state is 0 or not a number.
+    """
+    here = float(log_density(state))
+    if not np.isfinite(here):
+        raise ReleaseError("a step must start where the density is above 0")
+    proposed = propose(state, noise)
+    there = float(log_density(proposed))
+    accept = (noise.bits(64) + 0.5) / 2.0**64 < float(barker_acceptance(there - here))
+    return (proposed, True) if accept else (state, False)
+
+
+@dataclass(frozen=True)
+class AnnealedPath(Generic[State]):
+    """A path from the prior to the posterior, theta_0 to theta_T-1, and its log importance weight.
+
+    The states cost ``annealed_cost``. The log weight contains ln p(rows | theta) itself: it is as private as the rows.
+    """
+
+    states: tuple[State, ...]
+    log_weight: float
+
+
+def annealed_path(
+    noise: Noise,
+    start: State,
+    powers: Sequence[float],
+    *,
+    log_prior: LogDensity[State],
+    log_likelihood: LogDensity[State],
+    propose: Proposal[State],
+    steps: int = 1,
+) -> AnnealedPath[State]:
+    """Annealed importance sampling (Neal 2001), its updates by ``barker_step``.
+
+    With powers beta_0 = 0 < ... < beta_T the state theta_0 is ``start``, a draw from the prior, and theta_t comes from
+    theta_t-1 by steps that leave p(theta) p(rows | theta)^beta_t as it is, t < T. The log weight is
+    sum_t (beta_t - beta_t-1) ln p(rows | theta_t-1), and the mean of the weights is p(rows) exactly.
+
+    Args:
+        noise: The randomness.
+        start: A draw from the prior.
+        powers: From 0 to 1, increasing.
+        log_prior: ln p(theta), up to a constant.
+        log_likelihood: ln p(rows | theta).
+        propose: As of ``barker_step``.
+        steps: Barker steps at each power; each is charged.
+
+    Raises:
+        ReleaseError: If the powers do not increase from 0 to 1, or ``steps`` is below 1.
+
+    >>> from dpgraph.privacy.seeded_noise import SeededNoise
+    >>> flat = dict(log_prior=lambda x: 0.0, log_likelihood=lambda x: -2.0, propose=lambda x, noise: noise.bits(1))
+    >>> annealed_path(SeededNoise(1), 0, [0, 0.5, 1], **flat).log_weight
+    -2.0
+    """
+    if len(powers) < 2 or powers[0] != 0 or powers[-1] != 1 or any(not a < b for a, b in pairwise(powers)):
+        raise ReleaseError(f"powers must increase from 0 to 1; got {list(powers)!r}")
+    check_whole("steps", steps)
+    states, log_weight, state = [start], 0.0, start
+    for i, (before, power) in enumerate(pairwise(powers)):
+        log_weight += (power - before) * float(log_likelihood(state))
+        if i == len(powers) - 2:
+            break
+        for _ in range(steps):
+            state, _ = barker_step(noise, state, lambda x, b=power: log_prior(x) + b * log_likelihood(x), propose)
+        states.append(state)
+    return AnnealedPath(tuple(states), log_weight)
+
+
+def _delta(sensitivity: Number) -> Fraction:
+    return exact(sensitivity, "sensitivity")
+
+
+def _power(beta: Number) -> Fraction:
+    return exact(beta, "a power", zero=True)

@@ -1,0 +1,455 @@
+"""Gibbs sampling of a hidden Markov model on private rows, every update charged (Foulds et al. 2016, section 4.1).
+
+The mechanism, what it releases, the model of that, and both in files.
+
+Noise on the statistics (``LaplaceMechanism``) is more accurate: docs/mechanisms.md has the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.files.codecs import Codec, needed_network, register_codecs, structural
+from dpgraph.inference.markov.labels import match_labels
+from dpgraph.inference.markov.sampler import MarkovDraws
+from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.selection.lattice import (
+    DEFAULT_GRID,
+    MAX_STEPS,
+    UNIT,
+    check_grid,
+    check_prior_and_floor,
+    check_temperature,
+    draw_row,
+    lattice,
+    row_scores,
+)
+from dpgraph.mechanisms.selection.lipschitz import check_floor
+from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
+from dpgraph.mechanisms.takes import check_graph, check_network
+from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.privacy.arrays import Flags, Integers, Reals
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.noise import Noise, rho_of_epsilon, selection_scale
+from dpgraph.privacy.records import (
+    Event,
+    FileError,
+    InferenceError,
+    Number,
+    PrivacyUnit,
+    Provenance,
+    Release,
+    ReleaseError,
+    Selection,
+    exact,
+    exact_delta,
+    joined,
+    released_value,
+    rounded,
+)
+from dpgraph.structure.domain import Level, NetworkError
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.markov import check_markov_network, checked_laws, transition_counts
+from dpgraph.structure.network import Network
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.counts import Counts
+
+Temperature = Literal["adaptive", "fixed"]
+
+#: Every transition probability is at least this; it costs nothing, transitions read no row.
+TRANSITION_FLOOR = 1e-6
+
+#: Bytes of each number of a sweep: as drawn, among those of all sweeps, and as it is kept.
+BYTES_PER_KEPT = 24
+
+
+@dataclass(frozen=True)
+class GibbsSample:
+    """Releases every sweep of a Gibbs sampler of a hidden Markov model that reads the rows, its likelihood tempered.
+
+    It starts at emissions drawn from the prior, which read no row. A sweep is: all states given emissions and
+    transitions, one forward-filtering draw; all emissions given states; transitions given states, free. All of it is
+    released, so each update starts from what is public.
+
+    Sensitivity: emissions are at least ``floor``, so the log probability of an entry's fields given its cell's state
+    ranges over L = sum_f ln((1 - (V_f - 1) floor) / floor), V_f the levels of field f. The states' law is
+    m(z) exp(sum over entries of ln P(entry | state of its cell, emissions) / T) with a public m, and the emissions'
+    law the same function read the other way: both are exponential mechanisms. An entry that appears adds one term,
+    whatever its cell, and one that is replaced takes a term away and adds one, maybe at another cell: so the log
+    density moves within an interval of length L / T, or 2 L / T under replace, per row of a person. Each update is
+    as private as that length, by the range form of the exponential mechanism, and 2 x sweeps updates share epsilon
+    (``papers.foulds`` has the same costs for samplers with a latent variable a row).
+
+    With a delta the updates compose by zCDP where that is better: an update is epsilon^2 / 8-zCDP (Cesar and Rogers
+    2021), so each may cost sqrt(8 rho / updates).
+
+    ``temperature="adaptive"`` (default) charges the states by the range that the public emissions imply: there L is
+    the largest difference between two states of ln P(entry | state), which is far below the bound while states are
+    similar. Each update is as private as before, and T is lower; ``"fixed"`` is the paper's sampler, whose target is
+    the posterior tempered at one T.
+
+    Emissions live on a public grid as in ``PosteriorSample``, and every selection is exact: the claim is pure.
+
+    Args:
+        epsilon: The whole budget, exact; a float means the decimal it prints as.
+        states: The number of hidden states.
+        sweeps: How many; two updates each. Few are best at small epsilons, since more sweeps need a higher temperature.
+        sequence: The variable whose levels are the sequences.
+        time: The variable whose levels are the time steps, in order.
+        delta: 0, or the delta at which zCDP is converted.
+        prior: The Dirichlet concentration of every emission.
+        transition_prior: The Dirichlet concentration of every transition.
+        floor: The smallest probability of any level of a field; below 1 / V_f for every field.
+        grid: How many values a probability may take; by default 1001 for two levels; at most 201 for more.
+        temperature: ``"adaptive"`` or ``"fixed"``.
+        held_out: Cells not to learn from, (sequence, time) pairs of levels; public.
+
+    Raises:
+        ReleaseError: If a setting is out of its range.
+
+    >>> from dpgraph.structure.network import Network
+    >>> cells = {"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]}
+    >>> network = Network.of(cells, {"kind": ["region", "month"]})
+    >>> mechanism = GibbsSample(1, states=2, sweeps=5, temperature="fixed")
+    >>> round(mechanism.largest_temperature(network, PrivacyUnit("replace")), 1)
+    58.9
+    """
+
+    epsilon: Number
+    states: int
+    sweeps: int = 3
+    sequence: str = "region"
+    time: str = "month"
+    _: KW_ONLY
+    delta: Number = 0
+    prior: float = 1.0
+    transition_prior: float = 1.0
+    floor: float = 0.05
+    grid: int | None = None
+    temperature: Temperature = "adaptive"
+    held_out: tuple[tuple[Level, Level], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        object.__setattr__(self, "delta", exact_delta(self.delta))
+        for name, value, most in (("states", self.states, 1000), ("sweeps", self.sweeps, 100_000)):
+            check_whole(name, value, most=most)
+        check_prior_and_floor(self.prior, self.floor)
+        check_prior_and_floor(self.transition_prior, self.floor, "transition_prior")
+        if self.grid is not None:
+            check_grid(self.grid)
+        if self.temperature not in get_args(Temperature):
+            raise ReleaseError(f"temperature must be 'adaptive' or 'fixed'; got {self.temperature!r}")
+        try:
+            object.__setattr__(self, "held_out", tuple((sequence, time) for sequence, time in self.held_out))
+            hash(self.held_out)
+        except (TypeError, ValueError):
+            raise ReleaseError(f"held_out must be (sequence, time) pairs of levels; got {self.held_out!r}") from None
+
+    def event(self, network: Network, unit: PrivacyUnit) -> Event:
+        """What a release would do: two selections a sweep.
+
+        Raises:
+            NetworkError: If the network is not ``hmm_network`` of the sequence and the time.
+            DomainError: If a held-out cell is not declared.
+            ReleaseError: If the floor leaves a field no room, or epsilon is too small to be useful.
+        """
+        check_network(network, self)
+        check_graph(network, self)
+        _plan(self, network, unit)
+        return _event(self)
+
+    def largest_temperature(self, network: Network, unit: PrivacyUnit) -> float:
+        """T of the emissions, and with ``temperature="fixed"`` of the states too: an entry counts as 1 / T of one."""
+        return _plan(self, network, unit).scale / UNIT
+
+    def working_bytes(self, network: Network) -> int:
+        """About how much memory the sweeps take while they are made."""
+        cells = int(np.prod(network.shape((self.sequence, self.time))))
+        levels = sum(size for name, size in network.domain.sizes.items() if name not in (self.sequence, self.time))
+        laws = self.states * (self.states + levels)
+        grids = 4 * 8 * (MAX_STEPS + 1) ** 2  # the convolutions of one row's draw
+        return grids + BYTES_PER_KEPT * self.sweeps * (cells + laws) + cells * 8 * (3 * self.states + levels)
+
+    def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> MarkovSweeps:
+        """Runs the sweeps; ``release`` calls this after the charge."""
+        network = statistics.network
+        plan = _plan(self, network, unit)
+        shape = network.shape((self.sequence, self.time))
+        counts = {name: self._field_counts(statistics, name, shape) for name in plan.ranges}
+        nothing = {name: np.zeros((self.states, c.shape[2]), np.int64) for name, c in counts.items()}
+        emissions = self._emissions(nothing, plan, noise)
+        transition = self._transition(np.zeros((self.states, self.states), np.int64), noise)
+        done: list[tuple[Reals, dict[str, Reals], Integers]] = []
+        for _ in range(self.sweeps):
+            states = self._states(counts, emissions, transition, plan, noise)
+            members = np.arange(self.states)[:, None] == states.ravel()
+            totals = {name: members.astype(np.int64) @ c.reshape(states.size, -1) for name, c in counts.items()}
+            emissions = self._emissions(totals, plan, noise)
+            transition = self._transition(transition_counts(states[None], self.states)[0], noise)
+            done.append((transition, emissions, states))
+        transitions, laws, paths = zip(*done, strict=True)
+        return MarkovSweeps(
+            network,
+            self.sequence,
+            self.time,
+            np.stack(transitions),
+            FrozenMap((name, np.stack([law[name] for law in laws])) for name in counts),
+            np.stack(paths),
+        )
+
+    def _field_counts(self, statistics: Counts, name: str, shape: tuple[int, ...]) -> Integers:
+        """The counts of one field, held-out cells emptied, shape (sequences, steps, levels)."""
+        counts = statistics.sensitive_margin((self.sequence, self.time, name)).copy()
+        counts[_held_out_flags(self, statistics.network, shape)] = 0
+        return counts
+
+    def _emissions(self, totals: Mapping[str, Integers], plan: _Plan, noise: Noise) -> dict[str, Reals]:
+        """All emissions given the counts of each state: together one update."""
+        drawn: dict[str, Reals] = {}
+        for name, counts in totals.items():
+            candidates = lattice(counts.shape[1], self.grid or DEFAULT_GRID, self.floor, "softmax")
+            prior = (self.prior - 1) * np.log(candidates.probabilities) * plan.scale
+            rows = [row_scores(row, candidates.logs, prior) for row in counts]
+            drawn[name] = np.concatenate([draw_row(noise, "softmax", candidates, row, plan.scale, 1) for row in rows])
+        return drawn
+
+    def _states(
+        self,
+        counts: Mapping[str, Integers],
+        emissions: Mapping[str, Reals],
+        transition: Reals,
+        plan: _Plan,
+        noise: Noise,
+    ) -> Integers:
+        """All states given emissions and transitions: together one update, shape (sequences, steps)."""
+        logs = {name: plan.whole_logs(name, law) for name, law in emissions.items()}
+        scale = plan.scale
+        if self.temperature == "adaptive":
+            scale = selection_scale(entry_range(logs.values()) * plan.moves, plan.update)
+        start = np.full(self.states, 1 / self.states)
+        scores = state_scores(counts, logs)
+        return np.stack([noise.choose_path(sequence, scale, start, transition) for sequence in scores])
+
+    def _transition(self, followed: Integers, noise: Noise) -> Reals:
+        """Transitions given states, which are public: any law would do for privacy."""
+        rows = (followed + self.transition_prior)[:, None]
+        return np.concatenate([draw_truncated_dirichlet(noise, row, TRANSITION_FLOOR, 1) for (row,) in rows])
+
+
+class _Plan(NamedTuple):
+    """The cost of one update and the scale of its scores.
+
+    ``ranges`` holds for each field the smallest and the largest log probability, in units; ``moves`` is how many
+    entries' terms a neighbour changes.
+    """
+
+    update: Fraction
+    scale: float
+    moves: int
+    ranges: FrozenMap[str, tuple[int, int]]
+
+    def whole_logs(self, name: str, law: Reals) -> Integers:
+        """Log probabilities in units, within the declared range whatever a library's log rounds to."""
+        return np.clip(np.rint(np.log(law) * UNIT).astype(np.int64), *self.ranges[name])
+
+
+@lru_cache(maxsize=64)
+def _plan(mechanism: GibbsSample, network: Network, unit: PrivacyUnit) -> _Plan:
+    """The plan of a release, from public values alone."""
+    fields = check_markov_network(network, mechanism.sequence, mechanism.time)
+    _held_out_flags(mechanism, network, network.shape((mechanism.sequence, mechanism.time)))
+    check_floor(Network.of(network.domain.restrict(fields), {}), mechanism.floor)
+    ranges: dict[str, tuple[int, int]] = {}
+    for name in fields:
+        levels = network.domain.sizes[name]
+        logs = lattice(levels, mechanism.grid or DEFAULT_GRID, mechanism.floor, "softmax").logs
+        ranges[name] = (0, 0) if levels == 1 else (int(logs[0]), int(logs[-1]))
+    moves = unit.rows_per_person * (2 if unit.n_is_public else 1)
+    update = _update_epsilon(mechanism)
+    scale = selection_scale(sum(high - low for low, high in ranges.values()) * moves, update)
+    check_temperature(scale / UNIT, exact(mechanism.epsilon))
+    return _Plan(update, scale, moves, FrozenMap(ranges))
+
+
+def _event(mechanism: GibbsSample) -> Event:
+    """What the updates cost together: epsilon, delta and the number of sweeps say it."""
+    update, updates = _update_epsilon(mechanism), 2 * mechanism.sweeps
+    rho = rounded(update**2 * updates / 8, up=True)
+    pure = update * updates <= exact(mechanism.epsilon)
+    delta = Fraction(0) if pure else exact(mechanism.delta, zero=True)
+    chosen = (Selection("softmax", update, updates),)
+    return Event("GibbsSample", exact(mechanism.epsilon), delta, rho=rho, selections=chosen)
+
+
+def _update_epsilon(mechanism: GibbsSample) -> Fraction:
+    """The epsilon of one update: an equal share of the whole, or by zCDP at delta where that is more."""
+    epsilon, delta, updates = exact(mechanism.epsilon), exact(mechanism.delta, zero=True), 2 * mechanism.sweeps
+    share = epsilon / updates
+    if delta == 0:
+        return share
+    square = 8 * rho_of_epsilon(epsilon, delta) / updates
+    root = rounded(Fraction(float(square) ** 0.5), up=False)
+    while root**2 > square:
+        root = rounded(root * (1 - Fraction(1, 10**11)), up=False)
+    return max(share, root)
+
+
+def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, ...]) -> Flags:
+    """The held-out cells, shape (sequences, steps)."""
+    flags = np.zeros(shape, bool)
+    for sequence, time in mechanism.held_out:
+        flags[network.domain.code(mechanism.sequence, sequence), network.domain.code(mechanism.time, time)] = True
+    return flags
+
+
+def state_scores(counts: Mapping[str, Integers], logs: Mapping[str, Integers]) -> npt.NDArray[Any]:
+    """sum_f sum_v counts ln phi in units for each cell and state, exact, shape (chains, steps, states).
+
+    Args:
+        counts: For each field, shape (chains, steps, levels).
+        logs: For each field whole log probabilities, shape (states, levels).
+    """
+    most = sum(int(c.sum()) * int(np.abs(logs[name]).max()) for name, c in counts.items())
+    kind: Any = np.int64 if most < 2**61 else object
+    return sum((c.astype(kind) @ logs[name].astype(kind).T for name, c in counts.items()), start=np.zeros((), kind))
+
+
+def entry_range(logs: Iterable[Integers]) -> int:
+    """The largest difference of ln P(entry | state) between two states, over all possible entries, in units."""
+    apart: Any = 0
+    for law in logs:
+        apart = apart + (law[:, None, :] - law[None, :, :]).max(axis=2)
+    return int(np.max(apart))
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovSweeps:
+    """The states, emissions and transitions of every sweep; state labels may switch between sweeps.
+
+    Attributes:
+        network: As ``hmm_network``.
+        sequence: The variable whose levels are the sequences.
+        time: The variable whose levels are the time steps, in order.
+        transition: P(next state | state), shape (sweeps, states, states).
+        emissions: For each field P(level | state), shape (sweeps, states, levels).
+        states: Shape (sweeps, sequences, steps).
+        provenance: What was released, for whom, and whether the noise was private.
+
+    Raises:
+        NetworkError: If the parts do not fit each other.
+    """
+
+    network: Network
+    sequence: str
+    time: str
+    transition: Reals
+    emissions: FrozenMap[str, Reals]
+    states: Integers
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        fields = check_markov_network(self.network, self.sequence, self.time)
+        object.__setattr__(self, "transition", frozen_array(self.transition, np.float64))
+        object.__setattr__(self, "states", frozen_array(self.states, np.int64))
+        sweeps, size = self.transition.shape[:2] if self.transition.ndim == 3 else (0, 0)
+        if self.transition.shape != (sweeps, size, size) or not self.transition.size:
+            raise NetworkError(f"the transitions have the wrong shape {self.transition.shape}")
+        if self.states.shape != (sweeps, *self.network.shape((self.sequence, self.time))):
+            raise NetworkError(f"the states have the wrong shape {self.states.shape}")
+        frozen = checked_laws(self.network, fields, self.transition, self.emissions, self.states)
+        object.__setattr__(self, "emissions", frozen)
+
+    @property
+    def sweeps(self) -> int:
+        """The number of sweeps, in the order they were made."""
+        return self.transition.shape[0]
+
+    @property
+    def n_states(self) -> int:
+        """The number of hidden states."""
+        return self.transition.shape[1]
+
+    def __repr__(self) -> str:
+        return f"MarkovSweeps({self.n_states} states, {len(self.emissions)} fields, {self.sweeps} sweeps)"
+
+
+def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None = None) -> HiddenMarkovModel:
+    """The last sweeps of a release by ``GibbsSample`` as draws of a model; free.
+
+    They are draws of a tempered posterior, once the sampler has forgotten its start, and spread more widely than the
+    posterior. Nothing is known of the number of entries: ``entries`` is 0 everywhere. ``log_joint`` is the log
+    probability of the states given the transitions.
+
+    Args:
+        sweeps: The release, or its value.
+        keep: How many of the last sweeps; by default half of them, rounded up.
+
+    Raises:
+        InferenceError: If the value is of another kind or ``keep`` is out of range.
+    """
+    value, provenance = released_value(sweeps)
+    if not isinstance(value, MarkovSweeps):
+        raise InferenceError(f"sampled_markov_model takes a release of GibbsSample; got {type(value).__name__}")
+    last = math.ceil(value.sweeps / 2) if keep is None else keep
+    if isinstance(last, bool) or not isinstance(last, int) or not 1 <= last <= value.sweeps:
+        raise InferenceError(f"keep must be a whole number from 1 to {value.sweeps}, the sweeps; got {keep!r}")
+    transition, states = value.transition[-last:], value.states[-last:]
+    followed = transition_counts(states, value.n_states)
+    log_joint = (followed * np.log(np.maximum(transition, 1e-300))).sum(axis=(1, 2))
+    laws = [law[-last:] for law in value.emissions.values()]
+    edges = np.cumsum([0, *(law.shape[2] for law in laws)]).tolist()
+    fields = tuple(slice(a, b) for a, b in pairwise(edges))
+    entries = np.zeros(states.shape[1:])
+    side_by_side = np.concatenate(laws, axis=2)
+    draws = MarkovDraws(transition[None], side_by_side[None], states[None], entries[None], log_joint[None], {})
+    named = match_labels(draws, fields)
+    return HiddenMarkovModel(
+        value.network,
+        value.sequence,
+        value.time,
+        named.transition,
+        FrozenMap((name, named.emissions[..., c]) for name, c in zip(value.emissions, fields, strict=True)),
+        named.states,
+        named.log_joint,
+        entries,
+        "private-gibbs",
+        "blocked",
+        provenance=joined([provenance, value.provenance]),
+    )
+
+
+def _check_sweeps(sweeps: MarkovSweeps, provenance: Provenance | None) -> None:
+    if provenance is None or sum(one.draws for one in provenance.event.selections) != 2 * sweeps.sweeps:
+        raise FileError("the sweeps are not as many as the event made")
+
+
+def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
+    """The event of the sampler's settings, from its record."""
+    check_network(structure, GibbsSample)
+    (chosen,) = event.selections or (Selection("softmax", event.epsilon, 2),)
+    return _event(GibbsSample(event.epsilon, 1, chosen.draws // 2, delta=event.delta))
+
+
+register_mechanism("GibbsSample", _replanned)
+register_codecs(
+    Codec(
+        "released",
+        "markov-sweeps",
+        MarkovSweeps,
+        *structural(MarkovSweeps, _check_sweeps),
+        attrgetter("network"),
+        needed_network,
+    )
+)

@@ -1,0 +1,384 @@
+"""Draws of regression weights from a truncated, tempered posterior.
+
+Zhang et al. 2016, Appendix D, at any epsilon, with exact draws and an exact range in place of a gradient bound: the
+mechanism, the weights it releases, the model of their mean, and both in files.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgraph.files.arrays import tables_of
+from dpgraph.files.codecs import Codec, register_codecs, without_network
+from dpgraph.files.designs import design_of, plain_design
+from dpgraph.inference.regression.draws import scaled_columns
+from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.selection.lattice import check_temperature
+from dpgraph.papers.truncated_gaussian import draw_ball_gaussian
+from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import check_boolean, check_whole
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.printed import counted, summary
+from dpgraph.privacy.records import (
+    Event,
+    FileError,
+    Number,
+    PrivacyUnit,
+    Provenance,
+    Release,
+    ReleaseError,
+    Selection,
+    exact,
+)
+from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.rowwise import weighted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpgraph.statistics.moments import Moments
+
+#: Weights beyond this many would take over a thousand proposals for each that is kept.
+MOST_WEIGHTS = 200
+
+#: Below this a draw is the constrained least squares to eleven digits.
+LEAST_TEMPERATURE = 2.0**-40
+
+
+@dataclass(frozen=True)
+class RegressionSample:
+    """Releases draws of regression weights from prior(u) prod_i exp(-(y_i - z_i'u)^2 / (2 T)), ||u|| <= radius.
+
+    z is a row's columns over sqrt(``largest_squared_norm(design)``), a public number, so ||z|| <= 1, |y| <= 1 as in the
+    paper, whatever the row; the prior is N(0, I / precision) truncated to the ball. ``SampledWeights`` has the weights
+    of the columns themselves, u / sqrt(largest_squared_norm). So radius bounds every prediction: at 1 the predictions
+    stay within the target's bounds.
+
+    Sensitivity: one row's term (y - z'u)^2 / 2, as u varies over the ball, takes values between (|y| - m)_+^2 / 2 and
+    (|y| + m)^2 / 2 with m = radius ||z|| <= radius, an interval of length at most L = (1 + radius)^2 / 2 for a radius
+    of 1 or more and 2 radius below that, attained by y = 1 and ||z|| = 1. Between neighbours the log density moves, up
+    to a constant, by one such term over T under add/remove and by the difference of two under replace, and the
+    normaliser moves by as much the other way. So one draw is epsilon-DP at T = L / epsilon, 2 L / epsilon under replace
+    (proofs.md P47; (1 + B)^2 at T = 1; the paper bounds a gradient). r rows a person and k draws make T r k
+    times larger: k draws cost k times as much. The bound is attained under add/remove, and under replace for a radius
+    up to 1; above 1, two rows come within a tenth of it in all designs of two to six columns searched by the tests
+    (one column alone: .89 of it at a radius of 2, less beyond).
+
+    A declared residual variance s^2 would divide the terms and L alike and leave the law as it is: T is the residual
+    variance that the draws assume. At epsilon = 2 L / s0^2, s0 the real one in scaled units, a draw is one of the real
+    posterior; at less, it spreads as if residuals were larger; at more, it is narrower.
+
+    The draws are real numbers in floating point, by rejection (``truncated_gaussian``), so the claim holds for real
+    numbers only: ``idealized_numerics=True`` asks for that by name, and the event says so. Each draw makes one round
+    of proposals of a public size; whether a second is needed, less than once in 10^9 draws at the least acceptance
+    found, and how long the arithmetic takes depend on the rows: time is a side channel.
+
+    Args:
+        epsilon: The whole budget, exact; a float means the decimal it prints as.
+        draws: How many independent draws; together they cost epsilon.
+        radius: B, the bound on ||u|| and so on predictions of the target in [-1, 1].
+        precision: lambda, the prior precision of u.
+        idealized_numerics: Must be True.
+
+    Raises:
+        ReleaseError: If a setting is out of its range.
+
+    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100_000))
+    >>> RegressionSample(4, radius=1, idealized_numerics=True).temperature(design, PrivacyUnit("replace"))
+    1.0
+    """
+
+    epsilon: Number
+    draws: int = 1
+    radius: float = 1.0
+    precision: float = 1.0
+    idealized_numerics: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_whole("draws", self.draws)
+        for name in ("radius", "precision"):
+            check_positive(name, getattr(self, name))
+            object.__setattr__(self, name, float(getattr(self, name)))
+        check_boolean("idealized_numerics", self.idealized_numerics)
+
+    def event(self, network: Any, unit: PrivacyUnit) -> Event:
+        """What a release would do: ``draws`` selections that share epsilon.
+
+        Raises:
+            ReleaseError: If the statistics are not the moments of a regression, there are too many columns, epsilon is
+                too small to be useful, or ``idealized_numerics`` was not asked for.
+        """
+        self.temperature(network, unit)
+        if not self.idealized_numerics:
+            raise ReleaseError(
+                "draws of real weights are private for real numbers only, not proved for floating point; ask for that "
+                "by idealized_numerics=True, or use LaplaceMechanism"
+            )
+        return _event(self)
+
+    def temperature(self, design: Any, unit: PrivacyUnit) -> float:
+        """T: the residual variance, in scaled units of the target, that the likelihood is given.
+
+        Raises:
+            ReleaseError: As ``event``.
+        """
+        if not isinstance(design, LinearDesign):
+            raise ReleaseError("RegressionSample takes the moments of a regression: regression_moments(rows, design)")
+        design.sensitivity(unit)
+        if not 1 <= len(design.columns) - 1 <= MOST_WEIGHTS:
+            raise ReleaseError(f"a draw has 1 to {MOST_WEIGHTS} weights; the design has {len(design.columns) - 1}")
+        epsilon = exact(self.epsilon)
+        reach = residual_range(self.radius) * unit.rows_per_person * (2 if unit.n_is_public else 1)
+        return check_temperature(max(reach * self.draws / float(epsilon), LEAST_TEMPERATURE), epsilon)
+
+    def randomise(self, statistics: Moments, unit: PrivacyUnit, noise: Noise) -> SampledWeights:
+        """Draws the weights; ``release`` calls this after the charge."""
+        design = statistics.description
+        assert isinstance(design, LinearDesign)
+        temperature, norm = self.temperature(design, unit), math.sqrt(largest_squared_norm(design))
+        sums = statistics.sensitive_sums / RESOLUTION**2
+        products = design.matrix(sums, statistics.sensitive_rows)
+        gram, linear = products[:-1, :-1] / norm**2 / temperature, products[:-1, -1] / norm / temperature
+        drawn = draw_ball_gaussian(noise, gram, self.precision, linear, self.radius, self.draws)
+        return SampledWeights(design, drawn / norm, self.radius, self.precision)
+
+    def model_of(self, release: Release[Any]) -> SampledRegressionModel:
+        """What ``PrivateLinearRegression`` keeps of a release by this mechanism."""
+        return SampledRegressionModel(release.value, release.provenance)
+
+    def __repr__(self) -> str:
+        numerics = ", idealized_numerics=True" if self.idealized_numerics else ""
+        settings = f"draws={self.draws}, radius={self.radius:g}, precision={self.precision:g}{numerics}"
+        return f"RegressionSample(epsilon={str(self.epsilon)!r}, {settings})"
+
+
+def _event(mechanism: RegressionSample) -> Event:
+    """What the draws cost together."""
+    epsilon = exact(mechanism.epsilon)
+    selections = (Selection("continuous", epsilon / mechanism.draws, mechanism.draws),)
+    return Event("RegressionSample (idealized numerics)", epsilon, selections=selections)
+
+
+def residual_range(radius: float) -> float:
+    """The length L of the interval of (y - z'u)^2 / 2 as u varies over the ball, at most; ||z|| and |y| up to 1.
+
+    >>> residual_range(0.5), residual_range(1.0), residual_range(3.0)
+    (1.0, 2.0, 8.0)
+    """
+    return (1 + radius) ** 2 / 2 if radius >= 1 else 2 * radius
+
+
+@dataclass(frozen=True, eq=False)
+class SampledWeights:
+    """Draws of the weights w of a linear regression, which predicts the scaled target by the design's other columns.
+
+    Attributes:
+        design: The design; its columns are between -1 and 1.
+        weights: Shape (draws, columns - 1), in the order of the columns; every row has
+            ||w|| <= radius / sqrt(largest_squared_norm(design)), so no prediction leaves [-radius, radius].
+        radius: The declared bound on predictions, where the target is between -1 and 1.
+        precision: The prior precision of sqrt(largest_squared_norm(design)) w.
+
+    Raises:
+        ReleaseError: If the parts do not fit.
+    """
+
+    design: LinearDesign
+    weights: Reals
+    radius: float
+    precision: float
+
+    def __post_init__(self) -> None:
+        for name in ("radius", "precision"):
+            check_positive(name, getattr(self, name))
+        weights = frozen_array(self.weights, np.float64)
+        object.__setattr__(self, "weights", weights)
+        if weights.ndim != 2 or not len(weights) or weights.shape[1] != len(self.design.columns) - 1:
+            raise ReleaseError(f"weights must have shape (draws, {len(self.design.columns) - 1}); got {weights.shape}")
+        largest = self.radius / math.sqrt(largest_squared_norm(self.design))
+        if not (np.linalg.norm(weights, axis=1) <= largest * (1 + 1e-9)).all():
+            raise ReleaseError(f"weights must be finite and of a norm up to {largest:g}")
+
+    def coefficients(self) -> FrozenMap[str, Reals]:
+        """Every draw in the units of the rows; see ``original_coefficients``."""
+        return original_coefficients(self.design, self.weights)
+
+    def __repr__(self) -> str:
+        draws, weights = self.weights.shape
+        return summary(
+            "SampledWeights", counted(draws, "draw"), counted(weights, "weight"), f"radius {self.radius:.3g}"
+        )
+
+
+def largest_squared_norm(design: LinearDesign) -> int:
+    """The largest squared norm of a row's columns without the target: exact, and attained.
+
+    The intercept, a number and a two-level variable can each add 1; of the indicators of one variable at most one is 1.
+
+    >>> largest_squared_norm(LinearDesign({"age": (18, 90), "city": ["a", "b", "c"]}, "income", (0, 9)))
+    3
+    """
+    columns = design.columns[:-1]
+    groups = {column.variable for column in columns if column.kind == "level"}
+    return sum(column.kind != "level" for column in columns) + len(groups)
+
+
+def original_coefficients(design: LinearDesign, weights: Reals) -> FrozenMap[str, Reals]:
+    """Weights of scaled columns as coefficients of the variables as they are in the rows.
+
+    The target is the intercept, plus each number (clipped to its bounds) times its coefficient, plus the coefficient of
+    each level that the row has. The first level of a variable is the one the others are compared with.
+
+    Args:
+        design: The design.
+        weights: Shape (..., columns - 1).
+
+    Returns:
+        For ``"intercept"`` (always, as the target's and the numbers' middles add to it) and each other column's name,
+        an array of shape (...).
+
+    >>> design = LinearDesign({"age": (0, 100)}, "income", (0, 1000))
+    >>> {k: v.tolist() for k, v in original_coefficients(design, np.array([[0.0, 0.5]])).items()}
+    {'intercept': [250.0], 'age': [5.0]}
+    """
+    target = design.bounds
+    weights = np.asarray(weights, np.float64)
+    made: dict[str, Any] = {"intercept": np.full(weights.shape[:-1], target.middle)}
+    for column, weight in zip(design.columns[:-1], np.moveaxis(weights, -1, 0), strict=True):
+        slope = weight * target.half
+        match column.kind:
+            case "intercept":
+                made["intercept"] = made["intercept"] + slope
+            case "number":
+                feature = design.features[column.variable]
+                assert isinstance(feature, Bounded)
+                made[column.name] = slope / feature.half
+                made["intercept"] = made["intercept"] - made[column.name] * feature.middle
+            case "sign":
+                made[column.name] = 2 * slope
+                made["intercept"] = made["intercept"] - slope
+            case _:
+                made[column.name] = slope
+    return FrozenMap((name, frozen_array(values, np.float64)) for name, values in made.items())
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuses a setting that is not a number above 0 of a reasonable size.
+
+    Raises:
+        ReleaseError: Naming it.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 1e-6 <= value <= 1e6:
+        raise ReleaseError(f"{name} must be a number from 1e-6 to 1e6; got {value!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRegressionModel:
+    """A linear regression by the mean of weights drawn through ``RegressionSample``.
+
+    Its draws spread with epsilon, and tell of no residual variance: so there are no intervals here.
+
+    Attributes:
+        drawn: The released weights.
+        provenance: The release they left through.
+    """
+
+    drawn: SampledWeights
+    provenance: Provenance | None = None
+
+    @property
+    def design(self) -> LinearDesign:
+        """The columns and the target, with their public bounds."""
+        return self.drawn.design
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features, in order."""
+        return tuple(self.design.features)
+
+    @property
+    def target(self) -> str:
+        """What is predicted."""
+        return self.design.target
+
+    def coefficients(self) -> pd.DataFrame:
+        """The mean over draws of the intercept and each coefficient, in the units of the rows: a column mean."""
+        import pandas as pd
+
+        drawn = self.drawn.coefficients()
+        return pd.DataFrame({"mean": [float(values.mean()) for values in drawn.values()]}, index=pd.Index(list(drawn)))
+
+    def predict(self, X: Any) -> Reals:
+        """The prediction of each row by the mean of the draws, cut at the target's bounds, in its units.
+
+        Args:
+            X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
+                in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
+                the codes of these.
+
+        Raises:
+            DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
+        """
+        scaled = weighted(scaled_columns(self.design, X), self.drawn.weights.mean(axis=0))
+        return self.design.bounds.middle + self.design.bounds.half * np.clip(scaled, -1.0, 1.0)
+
+
+def _plain_weights(drawn: SampledWeights) -> dict[str, Any]:
+    settings = {"radius": drawn.radius, "precision": drawn.precision}
+    return {"design": plain_design(drawn.design), **settings, "weights": drawn.weights}
+
+
+def _weights_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> SampledWeights:
+    """The inverse of ``_plain_weights``, checked against the event that made it.
+
+    Raises:
+        FileError, NetworkError: If the parts do not fit.
+    """
+    weights = tables_of({"weights": plain["weights"]})["weights"]
+    drawn = SampledWeights(design, weights, plain["radius"], plain["precision"])
+    if provenance is None or sum(one.draws for one in provenance.event.selections) != len(drawn.weights):
+        raise FileError("the draws are not as many as the event made")
+    return drawn
+
+
+def _plain_model(model: SampledRegressionModel) -> dict[str, Any]:
+    """That of the release it is made from."""
+    return {"kind": "sampled-weights", **_plain_weights(model.drawn)}
+
+
+def _model_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> SampledRegressionModel:
+    if plain["kind"] != "sampled-weights":
+        raise FileError("a sampled regression has an event and weights")
+    return SampledRegressionModel(_weights_of(plain, design, provenance), provenance)
+
+
+def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
+    """The event of the mechanism's settings, from its record."""
+    if not isinstance(structure, LinearDesign) or len(event.selections) != 1:
+        raise ReleaseError("RegressionSample makes one kind of selection and no measurements, on a LinearDesign")
+    return _event(RegressionSample(event.epsilon, event.selections[0].draws))
+
+
+_READ_DESIGN = without_network(lambda plain: design_of(plain["design"]))
+register_mechanism("RegressionSample (idealized numerics)", _replanned)
+register_codecs(
+    Codec(
+        "released", "sampled-weights", SampledWeights, _plain_weights, _weights_of, attrgetter("design"), _READ_DESIGN
+    ),
+    Codec(
+        "fitted",
+        "sampled-regression",
+        SampledRegressionModel,
+        _plain_model,
+        _model_of,
+        attrgetter("design"),
+        _READ_DESIGN,
+    ),
+)

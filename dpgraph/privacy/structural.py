@@ -1,0 +1,250 @@
+"""Frozen dataclasses as plain JSON values and back, by the types of their fields.
+
+A dataclass is an object of its fields; one that has a default is left out where it is None or empty. A tuple is a list,
+a mapping by texts an object. A union of dataclasses names its member, and only a declared member is made: nothing in a
+file is imported or executed. Every value checks itself when it is made; entries that no field has are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from fractions import Fraction
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.events import exact
+
+#: The largest whole number of a plain value.
+MOST = 2**256
+
+
+class Form(NamedTuple):
+    """How values of one type are written, and read from a place that a refusal names."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, str], Any]
+
+
+#: Types with a form of their own.
+FORMS: dict[Any, Form] = {}
+
+
+def plain_of(value: Any, kind: Any = None, but: tuple[str, ...] = ()) -> Any:
+    """A value as plain JSON values.
+
+    Args:
+        value: The value.
+        kind: Its type, as a field declares it; by default its class.
+        but: Fields of a dataclass that stand elsewhere.
+    """
+    return _object(value, but) if but else form_of(type(value) if kind is None else kind).write(value)
+
+
+def value_of(plain: Any, kind: Any, place: str = "value", **given: Any) -> Any:
+    """The inverse of ``plain_of``.
+
+    Args:
+        plain: Plain JSON values, of which nothing is believed.
+        kind: The type to make.
+        place: How a refusal calls it.
+        given: Fields of a dataclass that stand elsewhere.
+
+    Raises:
+        ReleaseError: With the place, if a field is missing, unknown or of another type.
+
+    >>> from dpgraph.privacy.measurements import Selection
+    >>> value_of({"law": "softmax", "epsilon": "1/3"}, Selection, "choice") == Selection("softmax", Fraction(1, 3))
+    True
+    >>> value_of({"law": "softmax", "epsilon": 0.5}, Selection, "choice")
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: choice.epsilon: an exact number, written as text, was expected
+    """
+    return _made(plain, kind, place, given) if given else form_of(kind).read(plain, place)
+
+
+@lru_cache(maxsize=1024)
+def form_of(kind: Any) -> Form:
+    """The form of a type, as a field declares it.
+
+    Raises:
+        TypeError: If a field of this type has no plain form.
+    """
+    if kind in FORMS:
+        return FORMS[kind]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return _union(inner)
+    if origin is Literal:
+        return Form(_same, _one_of(inner))
+    if origin is tuple:
+        return _tuple(inner)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(origin, inner)
+    if is_dataclass(kind):
+        return Form(_object, lambda plain, place: _made(plain, kind, place, {}))
+    raise TypeError(f"{kind} has no plain form")
+
+
+def refused(place: str, expected: str) -> ReleaseError:
+    """The refusal of a plain value."""
+    return ReleaseError(f"{place}: {expected} was expected")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _scalar(types: tuple[type, ...], expected: str) -> Form:
+    """Texts, booleans and numbers, which stand for themselves; numbers are finite."""
+
+    def read(plain: Any, place: str) -> Any:
+        if type(plain) not in types or (type(plain) is float and not math.isfinite(plain)):
+            raise refused(place, expected)
+        if type(plain) is int and abs(plain) > MOST:
+            raise refused(place, "a whole number of at most 256 bits")
+        return plain
+
+    return Form(_same, read)
+
+
+def _fraction(plain: Any, place: str) -> Fraction:
+    if not isinstance(plain, str):
+        raise refused(place, "an exact number, written as text,")
+    number = exact(plain, place, zero=True)
+    if str(number) != plain:
+        raise refused(place, "an exact number as it is written, such as 1/3,")
+    return number
+
+
+def _one_of(known: tuple[Any, ...]) -> Callable[[Any, str], Any]:
+    def read(plain: Any, place: str) -> Any:
+        if type(plain) not in map(type, known) or plain not in known:
+            raise refused(place, f"one of {', '.join(map(repr, known))}")
+        return plain
+
+    return read
+
+
+def _listed(plain: Any, place: str) -> list[Any]:
+    if not isinstance(plain, list):
+        raise refused(place, "a list")
+    return plain
+
+
+def _tuple(inner: tuple[Any, ...]) -> Form:
+    """``tuple[X, ...]`` and ``tuple[X, Y]``."""
+
+    def write(value: Any) -> list[Any]:
+        return [form_of(inner[0] if inner[-1] is ... else inner[at]).write(part) for at, part in enumerate(value)]
+
+    def read(plain: Any, place: str) -> tuple[Any, ...]:
+        kinds = inner[:1] * len(_listed(plain, place)) if inner[-1] is ... else inner
+        if len(kinds) != len(plain):
+            raise refused(place, f"a list of {len(kinds)}")
+        return tuple(
+            form_of(kind).read(part, f"{place}[{at}]") for at, (kind, part) in enumerate(zip(kinds, plain, strict=True))
+        )
+
+    return Form(write, read)
+
+
+def _mapping(origin: Any, inner: tuple[Any, ...]) -> Form:
+    """A mapping by texts."""
+    if inner[0] is not str:
+        raise TypeError("a mapping by other keys than texts has no plain form")
+
+    def write(value: Any) -> dict[str, Any]:
+        return {name: form_of(inner[1]).write(part) for name, part in value.items()}
+
+    def read(plain: Any, place: str) -> Any:
+        if not isinstance(plain, dict):
+            raise refused(place, "an object")
+        return origin({name: form_of(inner[1]).read(part, f"{place}.{name:.60}") for name, part in plain.items()})
+
+    return Form(write, read)
+
+
+def _union(members: tuple[Any, ...]) -> Form:
+    """``X | None``, unions of scalars, and unions of dataclasses by the names of their classes."""
+    rest = tuple(member for member in members if member is not NoneType)
+    if rest == members and all(member in (str, int, float, bool) for member in rest):
+        return _scalar(rest, "a text, a number or a boolean")
+    one = form_of(rest[0]) if len(rest) == 1 else form_of(Union[rest]) if rest != members else named(rest)  # noqa: UP007
+    if rest == members:
+        return one
+    return Form(
+        lambda value: None if value is None else one.write(value),
+        lambda plain, place: None if plain is None else one.read(plain, place),
+    )
+
+
+def named(kinds: tuple[Any, ...] | Mapping[str, Any]) -> Form:
+    """A form that says which of several dataclasses a value is; only these are made."""
+    known = kinds if isinstance(kinds, Mapping) else {kind.__name__.lower(): kind for kind in kinds}
+
+    def write(value: Any) -> dict[str, Any]:
+        for name, kind in known.items():
+            if type(value) is kind:
+                return {"name": name, **form_of(kind).write(value)}
+        raise ReleaseError(f"{type(value).__name__} is not written to files: known are {', '.join(known)}")
+
+    def read(plain: Any, place: str) -> Any:
+        if not isinstance(plain, dict) or not isinstance(name := plain.get("name"), str) or name not in known:
+            raise refused(place, f"one of {', '.join(known)}, by its name,")
+        return form_of(known[name]).read({key: part for key, part in plain.items() if key != "name"}, place)
+
+    return Form(write, read)
+
+
+def _fields(kind: Any, but: Any) -> list[tuple[Field[Any], Any]]:
+    """The fields that a dataclass is made from, with their types."""
+    return [pair for pair in _all_fields(kind) if pair[0].name not in but]
+
+
+@lru_cache(maxsize=256)
+def _all_fields(kind: Any) -> list[tuple[Field[Any], Any]]:
+    hints = get_type_hints(kind, localns={"Provenance": Any, "PrivacyUnit": Any})
+    return [(field, hints[field.name]) for field in fields(kind) if field.init]
+
+
+def _object(value: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    parts = [(field, hint, getattr(value, field.name)) for field, hint in _fields(type(value), but)]
+    return {field.name: form_of(hint).write(part) for field, hint, part in parts if not _is_left_out(field, part)}
+
+
+def _is_left_out(field: Field[Any], value: Any) -> bool:
+    """Whether it is None or empty, and has a default, which is then the same."""
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return default is not MISSING and (value is default is None or (isinstance(value, tuple | Mapping) and not value))
+
+
+def _made(plain: Any, kind: Any, place: str, given: dict[str, Any]) -> Any:
+    """A dataclass from the object of its fields."""
+    expected = _fields(kind, given)
+    if not isinstance(plain, dict):
+        raise refused(place, "an object")
+    if unknown := set(plain) - {field.name for field, _ in expected}:
+        raise ReleaseError(f"{place}: {min(map(str, unknown))!r:.60} is unknown")
+    made = dict(given)
+    for field, hint in expected:
+        if field.name in plain:
+            made[field.name] = form_of(hint).read(plain[field.name], f"{place}.{field.name}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise ReleaseError(f"{place}: {field.name!r} is missing")
+    return kind(**made)
+
+
+FORMS.update(
+    {
+        str: _scalar((str,), "a text"),
+        bool: _scalar((bool,), "true or false"),
+        int: _scalar((int,), "a whole number"),
+        float: _scalar((float, int), "a finite number"),
+        Fraction: Form(str, _fraction),
+    }
+)
