@@ -119,7 +119,7 @@ def test_every_error_has_one_root():
                 found[node.name] = path.relative_to(PACKAGE).as_posix()
     assert found.pop("AtTheDoor") == "estimators/private_fits.py"
     assert found.pop("Undelivered") == "cli/output.py"
-    assert found.pop("Stopped") == "cli/ending.py"
+    assert found.pop("Stopped") == "cli/exit_codes.py"
     assert found.pop("NobodyWaits") == "inference/interruption.py"
     assert set(found.values()) == {"privacy/errors.py"}
     assert set(found) == {name for name in dg.errors.__all__ if name.endswith("Error")}

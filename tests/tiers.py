@@ -118,6 +118,12 @@ def of_systems_alone(path: os.PathLike[str]) -> bool:
 
 
 def is_of_systems(test: str) -> bool:
-    """Whether a test is of systems, by its name: that of its file, or an engine's in it."""
+    """Whether a test, or a file of the package, is of systems: by its file, its own marker, or an engine's name."""
+    if any(engine in test for engine in ENGINES):
+        return True
+    if "::" not in test:
+        return False
     path = Path(__file__).parents[1] / test.partition("::")[0]
-    return of_systems_alone(path) or any(engine in test for engine in ENGINES)
+    function = re.escape(test.rpartition("::")[2].partition("[")[0])
+    marked = re.compile(rf"^@pytest\.mark\.systems\n(?:[^\n]+\n)*def {function}\(", re.MULTILINE)
+    return of_systems_alone(path) or bool(marked.search(path.read_text()))

@@ -28,7 +28,7 @@ from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.printed import WIDTH, as_html, cell, escaped, plain
+from dpgraph.privacy.display import WIDTH, as_html, cell, escaped, plain
 from dpgraph.privacy.records import Measurement, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order

@@ -32,8 +32,8 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.display import escaped
 from dpgraph.privacy.errors import ConvergenceWarning
-from dpgraph.privacy.printed import escaped
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count

@@ -19,8 +19,8 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import DPGraphError, InferenceError
-from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities

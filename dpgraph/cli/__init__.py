@@ -1,7 +1,7 @@
 """The ``dpgraph`` command. Results go to stdout or to ``--out``; words go to stderr.
 
 Exit codes: 0 done, 1 refused (budget, domain, bad data; nothing charged, nothing written), 2 wrong usage, 3 charged or
-done but not delivered whole, 4 a check of ``audit`` failed, 130 and 143 stopped by a signal (``cli.ending``).
+done but not delivered whole, 4 a check of ``audit`` failed, 130 and 143 stopped by a signal (``cli.exit_codes``).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from dpgraph.cli.auditing import audit
-from dpgraph.cli.ending import ended
+from dpgraph.cli.budgets import SPENDING, read_defaults
+from dpgraph.cli.evaluating import evaluate
+from dpgraph.cli.exit_codes import ended
 from dpgraph.cli.fitting import fit, refit
-from dpgraph.cli.judging import evaluate
 from dpgraph.cli.learning import learn
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import predict, sample
 from dpgraph.cli.networks import cost, posterior, release
-from dpgraph.cli.paying import SPENDING, read_defaults
 from dpgraph.cli.queries import query
 from dpgraph.cli.reporting import report
 

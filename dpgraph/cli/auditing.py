@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from dpgraph.cli.budgets import unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON, writable
 from dpgraph.cli.output import show
-from dpgraph.cli.paying import unit_of
 from dpgraph.cli.reporting import HTML, write_page
 
 #: The exit code of an audit that found a fault.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import INFERENCE, JSON, OUT, OUT_UNLESS_DRY, SEED, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
-from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import DELTA, OUT_PATH, OUT_UNLESS_DRY, apart, writable
 from dpgraph.cli.output import delivering, plain, save_charged, say, show, telling
-from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
     from dpgraph.inference.graphs.learned import LearnedNetwork

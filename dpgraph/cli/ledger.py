@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpgraph.cli.budgets import unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
 from dpgraph.cli.output import say
-from dpgraph.cli.paying import unit_of
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget

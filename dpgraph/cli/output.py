@@ -1,7 +1,7 @@
 """What commands print: tables and JSON on stdout, words on stderr.
 
 Names of variables and levels come from files, so whatever is printed for people has its control characters escaped.
-That words on stderr cannot be printed stops nothing; that a result cannot is said by exit code 3 (``cli.ending``).
+That words on stderr cannot be printed stops nothing; that a result cannot is said by exit code 3 (``cli.exit_codes``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 import click
 
-from dpgraph.privacy.printed import Rows, escaped
-from dpgraph.privacy.printed import aligned as aligned
-from dpgraph.privacy.printed import plain as plain
+from dpgraph.privacy.display import Rows, escaped
+from dpgraph.privacy.display import aligned as aligned
+from dpgraph.privacy.display import plain as plain
 
 
 class Undelivered(click.ClickException):

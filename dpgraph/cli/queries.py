@@ -11,7 +11,7 @@ import click
 
 from dpgraph.cli.options import INTERVAL, JSON
 from dpgraph.cli.output import aligned, records, say, show, show_json
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
     from dpgraph.analysis.question_cost import QuestionCost

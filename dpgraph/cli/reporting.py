@@ -9,7 +9,7 @@ import click
 
 from dpgraph.cli.options import OUT_PATH, writable
 from dpgraph.cli.output import delivering, plain, say, show
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
     from dpgraph.models.hmm import HiddenMarkovModel

@@ -64,8 +64,8 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
-from dpgraph.structure.advice import own_methods
 from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.model_arguments import own_methods
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting

@@ -23,9 +23,9 @@ from dpgraph.files.bif import read_bif
 from dpgraph.files.limits import excerpt
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
-from dpgraph.structure.advice import probabilities_given
 from dpgraph.structure.domain import DomainWarning, NetworkError
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 

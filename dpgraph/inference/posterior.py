@@ -17,8 +17,8 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.joint_releases import check_graph, read_released
 from dpgraph.inference.network.posterior import network_posterior
-from dpgraph.inference.network.several import check_graph, read_released
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.design import LinearDesign

@@ -18,6 +18,6 @@ from __future__ import annotations
 
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.table_choice import TableChoice
-from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.candidate_tables import AnyTables, OneWays
 
 __all__ = ["AnyTables", "OneWays", "ParentsChoice", "TableChoice"]

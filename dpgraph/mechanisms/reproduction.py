@@ -35,8 +35,8 @@ from dpgraph.privacy.records import (
     SumZeroLaplace,
     combined_label,
 )
-from dpgraph.structure.any_tables import AnyTables
 from dpgraph.structure.basis import MAX_BLOCKS, block_shape, has_blocks
+from dpgraph.structure.candidate_tables import AnyTables
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.outcomes import OutcomeDescription

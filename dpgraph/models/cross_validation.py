@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.privacy.printed import as_html
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.classifier_readings import commonest_label, confusion_rows, reliability_rows
 from dpgraph.models.outcome_readings import Score, all_scores
-from dpgraph.privacy.printed import as_html
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes

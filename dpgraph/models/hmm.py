@@ -23,7 +23,7 @@ from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.emission_laws import sequence_laws
 from dpgraph.models.markov_paths import most_likely_paths
 from dpgraph.models.state_choice import StateChoice
-from dpgraph.privacy.printed import as_html, cell
+from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array

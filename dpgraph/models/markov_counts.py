@@ -13,7 +13,7 @@ from dpgraph.inference.arguments import seeded
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
-from dpgraph.inference.markov.room import check_fit
+from dpgraph.inference.markov.memory_use import check_fit
 from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel

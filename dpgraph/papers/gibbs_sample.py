@@ -22,6 +22,7 @@ import numpy.typing as npt
 from dpgraph.files.codecs import Codec, needed_network, register_codecs, structural
 from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovDraws
+from dpgraph.mechanisms.description_checks import check_graph, check_network
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
@@ -36,7 +37,6 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.lipschitz import check_floor
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.arrays import Flags, Integers, Reals
 from dpgraph.privacy.checks import check_whole

@@ -22,8 +22,8 @@ from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.papers.truncated_gaussian import draw_ball_gaussian
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
+from dpgraph.privacy.display import counted, summary
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.printed import counted, summary
 from dpgraph.privacy.records import (
     Event,
     FileError,

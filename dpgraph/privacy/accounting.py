@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dpgraph.privacy.accounts import Account, InMemory, Made, Receipt, Split, checked_unit
 from dpgraph.privacy.composition import advanced, basic, check_paid_together, zero_concentrated
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.filters import Accounting, checked, plan_of, split
 from dpgraph.privacy.loss_distributions import numerical
-from dpgraph.privacy.printed import as_html
 from dpgraph.privacy.records import (
     Event,
     Number,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
+from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.printed import short
 
 #: The largest setting: a whole number of 64 bits.
 MOST = 2**63 - 1

@@ -15,9 +15,9 @@ from typing import Literal
 
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.claims import claim_problem, conversion_problem
+from dpgraph.privacy.display import counted, short, summary
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Joint, Measurement, Selection
-from dpgraph.privacy.printed import counted, short, summary
 
 Neighbours = Literal["replace", "add-remove"]
 #: The labels of charges that are made before their parts, which a record then lists (proofs.md P115, P72).

@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import Any, Generic, TypeVar
 
 from dpgraph.privacy.claims import movement_problem
+from dpgraph.privacy.display import as_html, escaped, short, summary
 from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
 from dpgraph.privacy.errors import DPGraphError as DPGraphError
 from dpgraph.privacy.errors import FileError as FileError
@@ -41,7 +42,6 @@ from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
 from dpgraph.privacy.measurements import Selection as Selection
 from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
 from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
-from dpgraph.privacy.printed import as_html, escaped, short, summary
 from dpgraph.privacy.rows import RowsRecord, relation, together
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 
 Relation = Literal["same", "different", "overlapping"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import ReleaseError
 
 

@@ -24,9 +24,9 @@ from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.domain import Domain, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import margin
 
 Integers = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, joined
 from dpgraph.statistics.contingency.tables import add_tables
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.structure.any_tables import MOST_CELLS, AnyTables
+from dpgraph.structure.candidate_tables import MOST_CELLS, AnyTables
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family

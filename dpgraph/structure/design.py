@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_boolean, is_whole
 from dpgraph.privacy.descriptions import Block
-from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, escaped, short
+from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.records import Movement, PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import MOST_SHOWN, Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap

@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import islice, pairwise
 
 from dpgraph.privacy.checks import check_boolean, is_number
+from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.errors import DomainError as DomainError
 from dpgraph.privacy.errors import DomainWarning as DomainWarning
 from dpgraph.privacy.errors import NetworkError as NetworkError
-from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool

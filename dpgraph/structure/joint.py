@@ -15,8 +15,8 @@ from typing import Any
 from dpgraph.privacy.records import Release, ReleaseError, checked_values, combined
 from dpgraph.privacy.rows import relation
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Single = NoisyCounts | NoisyCoefficients

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.descriptions import Block, Name
-from dpgraph.privacy.printed import counted, rows_in_words, summary
+from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import DomainError, Level, show_levels
 from dpgraph.structure.frozen import frozen_array

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpgraph.lazy import provided
 from dpgraph.privacy.descriptions import noisy_value
-from dpgraph.privacy.printed import MOST_ROWS, as_html, counted, rows_in_words, summary
+from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError
 from dpgraph.structure.basis import (
     block_shape,
@@ -28,8 +28,8 @@ from dpgraph.structure.basis import (
 )
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array, frozen_integers
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
 
 if TYPE_CHECKING:
     import pandas as pd

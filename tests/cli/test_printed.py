@@ -9,7 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.cli.output import plain
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 
 EVIL = {"a\x1b[2J": ["x\u202ey", "l\nm", "\x07"], "b\rc\x9b": ["=1+1", "-3", "\u2066z"]}
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.table_choice import TableChoice
 from dpgraph.privacy.recording_noise import RecordingNoise
-from dpgraph.structure.any_tables import OneWays
+from dpgraph.structure.candidate_tables import OneWays
 from tests.contract.case import Case
 from tests.contract.data import (
     APART,

@@ -18,8 +18,8 @@ def noticed():
 
 
 def tier(mutant):
-    """A fault that only tests of systems notice is planted where the systems are."""
-    if all(is_of_systems(one) for one in mutant.tests):
+    """A fault in an engine's file, or that tests of systems notice, is planted where the systems are."""
+    if any(map(is_of_systems, (mutant.file, *mutant.tests))):
         return [pytest.mark.systems]
     return [] if mutant.first else [pytest.mark.proof]
 

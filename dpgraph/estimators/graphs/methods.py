@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from dpgraph.estimators.graphs.measured_pairs import PAIRS
 from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
-from dpgraph.estimators.graphs.pairs import PAIRS
 from dpgraph.estimators.graphs.second_stage import with_stages
 from dpgraph.estimators.graphs.task import Learner, Task
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.estimators.graphs.purse import (
+from dpgraph.estimators.graphs.charging import (
     adding,
     as_one,
     charged,
@@ -35,7 +35,7 @@ from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, Re
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
-from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.network import Network
 
 #: What one-way tables get of the budget, and what the choices get, pure and in rho.

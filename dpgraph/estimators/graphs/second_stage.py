@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.design import PER_CELL
-from dpgraph.estimators.graphs.purse import (
+from dpgraph.estimators.graphs.charging import (
     LESS,
     adding,
     as_one,
@@ -33,11 +32,12 @@ from dpgraph.estimators.graphs.purse import (
     purse_of,
     root_below,
 )
+from dpgraph.estimators.graphs.design import PER_CELL
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.choosing import choose_within, choosing_bytes
 from dpgraph.inference.graphs.joint import Joint, is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.pairs import read_pairs
+from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import diagnostics_of, mixing_note, random_indices
-from dpgraph.privacy.printed import as_html, summary
+from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.tables import Reals

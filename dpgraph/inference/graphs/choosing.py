@@ -19,7 +19,7 @@ from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.pairs import Pairs, declared_domain, read_pairs
+from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
 from dpgraph.inference.graphs.smoothing import smoothed
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value

@@ -19,7 +19,7 @@ import numpy as np
 from dpgraph.inference.graphs.entropy import LARGEST
 from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.joint import Joint
-from dpgraph.inference.graphs.pairs import Pairs
+from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.network import Network

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.graphs.pairs import Pairs, dependence
+from dpgraph.inference.graphs.pair_estimates import Pairs, dependence
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.graphs.pairs import Pairs
+from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap

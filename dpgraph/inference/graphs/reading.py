@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import FLOOR, fitted, shrinkage
+from dpgraph.inference.graphs.pair_estimates import FLOOR, fitted, shrinkage
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.joint import learning
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import NoisyCounts, Probabilities, margin
 
 

@@ -20,7 +20,7 @@ from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.entropy import LARGEST, fitted_joint
 from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.joint import Joint
-from dpgraph.inference.graphs.pairs import FLOOR, read_pairs, shrinkage
+from dpgraph.inference.graphs.pair_estimates import FLOOR, read_pairs, shrinkage
 from dpgraph.inference.queries.contraction import conditional as conditional_of
 from dpgraph.inference.queries.pruning import ancestors
 from dpgraph.inference.queries.question import Evidence

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pairs import Pairs
+from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network

@@ -18,10 +18,10 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import concentration_tables, evidence_for
 from dpgraph.inference.network.posterior import read_prior
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 

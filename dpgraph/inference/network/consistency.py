@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.several import (
+from dpgraph.inference.network.joint_releases import (
     joint_estimates,
     measured_tables,
     pooled_estimates,

@@ -13,7 +13,7 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import diagnostics_of, mixing_note, random_indices
 from dpgraph.inference.network.held_draws import doubles, read_only
-from dpgraph.privacy.printed import as_html
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array

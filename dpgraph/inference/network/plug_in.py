@@ -16,8 +16,8 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator, tails
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
-from dpgraph.inference.network.several import check_graph, read_released
-from dpgraph.privacy.printed import as_html, summary
+from dpgraph.inference.network.joint_releases import check_graph, read_released
+from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.records import InferenceError, Provenance, Release, joined
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
-from dpgraph.inference.network.several import check_graph
+from dpgraph.inference.network.joint_releases import check_graph
 from dpgraph.privacy.records import InferenceError, Release
-from dpgraph.structure.advice import probabilities_given
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import DomainError
+from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 from dpgraph.waiting import counted, waiting

@@ -161,7 +161,7 @@ class RecordChain:
 
     def _counts(self) -> Integers:
         """The family counts of all latent rows."""
-        return self.latent[0].counts if len(self.latent) == 1 else sum(one.counts for one in self.latent)
+        return self.latent[0].counts if len(self.latent) == 1 else np.sum([one.counts for one in self.latent], axis=0)
 
 
 def family_counts(network: Network, columns: Mapping[str, npt.NDArray[Any]]) -> Integers:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from dpgraph.inference.network.evidence import Evidence, rows_estimate
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Family
+from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import Probabilities, Reals, margin
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.arguments import tails
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.tables import Reals

@@ -13,7 +13,7 @@ from dpgraph.inference.queries.buckets import eliminated, most_probable_codes
 from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import evidence_words, read_evidence
 from dpgraph.inference.queries.tables import drawn_tables
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import FrozenMap
 

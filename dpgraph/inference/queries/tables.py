@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.joint_releases import check_graph
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.several import check_graph
 from dpgraph.privacy.records import InferenceError, Release
-from dpgraph.structure.advice import advice, own_methods
+from dpgraph.structure.model_arguments import advice, own_methods
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
 from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity, sum_movement
-from dpgraph.mechanisms.takes import check_network
+from dpgraph.mechanisms.description_checks import check_network
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (

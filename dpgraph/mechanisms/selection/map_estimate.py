@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dpgraph.mechanisms.description_checks import check_graph, check_network
 from dpgraph.mechanisms.selection.lattice import (
     UNIT,
     Law,
@@ -24,7 +25,6 @@ from dpgraph.mechanisms.selection.lattice import (
     row_scores,
     score_range,
 )
-from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.structure.frozen import FrozenMap

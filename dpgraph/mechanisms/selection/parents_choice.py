@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from dpgraph.mechanisms.description_checks import check_any_tables, check_margins, check_one_ways
 from dpgraph.mechanisms.selection.table_scores import (
     as_scores,
     check_noise,
@@ -17,12 +18,11 @@ from dpgraph.mechanisms.selection.table_scores import (
     penalty,
     share_of,
 )
-from dpgraph.mechanisms.takes import check_any_tables, check_margins, check_one_ways
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.table_counts import TableCounts
-from dpgraph.structure.any_tables import MOST_CELLS, PARTS, AnyTables, OneWays
+from dpgraph.structure.candidate_tables import MOST_CELLS, PARTS, AnyTables, OneWays
 from dpgraph.structure.network import Family, Network
 
 #: A child with its parents.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpgraph.mechanisms.description_checks import check_graph, check_network
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
@@ -25,7 +26,6 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.lipschitz import check_floor, lipschitz_constant
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.mechanisms.takes import check_graph, check_network
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
 from dpgraph.privacy.noise import Noise, selection_scale

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpgraph.mechanisms.description_checks import check_network
 from dpgraph.mechanisms.selection.lattice import check_grid
-from dpgraph.mechanisms.takes import check_network
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
 from dpgraph.structure.domain import Bins, Domain, NetworkError

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpgraph.mechanisms.description_checks import check_any_tables
 from dpgraph.mechanisms.selection.table_scores import (
     BYTES_PER_CANDIDATE,
     BYTES_PER_TABLE,
@@ -20,12 +21,11 @@ from dpgraph.mechanisms.selection.table_scores import (
     penalty,
     share_of,
 )
-from dpgraph.mechanisms.takes import check_any_tables
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
-from dpgraph.structure.any_tables import AnyTables
+from dpgraph.structure.candidate_tables import AnyTables
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family
 

@@ -29,7 +29,7 @@ from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.noise import selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS
-from dpgraph.structure.any_tables import PARTS, OneWays
+from dpgraph.structure.candidate_tables import PARTS, OneWays
 
 #: Public counts are rounded to whole multiples of one part in this many of a row.
 GRID = 1 << 16

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
+from dpgraph.privacy.display import summary
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.events import Event
 from dpgraph.privacy.ledger.terms import Kind
 from dpgraph.privacy.plain_events import event_of_text
-from dpgraph.privacy.printed import summary
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
 from dpgraph.statistics.rows.codes import encode_column
 from dpgraph.statistics.rows.groups import members
-from dpgraph.statistics.rows.kept import Flags
+from dpgraph.statistics.rows.row_cap import Flags
 
 #: Rows as read: for each column codes of levels, or numbers.
 Read = Mapping[str, npt.NDArray[Any]]

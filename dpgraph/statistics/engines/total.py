@@ -25,7 +25,7 @@ from dpgraph.statistics.engines.persons import Capped, read_parts
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
-from dpgraph.statistics.rows.places import Place, place_of
+from dpgraph.statistics.rows.locations import Place, place_of
 from dpgraph.structure.domain import DomainError
 from dpgraph.waiting import at_terminal, result_of
 

@@ -18,8 +18,8 @@ from dpgraph.statistics.rows import csv_files, parquet
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length, batch_rows, check_columns, select_columns
 from dpgraph.statistics.rows.clusters import library_of, refuse_clusters
 from dpgraph.statistics.rows.cursors import is_cursor, tables_of
+from dpgraph.statistics.rows.locations import Place, is_there, place_of
 from dpgraph.statistics.rows.pandas import pandas_column
-from dpgraph.statistics.rows.places import Place, is_there, place_of
 from dpgraph.structure.conversion import OURS, converted, converted_each
 from dpgraph.structure.domain import DomainError
 

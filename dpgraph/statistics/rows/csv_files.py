@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
-from dpgraph.statistics.rows.places import Place
+from dpgraph.statistics.rows.locations import Place
 from dpgraph.structure.conversion import converted, converted_each
 
 SUFFIXES = (".csv", ".csv.gz")

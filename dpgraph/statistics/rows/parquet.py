@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
-from dpgraph.statistics.rows.places import Place
+from dpgraph.statistics.rows.locations import Place
 from dpgraph.structure.conversion import OURS, converted, converted_each
 from dpgraph.structure.domain import DomainError
 

@@ -27,8 +27,8 @@ from dpgraph.statistics.rows.arrow import UNREADABLE, batches
 from dpgraph.statistics.rows.batches import Columns, Declared
 from dpgraph.statistics.rows.cells import person_name
 from dpgraph.statistics.rows.codes import Codes, encode_column
-from dpgraph.statistics.rows.kept import Flags, kept_rows
 from dpgraph.statistics.rows.levels import is_string, mended, value_type
+from dpgraph.statistics.rows.row_cap import Flags, kept_rows
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap

@@ -8,7 +8,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs.joint import is_small
-from dpgraph.inference.graphs.pairs import read_pairs
+from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.testing import SeededNoise
 
 ADD = dg.PrivacyUnit("add-remove")

@@ -14,7 +14,7 @@ from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint
-from dpgraph.inference.graphs.pairs import Pairs, dependence, fitted, read_pairs, shrinkage
+from dpgraph.inference.graphs.pair_estimates import Pairs, dependence, fitted, read_pairs, shrinkage
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 import dpgraph as dg
 from dpgraph.inference.graphs import entropy
 from dpgraph.inference.graphs.entropy import fitted_joint
-from dpgraph.inference.graphs.pairs import CHOSEN, SCALES, read_pairs
+from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, read_pairs
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 

@@ -7,7 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs import smoothing
-from dpgraph.inference.graphs.pairs import read_pairs
+from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.graphs.smoothing import smoothed
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.frozen import FrozenMap

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.mechanisms.selection.table_choice import TableChoice
 from dpgraph.statistics.table_counts import TableCounts, any_tables
-from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.domain import Domain
 from tests.selection import log_law, multisets, neighbours
 

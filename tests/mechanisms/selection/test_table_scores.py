@@ -10,7 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.mechanisms.selection import table_scores
 from dpgraph.mechanisms.selection.table_scores import GRID, fixed_range, fixed_score, half_fixed_range, half_fixed_score
-from dpgraph.structure.any_tables import PARTS, OneWays
+from dpgraph.structure.candidate_tables import PARTS, OneWays
 from tests.selection import multisets
 
 #: Shape and the most rows: 3 876, 1 287 and 792 tables at the most rows.

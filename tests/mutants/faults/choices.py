@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record of a learned network without its choices",
-        "estimators/graphs/purse.py",
+        "estimators/graphs/charging.py",
         "return replace(together, event=in_turn(whole))",
         "return together",
         (
@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record without what rounds that ended early left",
-        "estimators/graphs/purse.py",
+        "estimators/graphs/charging.py",
         "whole = combined_event([*purse.events, *_unspent(purse)])",
         "whole = combined_event(purse.events)",
         (
@@ -131,7 +131,7 @@ MUTANTS = (
     ),
     Mutant(
         "a learned network that is charged before the one door was asked",
-        "estimators/graphs/purse.py",
+        "estimators/graphs/charging.py",
         "    checked_source(statistics, task.budget, task.noise)\n    for part in parts:\n        check_memory(part)\n",
         "",
         (f"{PAID}::test_what_the_one_door_refuses_is_refused_uncharged",),

@@ -33,7 +33,7 @@ MEDIAN = "PrivateQuantile: at 0.5; 18 others"
 OPTIONS = (
     Mutant(
         "a command for one row of a person whatever it is told",
-        "cli/paying.py",
+        "cli/budgets.py",
         "        rows = 1 if self.rows_per_person is None else self.rows_per_person\n",
         "        rows = 1\n",
         (
@@ -43,7 +43,7 @@ OPTIONS = (
     ),
     Mutant(
         "a command that forgets the relation",
-        "cli/paying.py",
+        "cli/budgets.py",
         "unit=unit_of(relation, rows))",
         'unit=unit_of("add-remove", rows))',
         _command("release: --mechanism laplace", REPLACE),

@@ -137,7 +137,7 @@ MUTANTS = (
     ),
     Mutant(
         "a command that drops --neighbours",
-        "cli/paying.py",
+        "cli/budgets.py",
         "unit=unit_of(relation, rows))",
         'unit=unit_of("replace", rows))',
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
@@ -151,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "the command that drops --person of an evaluation",
-        "cli/judging.py",
+        "cli/evaluating.py",
         '        settings["person"] = payer.person\n',
         "",
         (f"{COMMAND}::test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud",),

@@ -2,7 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
-SEVERAL, POOLED = "tests/inference/network/test_several.py", "tests/inference/network/test_pooled.py"
+SEVERAL, POOLED = "tests/inference/network/test_joint_releases.py", "tests/inference/network/test_pooled.py"
 VALIDATED, PAID = "tests/estimators/test_cross_validation.py", "tests/estimators/test_paid_choices.py"
 WHOLES, BOTH = (
     "tests/privacy/test_whole_records.py",
@@ -20,21 +20,21 @@ MUTANTS = (
     ),
     Mutant(
         "releases averaged by their variances",
-        "inference/network/several.py",
+        "inference/network/joint_releases.py",
         "weights = [1 / max(spread, 1e-300) for _, spread in estimates]",
         "weights = [max(spread, 1e-300) for _, spread in estimates]",
         (f"{SEVERAL}::test_consistent_tables_are_least_squares_over_all_releases",),
     ),
     Mutant(
         "the average of two releases with the variance of a plain mean",
-        "inference/network/several.py",
+        "inference/network/joint_releases.py",
         "else 1 / total",
         "else sum(spread for _, spread in estimates) / len(estimates) ** 2",
         (f"{SEVERAL}::test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean",),
     ),
     Mutant(
         "pooled rows with the noise of one release",
-        "inference/network/several.py",
+        "inference/network/joint_releases.py",
         "sum(part[block][1] for part in parts))",
         "max(part[block][1] for part in parts))",
         (f"{POOLED}::test_residuals_and_their_variances_add",),

@@ -9,21 +9,21 @@ AVERAGING = "tests/inference/graphs/test_averaging.py"
 MUTANTS = (
     Mutant(
         "a second release that spends all of epsilon again",
-        "estimators/graphs/pairs.py",
+        "estimators/graphs/measured_pairs.py",
         "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
         "n, mechanism = _rows_in(releases[0]), _mechanism(task)",
         (f"{LEARNING}::test_what_is_charged_is_what_was_asked_and_planned",),
     ),
     Mutant(
         "pairs that are picked by the exact number of rows",
-        "estimators/graphs/pairs.py",
+        "estimators/graphs/measured_pairs.py",
         "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
         "n, mechanism = float(_public_rows(task, rows)), _mechanism(task, 1 - FIRST)",
         (f"{LEARNING}::test_what_is_measured_follows_from_what_was_released",),
     ),
     Mutant(
         "pairs that are not shrunk",
-        "inference/graphs/pairs.py",
+        "inference/graphs/pair_estimates.py",
         "best, kept = likelihood, scale * shape / whole",
         "best, kept = likelihood, whole / whole",
         (f"{CHOOSING}::test_shrinking_keeps_what_stands_out_and_drops_what_does_not",),

@@ -6,7 +6,7 @@ RACES, FAULTS, TAMPERING, OPENING, ALLOWANCES, CHOICES = (
     f"tests/privacy/ledger/test_{name}.py"
     for name in ("races", "faults", "tampering", "opening", "allowances", "choices")
 )
-STEPS, PAYING = "tests/privacy/test_every_step.py", "tests/cli/test_paying.py"
+STEPS, PAYING = "tests/privacy/test_every_step.py", "tests/cli/test_budgets.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -259,28 +259,28 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a command whose dry run charges",
-        "cli/paying.py",
+        "cli/budgets.py",
         '    left = budget.left_after(event) if dry_run or budget.accounting == "basic" else None\n',
         "    left = budget.left_after(event)\n    budget.charge(event)\n",
         (f"{PAYING}::test_an_allowance_limits_a_command_and_its_dry_run",),
     ),
     Mutant(
         "a data set without its ledger spent from memory",
-        "cli/paying.py",
+        "cli/budgets.py",
         "        if self.dataset and self.ledger is None:\n",
         "        if False:\n",
         (f"{PAYING}::TestDefaults::test_half_of_it_is_refused_and_not_spent_elsewhere",),
     ),
     Mutant(
         "a charge that stands called a refusal",
-        "cli/paying.py",
+        "cli/budgets.py",
         "        if not may_stand and book.seen == before:\n",
         "        if not may_stand:\n",
         (f"{PAYING}::TestExitCodes::test_an_error_after_the_charge",),
     ),
     Mutant(
         "another unit than the ledger's",
-        "cli/paying.py",
+        "cli/budgets.py",
         "    if asked != unit:\n",
         "    if False:\n",
         (f"{PAYING}::test_what_is_refused_charges_nothing",),

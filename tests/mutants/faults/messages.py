@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         "a row without a person kept in a strict table",
-        "statistics/rows/kept.py",
+        "statistics/rows/row_cap.py",
         "kept = persons >= 0",
         "kept = persons >= -1",
         (f"{STRICT}::test_persons_are_compared_as_text_whatever_table_they_come_from",),

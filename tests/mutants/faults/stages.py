@@ -42,14 +42,14 @@ MUTANTS = (
     ),
     Mutant(
         "draws of the sample's pairs in place of the population's",
-        "inference/graphs/pairs.py",
+        "inference/graphs/pair_estimates.py",
         "self._free(pair) + over + sampling",
         "self._free(pair) + over",
         (f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[little Gaussian-even]",),
     ),
     Mutant(
         "what sampling adds to tables of three variables taken for dependence",
-        "inference/graphs/pairs.py",
+        "inference/graphs/pair_estimates.py",
         "return variance + self._sampling(block)",
         "return variance + 0 * self._sampling(block)",
         (f"{EDGES}::test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws[little Laplace-even]",),
@@ -97,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         "draws of pairs around independence where they borrowed",
-        "inference/graphs/pairs.py",
+        "inference/graphs/pair_estimates.py",
         "excess[pair] = self._common_cells(drawn, pair) + depends * own",
         "excess[pair] = depends * own",
         (f"{BORROWING}::test_draws_of_the_pairs_lie_around_what_is_shrunk",),
@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "probabilities of tables without a graph",
-        "mechanisms/takes.py",
+        "mechanisms/description_checks.py",
         "    if isinstance(network, Margins):\n",
         "    if False:\n",
         ("tests/mechanisms/selection/test_map_estimate.py::test_tables_without_a_graph_are_refused_uncharged",),

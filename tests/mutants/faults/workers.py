@@ -3,7 +3,7 @@
 from tests.mutants.planting import Mutant
 
 GROUPED, CLUSTERS = "tests/statistics/engines/test_grouped.py", "tests/statistics/engines/test_clusters.py"
-PLACES, PAIRS = "tests/statistics/rows/test_places.py", f"{GROUPED}::test_several_variables_make_their_combinations"
+PLACES, PAIRS = "tests/statistics/rows/test_locations.py", f"{GROUPED}::test_several_variables_make_their_combinations"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -50,7 +50,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a password in an address that is shown",
-        "statistics/rows/places.py",
+        "statistics/rows/locations.py",
         're.sub(r"(?<=://)[^/@]*@", "", self.address)',
         'self.address.replace("?@", "")',
         (f"{PLACES}::test_an_address_that_leads_nowhere_is_told_of_without_its_password",),

@@ -4,7 +4,7 @@ from tests.mutants.planting import Mutant
 
 INTERRUPTED = "tests/files/test_interrupted_writes.py"
 WRITTEN = "tests/files/test_atomic_write.py"
-ENDING = "tests/cli/test_ending.py"
+ENDING = "tests/cli/test_exit_codes.py"
 PRINTED = "tests/cli/test_printed.py"
 
 MUTANTS = (
@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         "a name that a terminal obeys",
-        "privacy/printed.py",
+        "privacy/display.py",
         "one if one.isprintable() or one in keep else",
         "one if one >= ' ' or one in keep else",
         (f"{PRINTED}::test_tables_show_escapes",),
@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "an interruption inside a compiler",
-        "cli/ending.py",
+        "cli/exit_codes.py",
         "if _compiling(frame):",
         "if False:",
         (f"{ENDING}::test_no_interruption_inside_a_compiler",),

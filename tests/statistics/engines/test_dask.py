@@ -10,7 +10,7 @@ import dpgraph as dg
 from dpgraph.statistics.engines import dask as engine
 from dpgraph.statistics.engines import remote
 from dpgraph.statistics.rows import parquet
-from dpgraph.statistics.rows.places import place_of
+from dpgraph.statistics.rows.locations import place_of
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict

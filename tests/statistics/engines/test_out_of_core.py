@@ -18,7 +18,7 @@ import dpgraph as dg
 from dpgraph.statistics.counts import Counts, Families
 from dpgraph.statistics.engines import total as engines
 from dpgraph.statistics.rows import batches, parquet
-from dpgraph.statistics.rows.places import place_of
+from dpgraph.statistics.rows.locations import place_of
 from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
 from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgraph.statistics.rows import kept as kept_module
-from dpgraph.statistics.rows.kept import kept_rows
+from dpgraph.statistics.rows import row_cap
+from dpgraph.statistics.rows.row_cap import kept_rows
 
 KEYS = (b"one", b"another", b"a third key")
 ROWS = st.lists(st.tuples(st.sampled_from("pqr"), st.integers(0, 2), st.integers(0, 1)), max_size=14)
@@ -38,9 +38,9 @@ def all_of(who, kinds, most):
 def mixing(request, monkeypatch):
     """Also with collisions everywhere, which 64 bits leave to chance: then contents are compared, and order decides."""
     if request.param in ("one digest for all", "both"):
-        monkeypatch.setattr(kept_module, "_digest", lambda start, held: np.zeros_like(start))
+        monkeypatch.setattr(row_cap, "_digest", lambda start, held: np.zeros_like(start))
     if request.param in ("one number for all", "both"):
-        monkeypatch.setattr(kept_module, "_number", lambda digest, before, key: np.zeros_like(digest))
+        monkeypatch.setattr(row_cap, "_number", lambda digest, before, key: np.zeros_like(digest))
 
 
 @pytest.mark.parametrize("key", KEYS)

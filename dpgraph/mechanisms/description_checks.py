@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpgraph.privacy.records import ReleaseError
-from dpgraph.structure.any_tables import AnyTables, OneWays
+from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import residual_estimates
-from dpgraph.inference.network.several import joint_estimates
+from dpgraph.inference.network.joint_releases import joint_estimates
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import InferenceError, Provenance, Release

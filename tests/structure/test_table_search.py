@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.holding import Holding
 from dpgraph.structure.network import Network
+from dpgraph.structure.table_search import Holding
 from tests.tiers import examples
 
 NAMES = "abcdefg"

@@ -208,7 +208,7 @@ class TestExitCodes:
     """1 says that nothing was charged; what was charged and is lost is 3."""
 
     def ended(self, *words):
-        from dpgraph.cli.ending import ended
+        from dpgraph.cli.exit_codes import ended
 
         return ended(lambda: main([str(word) for word in words], standalone_mode=False))
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT_PATH, writable
 from dpgraph.cli.output import TableRows, plain, records, save_charged, say, show, show_json, telling
-from dpgraph.cli.paying import Payer, charging, only_priced, spends
 
 if TYPE_CHECKING:
     from dpgraph.models.evaluation import Evaluation

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import dpgraph as dg
-from dpgraph.cli import ending
+from dpgraph.cli import exit_codes
 from dpgraph.files import temporary
 from dpgraph.privacy.errors import PriorWarning
 
@@ -145,7 +145,7 @@ def test_a_long_fit_ends_when_it_is_told_to(number):
 
 def test_a_signal_that_was_ignored_from_the_start_stays_ignored():
     """As ``nohup`` has it."""
-    program = "import os, signal; from dpgraph.cli.ending import ended; "
+    program = "import os, signal; from dpgraph.cli.exit_codes import ended; "
     program += "raise SystemExit(ended(lambda: os.kill(os.getpid(), signal.SIGHUP)))"
     done = subprocess.run(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-c", program], check=False)
     assert done.returncode == 0
@@ -154,14 +154,14 @@ def test_a_signal_that_was_ignored_from_the_start_stays_ignored():
 DEEP = """
 import hashlib, os, signal, sys, threading
 from pathlib import Path
-from dpgraph.cli import ending
+from dpgraph.cli import exit_codes
 from dpgraph.files.atomic_write import _atomic_file
-ending.GRACE = 0.2
+exit_codes.GRACE = 0.2
 def deep():
     with _atomic_file(Path("made.json")):
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
         hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # many minutes, during which no handler of Python's runs
-sys.exit(ending.ended(deep))
+sys.exit(exit_codes.ended(deep))
 """
 
 
@@ -172,9 +172,9 @@ def test_a_command_deep_in_compiled_code_ends_as_well():
 
 
 def test_a_program_that_imports_the_package_keeps_its_handlers(run):
-    before = {number: signal.getsignal(number) for number in ending.STOPPING}
+    before = {number: signal.getsignal(number) for number in exit_codes.STOPPING}
     run("cost", "net.toml", "--epsilon", "1")
-    assert {number: signal.getsignal(number) for number in ending.STOPPING} == before
+    assert {number: signal.getsignal(number) for number in exit_codes.STOPPING} == before
     assert signal.set_wakeup_fd(-1) == -1
 
 
@@ -186,42 +186,42 @@ def test_what_an_interrupted_clean_up_leaves_is_removed_in_the_end(tmp_path):
 
     left = []
     before = sorted(os.listdir())
-    assert ending.ended(broken_off) == 0
+    assert exit_codes.ended(broken_off) == 0
     assert sorted(os.listdir()) == before
 
 
 def test_a_late_signal_is_no_failure():
     """What comes after a command is done, while it is still being told, changes nothing."""
-    hearing = ending.Hearing()
-    assert ending._code(lambda: None, hearing) == 0
+    hearing = exit_codes.Hearing()
+    assert exit_codes._code(lambda: None, hearing) == 0
     hearing.stop(signal.SIGTERM, None)
     assert hearing.told == []
 
 
 def test_a_warning_is_a_line_without_control_characters():
-    with ending._plain_warnings():
+    with exit_codes._plain_warnings():
         assert warnings.formatwarning("level a\x1b[2J\nb", PriorWarning, "x.py", 1) == "warning: level a\\x1b[2J\\nb\n"
     assert "x.py" in warnings.formatwarning("level", PriorWarning, "x.py", 1)
 
 
 def test_no_interruption_inside_a_compiler():
     """What numba and LLVM are told of there is lost, or brings the process down: it is held, and made again later."""
-    hearing, inside = ending.Hearing(), {}
+    hearing, inside = exit_codes.Hearing(), {}
     words = "def call(stop, number, sys):\n    stop(number, sys._getframe())\n"
     exec(compile(words, os.path.join("", "lib", "numba", "core", "compiler.py"), "exec"), inside)
     inside["call"](hearing.stop, signal.SIGINT, sys)
     assert hearing.held.is_set()
     hearing.again = True
-    with pytest.raises(ending.Stopped):
+    with pytest.raises(exit_codes.Stopped):
         hearing.stop(signal.SIGINT, sys._getframe())
 
 
 def test_an_interruption_that_python_drops_is_made_again():
-    hearing = ending.Hearing()
+    hearing = exit_codes.Hearing()
 
     class Dropping:
         def __del__(self):
-            raise ending.Stopped(signal.SIGINT)
+            raise exit_codes.Stopped(signal.SIGINT)
 
     with hearing.dropped():
         Dropping()

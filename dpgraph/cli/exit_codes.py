@@ -30,7 +30,7 @@ from typing import Any
 import click
 
 from dpgraph.cli.output import Undelivered, say
-from dpgraph.privacy.printed import escaped
+from dpgraph.privacy.display import escaped
 
 #: How long a command that is told to stop may take to end by itself, in seconds.
 GRACE = 5.0
