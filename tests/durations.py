@@ -2,7 +2,8 @@
 
 Each worker appends to a file of its own. ``python -m tests.durations FOLDER`` adds them up: the sum of the run, its
 slowest tests, and every test above a limit, which fails the command. Processor seconds, since they change little where
-the machine has other work.
+the machine has other work. What numba compiles for a test is not counted as the test's: which test is the first to need
+a loop is chance.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.event import TimingListener, register
 
 #: Processor seconds that no test of the first tier may take, with room for a slow machine: the aim is one second.
 LIMIT = 3.0
 
 folder_of_run = pytest.StashKey[Path]()
+compiling = pytest.StashKey[TimingListener]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder := config.getoption("durations_to"):
         folder = config.stash[folder_of_run] = (config.rootpath / folder).resolve()
         folder.mkdir(parents=True, exist_ok=True)
+        config.stash[compiling] = TimingListener()
+        register("numba:compile", config.stash[compiling])
         if not hasattr(config, "workerinput"):
             for old in folder.glob("*.csv"):
                 old.unlink()
@@ -47,13 +52,17 @@ def spent() -> float:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
     """Runs the test with its fixtures and writes a line."""
     before = spent()
+    listener = item.config.stash.get(compiling, None)
+    compiled = listener.duration if listener and listener.done else 0.0
     try:
         return (yield)
     finally:
         if folder := item.config.stash.get(folder_of_run, None):
+            assert listener is not None
+            seconds = spent() - before - ((listener.duration if listener.done else 0.0) - compiled)
             worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
             with (folder / f"{worker}.csv").open("a", newline="") as file:
-                csv.writer(file).writerow([f"{spent() - before:.3f}", item.nodeid])
+                csv.writer(file).writerow([f"{max(seconds, 0.0):.3f}", item.nodeid])
 
 
 def read(folder: Path) -> list[tuple[float, str]]:
