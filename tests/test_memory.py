@@ -322,7 +322,7 @@ def test_a_refused_fit_leaves_the_earlier_one(monkeypatch):
     assert model.budget.spent == 1
 
 
-@pytest.mark.parametrize(("levels", "parents", "draws"), [(2, 2, 100), (3, 1, 20)])
+@pytest.mark.parametrize(("levels", "parents", "draws"), [(2, 2, 100), (3, 1, 400)])
 def test_the_estimate_of_posterior_samples(levels, parents, draws):
     names = [f"v{i}" for i in range(20)]
     network = dg.Network.of(

@@ -118,7 +118,7 @@ def of_systems_alone(path: os.PathLike[str]) -> bool:
 
 
 def is_of_systems(test: str) -> bool:
-    """Whether a test, or a file of the package, is of systems: by its file, its own marker, or an engine's name."""
+    """Whether a test, or a file of the package, is of systems: by its file, marker, fixtures or an engine's name."""
     if any(engine in test for engine in ENGINES):
         return True
     if "::" not in test:
@@ -126,4 +126,7 @@ def is_of_systems(test: str) -> bool:
     path = Path(__file__).parents[1] / test.partition("::")[0]
     function = re.escape(test.rpartition("::")[2].partition("[")[0])
     marked = re.compile(rf"^@pytest\.mark\.systems\n(?:[^\n]+\n)*def {function}\(", re.MULTILINE)
-    return of_systems_alone(path) or bool(marked.search(path.read_text()))
+    source = path.read_text()
+    asked = re.search(rf"def {function}\(([^)]*)\)", source)
+    fixtures = set(re.findall(r"\w+", asked[1])) if asked else set()
+    return of_systems_alone(path) or bool(marked.search(source) or FIXTURES & fixtures)
