@@ -305,7 +305,6 @@ def learned_steps(folder: Path) -> list[Step]:
             for name in ("alarm", "win95pts", "andes")
         ),
         ("learn alarm", learnt("alarm")),
-        ("learn alarm, two stages", learnt("alarm", stages=2)),
         ("learn alarm, greedy", learnt("alarm", method="greedy")),
         ("learn win95pts", learnt("win95pts")),
         ("learn andes, 223 variables", learnt("andes")),

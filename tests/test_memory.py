@@ -284,7 +284,6 @@ SPENDERS = {
     "pairs": (partial(learned, method="pairs"), "replace"),
     "pairs, n private": (partial(learned, method="pairs"), "add-remove"),
     "greedy": (partial(learned, method="greedy"), "replace"),
-    "two stages": (partial(learned, method="pairs", stages=2), "replace"),
     "posterior sample": (sampled, "replace"),
 }
 
