@@ -7,7 +7,7 @@ probabilities matter they are hypothetical: yours, or a public network's.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -321,11 +321,9 @@ def privacy_cost(
 
         if n is None or question is not None:
             raise ReleaseError("the cost of a regression depends on the number of rows and takes no question; give n")
-        budgets, sizes = (
-            list(one) if isinstance(one, Sequence | np.ndarray) and not isinstance(one, str) else [one]
-            for one in (epsilon, n)
+        return regression_cost(
+            network, _as_list(epsilon), _as_list(n), delta, checked_unit(unit), noise, spread, second_moments
         )
-        return regression_cost(network, budgets, sizes, delta, checked_unit(unit), noise, spread, second_moments)
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
         raise NetworkError(
@@ -364,6 +362,10 @@ def privacy_cost(
         isinstance(network, Probabilities),
         answer,
     )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def expected_counts(shares: Mapping[Family, Reals], n: int | None) -> dict[Family, Reals] | None:
