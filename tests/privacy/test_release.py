@@ -175,7 +175,6 @@ GIVEN_A_GENERATOR = (
     "classifier/sampler",
     "counts/_kernels",
     "counts/block_proposals",
-    "counts/free_blocks",
     "counts/dirichlet_multinomial",
     "counts/integer_sums",
     "counts/table_chain",
