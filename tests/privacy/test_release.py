@@ -199,8 +199,6 @@ GIVEN_A_GENERATOR = (
     "network/posterior",
     "network/prior",
     "network/queries",
-    "network/record_chains",
-    "network/starts",
     "queries/buckets",
     "queries/sampling",
     "queries/synthetic",
