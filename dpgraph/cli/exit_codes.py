@@ -52,14 +52,7 @@ class Stopped(BaseException):
 
 
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt.
-
-    Attributes:
-        open: Whether the command still runs.
-        told: The signals that have come.
-        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
-        again: Whether the next call is such an interruption, and no second signal.
-    """
+    """Which signals have come, and whether the next one may still interrupt."""
 
     def __init__(self) -> None:
         self.open = True

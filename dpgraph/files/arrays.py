@@ -55,22 +55,14 @@ def _numbers(plain: Any, kinds: set[type]) -> bool:
 
 
 def shares_of(plain: Any) -> FrozenMap[str, float]:
-    """Shares of accepted moves by their name.
-
-    Raises:
-        FileError: If one is not a number from 0 to 1.
-    """
+    """Shares of accepted moves by their name."""
     if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
         raise FileError("the record of the draws is not whole: shares are numbers from 0 to 1")
     return FrozenMap(plain)
 
 
 def mixing_of(plain: Any) -> FrozenMap[str, float]:
-    """How well chains mixed: numbers of at least 0 by their name, null for one that is not known.
-
-    Raises:
-        FileError: If one is something else.
-    """
+    """How well chains mixed: numbers of at least 0 by their name, null for one that is not known."""
     known = isinstance(plain, dict) and all(v is None or (type(v) is float and v >= 0) for v in plain.values())
     if not known:
         raise FileError("the record of the draws is not whole: how chains mixed is numbers of at least 0")

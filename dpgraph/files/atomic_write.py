@@ -29,37 +29,19 @@ _MOST_LINKS = 40
 
 
 def write_text(target: Path, text: str) -> None:
-    """Writes a text file atomically.
-
-    Raises:
-        FileError: If the file or its folder cannot be written, or a character is not one of UTF-8's.
-    """
+    """Writes a text file atomically."""
     with _atomic_file(target) as file:
         file.write(text.encode())
 
 
 def write_with(target: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Writes a binary file atomically, by a function of the open file.
-
-    Raises:
-        FileError: If the file or its folder cannot be written.
-    """
+    """Writes a binary file atomically, by a function of the open file."""
     with _atomic_file(target) as file:
         write(file)
 
 
 def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
-    """Writes data frames one below the other to one file, atomically, with few of them in memory at a time.
-
-    Args:
-        target: A ``.parquet`` file, in which each frame is a row group of its own unless it is larger than pyarrow's;
-            or a CSV file by any other name.
-        frames: At least one, of the same columns and types.
-
-    Raises:
-        FileError: If the file or its folder cannot be written, a full disk among the reasons, or a character is not
-            one of UTF-8's.
-    """
+    """Writes data frames one below the other to one file, atomically, with few of them in memory at a time."""
     with _atomic_file(target) as file:
         if target.suffix.lower() == ".parquet":
             _write_parquet(file, frames)
@@ -83,11 +65,7 @@ def is_stream(target: Path) -> bool:
 
 
 def check_writable(target: Path) -> None:
-    """Finds out, before anything is spent, that a target cannot be written; writes nothing.
-
-    Raises:
-        FileError: If its folder is missing or takes no file, its name is too long, or it is a folder itself.
-    """
+    """Finds out, before anything is spent, that a target cannot be written; writes nothing."""
     if not is_stream(target):
         with _refusing(target), temporary_file(_file_of(target), 0o600) as (handle, _):
             os.close(handle)
@@ -141,12 +119,7 @@ def _refusing(target: Path) -> Iterator[None]:
 
 
 def _file_of(target: Path) -> Path:
-    """The file that a path leads to in the end, which need not exist yet.
-
-    Raises:
-        FileError: If it is a folder or another thing that holds no text.
-        OSError: If links go in a circle, or a name is too long.
-    """
+    """The file that a path leads to in the end, which need not exist yet."""
     path = Path(os.path.realpath(target))
     status = _status(path)
     if status is None and not path.parent.is_dir():

@@ -45,12 +45,6 @@ class Token(NamedTuple):
 def read_bif(text: str) -> Probabilities:
     """Reads BIF text.
 
-    Args:
-        text: The text; what a row lacks to sum to 1 by rounding, 1e-6 at most, is divided out.
-
-    Raises:
-        FileError: With the line, if it is not BIF, is cut short, declares something twice, or is too large.
-        NetworkError: If a table is too large, or the graph has a cycle.
 
     >>> text = "variable rain { type discrete [ 2 ] { no, yes }; } probability ( rain ) { table 0.8, 0.2; }"
     >>> read_bif(text).table("rain")
@@ -269,11 +263,7 @@ def _read_table(
 
 
 def _read_late_table(tokens: _Tokens, declared: Declared, tables: dict[Family, npt.NDArray[np.float64]]) -> None:
-    """Reads a table that stands before one of its variables.
-
-    Raises:
-        FileError: If one of them is declared nowhere.
-    """
+    """Reads a table that stands before one of its variables."""
     begin = tokens.take()
     if not _read_table(tokens, begin, declared, tables):
         with tokens.located(begin):
@@ -376,11 +366,7 @@ class _Rows:
             self.default = numbers
 
     def table(self) -> npt.NDArray[np.float64]:
-        """The numbers, axes (variable, *parents); memory is taken for rows that are there, or for a default.
-
-        Raises:
-            FileError: If a row is missing, or the table is there whole and by rows.
-        """
+        """The numbers, axes (variable, *parents); memory is taken for rows that are there, or for a default."""
         if self.whole is not None:
             if self.places or self.default is not None:
                 raise FileError(f"the probability table of {excerpt(self.name)} is given whole and by rows")

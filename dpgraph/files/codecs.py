@@ -34,11 +34,7 @@ _BESIDE = ("network", "description", "design", "provenance")
 
 
 def described_in(plain: Plain, network: Network | None) -> Any:
-    """What was measured, from a file: its network, or the description beside the record, by its own kind.
-
-    Raises:
-        FileError: If the description is of no registered kind, or a network stands beside it.
-    """
+    """What was measured, from a file: its network, or the description beside the record, by its own kind."""
     if network is not None:
         if "description" in plain:
             raise FileError("a file has a network or a description, not both")
@@ -51,11 +47,7 @@ def described_in(plain: Plain, network: Network | None) -> Any:
 
 
 def needed_network(plain: Plain, network: Network | None) -> Network:
-    """The network of a file that cannot do without.
-
-    Raises:
-        FileError: If it has none.
-    """
+    """The network of a file that cannot do without."""
     if network is None:
         raise FileError(f"a file of format {plain['format']!r} needs a network")
     return network
@@ -75,13 +67,7 @@ def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | 
 def structural(
     type_: type, check: Callable[[Any, Any], None] | None = None, *, without: str = ""
 ) -> tuple[Callable[[Any], Plain], Read]:
-    """How the fields of a dataclass are written and read, but for what was measured and the record.
-
-    Args:
-        type_: The dataclass, which checks itself.
-        check: Further checks of a value that was read, given its record.
-        without: A field that is None by default and not kept.
-    """
+    """How the fields of a dataclass are written and read, but for what was measured and the record."""
     names = {field.name for field in fields(type_)}
     beside = tuple(name for name in (*_BESIDE, without) if name in names)
 
@@ -152,22 +138,14 @@ def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
 
 
 def refuse_unfitted(value: Any) -> None:
-    """Refuses an estimator of this package that has learned nothing, where something is to be written of it.
-
-    Raises:
-        FileError: With what to do.
-    """
+    """Refuses an estimator of this package that has learned nothing, where something is to be written of it."""
     ours = type(value).__module__.startswith("dpgraph.") and not isinstance(value, type)
     if ours and callable(getattr(value, "fit", None)) and not hasattr(value, "model_"):
         raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
 
 
 def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
-    """A value's codec, and the value as plain JSON values.
-
-    Raises:
-        FileError: If no codec takes it.
-    """
+    """A value's codec, and the value as plain JSON values."""
     for codec in _TYPES.get((released, type(value)), []):
         if (plain := codec.write(value)) is not None:
             return codec, plain
@@ -176,11 +154,7 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
 
 
 def plain_description(description: Any) -> Plain:
-    """A description, with its kind.
-
-    Raises:
-        FileError: If no codec takes it.
-    """
+    """A description, with its kind."""
     codec, plain = written(description, released=False)
     return {"kind": codec.kind, **plain}
 

@@ -34,11 +34,7 @@ _DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
 class Declared:
-    """The variables of a file, in order, with their levels; nothing is declared twice.
-
-    Args:
-        cases_differ: Whether names that differ in case, width or composition alone are different.
-    """
+    """The variables of a file, in order, with their levels; nothing is declared twice."""
 
     def __init__(self, *, cases_differ: bool) -> None:
         self._key = str if cases_differ else _folded
@@ -48,11 +44,7 @@ class Declared:
         self._cells = 0
 
     def add(self, name: str, levels: Sequence[str]) -> None:
-        """Declares a variable.
-
-        Raises:
-            FileError: If it or one of its levels is declared twice or has no proper name, or there are too many.
-        """
+        """Declares a variable."""
         for word in (name, *levels):
             check_name(word)
         if (key := self._key(name)) in self._names:
@@ -69,12 +61,7 @@ class Declared:
         return text if text in self.levels else self._names.get(self._key(text))
 
     def family(self, names: Sequence[str]) -> Family:
-        """A variable and its parents, whose table may take its memory.
-
-        Raises:
-            FileError: If one of them is not declared or is there twice, or the tables become too large.
-            NetworkError: If its own table is too large.
-        """
+        """A variable and its parents, whose table may take its memory."""
         found = [self.find(name) for name in names]
         for name, known in zip(names, found, strict=True):
             if known is None:
@@ -93,12 +80,7 @@ class Declared:
         return family
 
     def probabilities(self, tables: Mapping[Family, npt.NDArray[np.float64]]) -> Probabilities:
-        """The network with its probabilities, each table an array of axes (variable, *parents) that sums to 1.
-
-        Raises:
-            FileError: If a variable has no table.
-            NetworkError: If the graph has a cycle.
-        """
+        """The network with its probabilities, each table an array of axes (variable, *parents) that sums to 1."""
         if not self.levels:
             raise FileError("no variable is declared; is the file of this format, and whole?")
         parents = {name: above for name, *above in tables}
@@ -118,21 +100,13 @@ def located(line: Callable[[], int]) -> Iterator[None]:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that is empty, too long, or has characters that nobody sees, such as line breaks.
-
-    Raises:
-        FileError: With a few of its characters.
-    """
+    """Refuses a name that is empty, too long, or has characters that nobody sees, such as line breaks."""
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise FileError(f"a name has 1 to {MAX_NAME} printable characters; got {excerpt(name)}")
 
 
 def checked_table(name: str, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The probabilities of a variable, axes (variable, *parents), with the rounding of their text divided out.
-
-    Raises:
-        FileError: If one is negative or not finite, or they do not sum to 1 within ``TOLERANCE``.
-    """
+    """The probabilities of a variable, axes (variable, *parents), with the rounding of their text divided out."""
     if not np.isfinite(table).all() or (table < 0).any():
         raise FileError(f"the probability table of {excerpt(name)} has an entry that is no probability")
     sums = table.sum(axis=0)

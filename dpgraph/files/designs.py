@@ -74,12 +74,7 @@ def plain_design(design: LinearDesign) -> dict[str, Any]:
 
 
 def design_of(plain: dict[str, Any]) -> LinearDesign:
-    """The inverse of ``plain_design``.
-
-    Raises:
-        FileError: If it is incomplete.
-        NetworkError: If what it declares is not valid.
-    """
+    """The inverse of ``plain_design``."""
     if set(plain) - {"strict"} != {"features", "target", "bounds", "intercept", "on_missing", "mean_weight"}:
         raise FileError("the design of a regression is not whole, or holds more than one")
     names = [entry["name"] for entry in plain["features"]]

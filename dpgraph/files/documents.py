@@ -178,11 +178,7 @@ def _beside(released: Any) -> dict[str, Any]:
 
 
 def _release_of(plain: Any) -> Release[Any]:
-    """The release in a document, or beside the model in it.
-
-    Raises:
-        FileError: If there is none.
-    """
+    """The release in a document, or beside the model in it."""
     inner = plain.get(BESIDE, plain) if isinstance(plain, dict) else plain
     value = value_of(inner)
     if not isinstance(value, Release):
@@ -191,11 +187,7 @@ def _release_of(plain: Any) -> Release[Any]:
 
 
 def probabilities_of(value: Any) -> Probabilities:
-    """The conditional probability tables that a value stands for.
-
-    Raises:
-        FileError: If it stands for none.
-    """
+    """The conditional probability tables that a value stands for."""
     match value:
         case Release():
             return probabilities_of(value.value)
@@ -233,11 +225,7 @@ def _document_with_arrays(value: Any) -> dict[str, Any]:
 
 
 def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """The parts that every file has, its description in the place it has in files of this kind, and its body.
-
-    Raises:
-        FileError: If a codec writes a part that is not its own.
-    """
+    """The parts that every file has, its description in the place it has in files of this kind, and its body."""
     network = structure if isinstance(structure, Network) else None
     nested = codec.role != "description" and network is None and codec.measured_in is described_in
     head = {

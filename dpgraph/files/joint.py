@@ -29,11 +29,7 @@ def networks_of(several: Several) -> tuple[Network, ...]:
 
 
 def networks_in(plain: dict[str, Any], network: Network | None) -> tuple[Network, ...]:
-    """The same from a file.
-
-    Raises:
-        FileError: If the file has a network of its own beside them.
-    """
+    """The same from a file."""
     if network is not None:
         raise FileError(f"a file of kind {plain['kind']!r} has a network where it has none")
     return tuple(network_of(part["network"]) for part in _single_parts(plain))

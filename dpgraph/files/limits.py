@@ -32,15 +32,7 @@ ROWS = {
 
 
 def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
-    """A file's text, without the mark of its byte order.
-
-    Args:
-        path: The file.
-        most: The largest size in bytes; no more than that is read, whatever the file is.
-
-    Raises:
-        FileError: If there is no such file, it is larger, or it is not UTF-8 text.
-    """
+    """A file's text, without the mark of its byte order."""
     try:
         data = bytearray()
         with path.open("rb") as file:

@@ -50,15 +50,7 @@ plain_posterior_draws, posterior_draws_of = structural(PosteriorDraws, _check_dr
 
 
 def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The draws of one table, axes (chain, draw, variable, *parents).
-
-    Args:
-        values: The array or nested lists of a file.
-        shape: The sizes of the variable and its parents.
-
-    Raises:
-        FileError: If they are no draws of such a table.
-    """
+    """The draws of one table, axes (chain, draw, variable, *parents)."""
     table = tables_of({"": values})[""]
     if table.ndim < 3 or table.shape[2:] != shape or not table.shape[0] * table.shape[1]:
         raise FileError(f"the draws of a table have the wrong shape {table.shape}")

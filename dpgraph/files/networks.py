@@ -70,11 +70,7 @@ def read_domain(source: str | Path) -> Domain:
 
 
 def read_probabilities(source: str | Path) -> Any:
-    """Reads a network with its probabilities from BIF or an example.
-
-    Raises:
-        FileError: If the file cannot be read, is cut short, or does not describe a network.
-    """
+    """Reads a network with its probabilities from BIF or an example."""
     from dpgraph.files.bif import read_bif
 
     text_source = str(source)
@@ -91,11 +87,7 @@ def read_probabilities(source: str | Path) -> Any:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A TOML or JSON file as plain values; nothing in it is executed.
-
-    Raises:
-        FileError: If it cannot be read or parsed, is too large, or repeats a key.
-    """
+    """A TOML or JSON file as plain values; nothing in it is executed."""
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
         raise FileError(f"{path}: the name must end in .toml, .json or .bif")
@@ -112,24 +104,14 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """TOML whose keys have few parts: tomllib takes time by their square.
-
-    Raises:
-        FileError: If a key has more than ``MAX_KEY_PARTS``.
-        tomllib.TOMLDecodeError, ValueError, RecursionError: If it is not TOML.
-    """
+    """TOML whose keys have few parts: tomllib takes time by their square."""
     if _LONG_KEY.search(text):
         raise FileError(f"more than {MAX_KEY_PARTS} words joined by dots; a key here has one or two")
     return tomllib.loads(text)
 
 
 def parse_json(text: str) -> Any:
-    """JSON in which no key is repeated and no number is infinite or NaN.
-
-    Raises:
-        FileError: If it holds one.
-        ValueError, RecursionError: If it is not JSON.
-    """
+    """JSON in which no key is repeated and no number is infinite or NaN."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -285,12 +267,7 @@ def plain_variable(variable: Variable) -> Any:
 
 
 def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
-    """The result of reading a file.
-
-    Raises:
-        FileError: For any of the package's errors; its words, after the name of the file. For an error that a value
-            of another kind than expected raises, its class alone.
-    """
+    """The result of reading a file."""
     try:
         return read()
     except DPGraphError as error:

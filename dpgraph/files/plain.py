@@ -17,11 +17,7 @@ T = TypeVar("T")
 
 
 def plain_provenance(provenance: Provenance | None, structure: Structure) -> dict[str, Any]:
-    """The record of a release, checked as it will be when it is read; None stands for none.
-
-    Raises:
-        ReleaseError: If the record could not be read back: see ``mechanisms.reproduction``.
-    """
+    """The record of a release, checked as it will be when it is read; None stands for none."""
     if provenance is None:
         return {"event": None, "unit": None, "cost": None, "private": None}
     check_reproduced(provenance, structure)
@@ -35,16 +31,7 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> dic
 
 
 def provenance_of(plain: dict[str, Any], structure: Structure) -> Provenance | None:
-    """The inverse of ``plain_provenance``: nothing in it is believed that public structure or its noise can tell.
-
-    Args:
-        plain: The file.
-        structure: What was measured, from the same file: its network or design, or the description of its moments.
-
-    Raises:
-        FileError: If the record is not whole.
-        ReleaseError: If no mechanism could have made it.
-    """
+    """The inverse of ``plain_provenance``: nothing in it is believed that public structure or its noise can tell."""
     if plain["event"] is None:
         return None
     if not isinstance(plain["private"], bool):
@@ -65,11 +52,7 @@ def plain_receipts(provenance: Provenance | None) -> dict[str, Any]:
 
 
 def _receipts_of(plain: dict[str, Any]) -> tuple[str, ...]:
-    """Digests of a ledger's rows.
-
-    Raises:
-        FileError: If they are not a list of texts.
-    """
+    """Digests of a ledger's rows."""
     return value_of(plain.get("receipts", []), tuple[str, ...], "receipts")
 
 
@@ -79,11 +62,7 @@ def plain_scope(scope: RowsRecord | None) -> dict[str, Any]:
 
 
 def scope_of(plain: dict[str, Any]) -> RowsRecord | None:
-    """The inverse of ``plain_scope``.
-
-    Raises:
-        FileError: If it is not whole.
-    """
+    """The inverse of ``plain_scope``."""
     return None if plain.get("scope") is None else value_of(plain["scope"], RowsRecord, "scope")
 
 

@@ -37,11 +37,7 @@ SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
 
 def queried(path: str) -> DrawnTables:
-    """The tables of a saved model, draw by draw.
-
-    Raises:
-        FileError: If the file cannot be read, or stands for no probabilities of a network.
-    """
+    """The tables of a saved model, draw by draw."""
     if (quick := _quick(path)) is not None:
         return drawn_tables(quick)
     from dpgraph.files.documents import load, probabilities_of
@@ -98,11 +94,7 @@ class LazyTables(Mapping[str, Any]):
 
 
 def read_questions(path: Path) -> list[dict[str, Any]]:
-    """The questions of a TOML file, a table ``[[question]]`` for each.
-
-    Raises:
-        FileError: If it holds none, or one of them has no target or a setting that is not known.
-    """
+    """The questions of a TOML file, a table ``[[question]]`` for each."""
     document = with_source_name(path, lambda: read_document(path))
     asked = document.get("question")
     if not isinstance(asked, list) or not asked or not all(isinstance(one, dict) for one in asked):

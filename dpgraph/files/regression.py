@@ -30,9 +30,5 @@ def plain_regression(model: LinearRegressionModel) -> dict[str, Any]:
 
 
 def regression_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> LinearRegressionModel:
-    """The inverse of ``plain_regression``.
-
-    Raises:
-        FileError, NetworkError: If the parts do not fit.
-    """
+    """The inverse of ``plain_regression``."""
     return LinearRegressionModel(_draws_of(plain, design, provenance))

@@ -27,16 +27,6 @@ def temporary_file(target: Path, mode: int) -> Iterator[tuple[int, str]]:
     """A locked temporary file in the folder of a target; it is removed unless it has been moved away.
 
     Orphans of earlier writes to the target are removed first.
-
-    Args:
-        target: The file to be written in the end, not a symbolic link.
-        mode: What a new file's permissions are before the process's umask.
-
-    Yields:
-        Its open handle, which the caller closes, and its name.
-
-    Raises:
-        OSError: If the folder takes no file.
     """
     folder, prefix = target.parent, _prefix(target)
     _remove_orphans(folder, prefix)
@@ -108,11 +98,7 @@ def _remove_orphans(folder: Path, prefix: str) -> None:
 
 
 def _remove_if_orphan(name: str) -> None:
-    """Removes a file whose lock nobody holds.
-
-    Raises:
-        OSError: If it is held, gone, or cannot be locked.
-    """
+    """Removes a file whose lock nobody holds."""
     assert fcntl is not None
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
