@@ -258,5 +258,5 @@ def _end_now(number: int) -> None:
 
 def _remove_temporary_files() -> None:
     """Removes what an interruption in the middle of clean-up may have left."""
-    if (files := sys.modules.get("dpgraph.files.temporary")) is not None:
+    if (files := sys.modules.get("dpgraph.files.atomic_write")) is not None:
         files.remove_all()

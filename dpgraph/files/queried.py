@@ -9,14 +9,7 @@ from typing import Any
 from dpgraph.files.arrays import mixing_of
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import read_text
-from dpgraph.files.network_models import (
-    drawn_table,
-    naive_bayes_ensemble_of,
-    naive_bayes_of,
-    posterior_draws_of,
-    posterior_of,
-    probabilities_in,
-)
+from dpgraph.files.models import NETWORK_READERS, drawn_table
 from dpgraph.files.networks import NOT_WHOLE, network_of, parse_json, read_document, with_source_name
 from dpgraph.files.packed import Packed, read_packed, unpacked
 from dpgraph.inference.draws import mixing_note
@@ -24,14 +17,6 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
 
-#: The readers of a network's models.
-_READERS = {
-    "dpgraph-probabilities": probabilities_in,
-    "dpgraph-posterior-draws": posterior_draws_of,
-    "dpgraph-posterior": posterior_of,
-    "dpgraph-naive-bayes": naive_bayes_of,
-    "dpgraph-naive-bayes-ensemble": naive_bayes_ensemble_of,
-}
 #: What a table of a question may set.
 SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
@@ -59,11 +44,11 @@ def _quick(path: str) -> Any:
         return None
     try:
         plain = read_packed(Path(path)) if suffix == ".npz" else unsealed(parse_json(read_text(Path(path))))
-        read = _READERS.get(plain["format"])
+        read = NETWORK_READERS.get(plain["format"])
         if read is None:
             return None
         network = network_of(plain["network"])
-        if suffix == ".npz" and read is posterior_draws_of:
+        if suffix == ".npz" and plain["format"] == "dpgraph-posterior-draws":
             mixing = mixing_of(plain.get("mixing", {}))
             note = mixing_note({**mixing, "draws": None}) if mixing else ""
             return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
