@@ -25,7 +25,6 @@ from dpgraph.files.codecs import (
     register_codecs,
     written,
 )
-from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
 from dpgraph.files.networks import (
@@ -47,6 +46,8 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
+from dpgraph.privacy.structural import plain_of
+from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.model_arguments import own_methods
 from dpgraph.structure.network import Network
@@ -249,7 +250,7 @@ register_codecs(
         "description",
         "linear-design",
         LinearDesign,
-        lambda design: {"design": plain_design(design)},
-        lambda plain, *_: design_of(plain["design"]),
+        lambda design: {"design": plain_of(design)},
+        lambda plain, *_: structural_value(plain["design"], LinearDesign, "design"),
     ),
 )
