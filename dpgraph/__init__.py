@@ -79,7 +79,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # what privacy costs
     from dpgraph.analysis.cost import privacy_cost as privacy_cost
-    from dpgraph.analysis.regression_cost import regression_cost as regression_cost
     from dpgraph import audit as audit
 
     # estimators

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.files.codecs import register_codecs as register_codecs
     from dpgraph.files.codecs import register_law as register_law
     from dpgraph.files.releases import check_total as check_total
-    from dpgraph.inference.draws import diagnostics_of as diagnostics_of
+    from dpgraph.inference.draws import Draws as Draws
     from dpgraph.inference.posterior import posterior_given as posterior_given
     from dpgraph.mechanisms.additive.gaussian import gaussian_measurements as gaussian_measurements
     from dpgraph.mechanisms.additive.laplace import laplace_measurements as laplace_measurements

@@ -57,9 +57,9 @@ def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, uni
     if n is None:
         show("Give --n for the expected standard errors of the coefficients.")
         return
-    from dpgraph.analysis.regression_cost import regression_cost
+    from dpgraph.analysis.cost import privacy_cost
 
-    table = regression_cost(design, epsilon, n, unit=unit)
+    table = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")

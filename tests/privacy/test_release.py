@@ -182,7 +182,6 @@ GIVEN_A_GENERATOR = (
     "draws",
     "expfam/chain",
     "expfam/conjugate",
-    "expfam/draws",
     "expfam/noisy_sums",
     "expfam/posterior",
     "expfam/quadrature",
