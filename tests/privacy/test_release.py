@@ -228,7 +228,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow", "secrets.token_bytes"},
         "privacy/accounts.py": {"secrets.token_hex"},
         "privacy/ledger/opening.py": {"secrets.token_hex"},
-        "files/temporary.py": {"secrets.token_hex"},
+        "files/atomic_write.py": {"secrets.token_hex"},
         "statistics/rows/persons.py": {"secrets.token_bytes", "secrets.token_hex"},
         "estimators/fitting.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/naive_bayes.py": {"np.random.Generator", "np.random.RandomState"},
