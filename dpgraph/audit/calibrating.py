@@ -29,12 +29,12 @@ from dpgraph.audit.checks import FALSE_ALARM as AUDIT_FALSE_ALARM
 from dpgraph.audit.checks import Check, Clock
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.methods import Automatic, Records, method_name
+from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior, posterior
 from dpgraph.inference.network.posterior import METHODS, read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.network.record_chains import tables_given_counts
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals

@@ -250,7 +250,7 @@ def fit_regression(
     out: Path | None,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    from dpgraph.files.designs import read_design
+    from dpgraph.files.networks import read_design
     from dpgraph.inference.regression.prior import RegressionPrior
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
