@@ -37,7 +37,9 @@ from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
-from dpgraph.inference.network.plug_in import check_posterior, check_prior, posterior
+from dpgraph.inference.methods import PlugIn
+from dpgraph.inference.network.plug_in import check_posterior, check_prior
+from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.rows import RowAnswers, answers_of_codes
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
@@ -208,7 +210,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     def _posterior(self, target: str) -> Any:
         """What is learned from the release."""
         if self.inference == "plug-in":
-            return posterior(self.release_, prior=self.prior, counts="expected")
+            return posterior(self.release_, prior=self.prior, method=PlugIn("expected"))
         seed = inference_seed(self.random_state)
         return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
 
