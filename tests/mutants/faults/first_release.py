@@ -973,8 +973,8 @@ MUTANTS = (
     ),
     Mutant(
         "part of a file left behind by an interruption",
-        "files/temporary.py",
-        "        yield handle, name\n    finally:\n        remove(name)",
+        "files/atomic_write.py",
+        "        yield handle, name\n    finally:\n        _remove(name)",
         "        yield handle, name\n    finally:\n        _MADE.pop(name, None)",
         ("tests/files/test_atomic_write.py::test_a_frame_that_fails_leaves_the_old_file_whole",),
     ),
