@@ -470,7 +470,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     dg.save(made, folder / "made.json")
     dg.save(dg.posterior(made, method="plug-in"), folder / "model.json")
     paid = ["--epsilon", "1", "--out"]
-    aware = ["--noise-aware", "--method", "tables", "--draws", "20"]
+    aware = ["--method", "tables", "--draws", "20"]
     asked = ["--n", "10000", "--question", "HISTORY | CVP=LOW"]
     return {
         "dpgraph cost, munin": ["cost", "example:munin", "--epsilon", "1", "--delta", "1e-6"],

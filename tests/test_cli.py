@@ -49,7 +49,7 @@ def release(out="r.json", *more):
 
 
 def model(out="m.json"):
-    run("posterior", release(), "--out", out)
+    run("posterior", release(), "--method", "plug-in", "--out", out)
     return out
 
 
@@ -139,7 +139,7 @@ def test_a_dry_run_touches_no_rows_and_writes_nothing(command, tmp_path):
 
 @pytest.mark.parametrize("counts", ["nearest", "expected", "clipped"])
 def test_posterior(counts):
-    result = run("posterior", release(), "--counts", counts, "--prior", "0.5", "--out", "m.json")
+    result = run("posterior", release(), "--method", "plug-in", "--counts", counts, "--prior", "0.5", "--out", "m.json")
     assert "wrote m.json" in result.stderr
     expected = dg.posterior(dg.load("r.json"), prior=0.5, method=dg.methods.PlugIn(counts))
     assert dg.load("m.json") == expected

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
+from dpgraph.inference.methods import PlugIn
 from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph, read_released
@@ -106,7 +107,8 @@ def posterior(
     """
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     value, provenance = released_value(joint_release(noisy) if isinstance(noisy, list | tuple) else noisy)
-    if network is not None and is_beyond_tables(value, network):
+    plug_in = method == "plug-in" or isinstance(method, PlugIn)
+    if network is not None and not plug_in and is_beyond_tables(value, network):
         made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings)
     else:
         value, provenance = read_released(noisy, network)

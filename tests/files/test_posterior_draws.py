@@ -106,13 +106,13 @@ def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypat
     assert len(dg.load("one.json")) == 50
     result = CliRunner().invoke(main, ["query", "one.json", "--target", "a", "--given", "c=y"])
     assert result.exit_code == 0, result.output
-    hasty = CliRunner().invoke(main, [*words[:3], "--method", "records", "--draws", "5", "--out", "hasty.json"])
+    hasty = CliRunner().invoke(main, [*words[:2], "--method", "records", "--draws", "5", "--out", "hasty.json"])
     assert hasty.exit_code == 0, hasty.output
     assert "warning: the chains have not mixed" in hasty.stderr
     for bad in (["--method", "exact"], ["--draws", "0"]):
-        result = CliRunner().invoke(main, [*words[:3], *bad, "--out", "x.json"])
+        result = CliRunner().invoke(main, [*words[:2], *bad, "--out", "x.json"])
         assert result.exit_code == 2
-    result = CliRunner().invoke(main, [*words[:3], "--prior", "0", "--out", "x.json"])
+    result = CliRunner().invoke(main, [*words[:2], "--prior", "0", "--out", "x.json"])
     assert result.exit_code == 1
     assert not (tmp_path / "x.json").exists()
 
