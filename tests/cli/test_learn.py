@@ -141,7 +141,7 @@ def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk)
     edges = [word for name in "abc" for word in ("--required", f"{name}->d")]
     run(*words, *edges, "--out", "made.toml", "--release", "made.json")
     assert set(dg.read_network("made.toml").parents["d"]) == set("abc")
-    drawing = ["--noise-aware", "--network", "made.toml", "--draws", "20", "--seed", "0"]
+    drawing = ["--network", "made.toml", "--draws", "20", "--seed", "0"]
     told = run("posterior", "made.json", *drawing, "--out", "drawn.json")
     assert "no table holds some family" in told.stderr.replace("\n", " ")
     learned = dg.choose_network(dg.load("made.json"), required=[(name, "d") for name in "abc"])

@@ -45,7 +45,10 @@ def test_a_release_round_trips_exactly(design, noise, tmp_path):
     assert loaded.private is (noise is None)
     assert document(loaded) == document(release)
     assert sealed(document(release)) == json.loads((tmp_path / "r.json").read_text())
-    np.testing.assert_array_equal(dg.posterior(loaded).mean().table("b"), dg.posterior(release).mean().table("b"))
+    np.testing.assert_array_equal(
+        dg.posterior(loaded, method="plug-in").mean().table("b"),
+        dg.posterior(release, method="plug-in").mean().table("b"),
+    )
 
 
 def tampered(change):
