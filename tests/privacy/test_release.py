@@ -201,7 +201,6 @@ GIVEN_A_GENERATOR = (
     "network/queries",
     "queries/buckets",
     "queries/sampling",
-    "queries/synthetic",
     "regression/chain",
     "regression/draws",
     "regression/plug_in",

@@ -13,13 +13,7 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import check_probability, check_whole_number
 from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, conditional
-from dpgraph.inference.queries.question import (
-    Evidence,
-    check_targets,
-    event_words,
-    evidence_words,
-    read_evidence,
-)
+from dpgraph.inference.queries.question import Evidence, check_targets, event_words, evidence_words, read_evidence
 from dpgraph.inference.queries.sampling import sampled
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.records import InferenceError
@@ -46,9 +40,9 @@ def query(
 ) -> Answer:
     """P(target | given), with an interval where there are draws; free, as it reads what was released already.
 
-    The answer has two readings. ``mean``, ``sd``, ``low`` and ``high`` are the posterior of the conditional probability
-    itself: each draw of the tables gives one number, all with equal weight. ``predictive`` is the probability for the
-    next case of which the evidence is known: draws under which that evidence is likely weigh more.
+    ``mean``, ``sd``, ``low`` and ``high`` are the posterior of the conditional probability itself: each draw of the
+    tables gives one number, all with equal weight. ``predictive`` is the probability for the next case with this
+    evidence: draws under which the evidence is likely weigh more.
 
     ``do`` sets variables from outside (truncated factorisation, Pearl 2009, section 3.2): their own tables are dropped
     and they no longer depend on their parents. That is what would happen only if the DAG is causal: an arc means a
@@ -105,12 +99,7 @@ def query(
 
 
 def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[Reals, Reals]:
-    """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact.
-
-    Raises:
-        DomainError: If the evidence has probability 0 in a draw.
-        InferenceError: If a table would be too large.
-    """
+    """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact."""
     _check_entries(tables, targets)
     found = conditional(tables, targets, evidence, whole=len(tables) > 1)
     check_possible(found.log_evidence[0])
@@ -118,11 +107,7 @@ def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[
 
 
 def check_possible(log_evidence: Reals) -> None:
-    """Refuses evidence that cannot be.
-
-    Raises:
-        DomainError: Saying in how many draws.
-    """
+    """Refuses evidence of probability 0 by a DomainError that says in how many draws."""
     impossible = int(np.isneginf(log_evidence).sum())
     if not impossible:
         return
@@ -135,11 +120,7 @@ def check_possible(log_evidence: Reals) -> None:
 
 
 def check_causes(tables: DrawnTables) -> None:
-    """Refuses an intervention on a network whose arcs are known to be no causes.
-
-    Raises:
-        InferenceError: Saying what a DAG must mean.
-    """
+    """Refuses an intervention on a network whose arcs are known to be no causes."""
     if tables.arcs:
         raise InferenceError(
             f"do= needs a causal DAG, in which an arc is a direct cause and every common cause is a variable; the arcs "
