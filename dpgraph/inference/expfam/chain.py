@@ -92,7 +92,8 @@ class _Chains:
     """The chains of all problems, side by side in arrays."""
 
     def __init__(self, problems: Problems, plan: Plan, rng: np.random.Generator, form: Form) -> None:
-        self._problems, self._plan, self._rng, self._form = problems, plan, rng, form
+        self._problems, self._plan, self._rng = problems, plan, rng
+        self._form: Form = form
         self._state = _start(problems, rng)
         self._walk = Walk.start(problems, self._state) if form == "corrected" else None
         self.kept = np.empty((plan.draws, *self._state.theta.shape))
