@@ -16,16 +16,16 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
-from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Tables
 from dpgraph.waiting import waiting
 
-Method = Automatic | methods.Tables | Records | Normal
+Method = Automatic | methods.Tables | Records | Normal | methods.PlugIn
 
 #: The methods of a network, by name.
 METHODS: dict[str, Method] = {
@@ -33,6 +33,7 @@ METHODS: dict[str, Method] = {
     "tables": methods.Tables(),
     "records": Records(),
     "normal": Normal(),
+    "plug-in": methods.PlugIn(),
 }
 
 #: The concentration of every cell before any row, where no prior is given and the method has none that learns.
@@ -62,9 +63,13 @@ def network_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
-) -> PosteriorDraws:
+) -> PosteriorDraws | DirichletPosterior:
     """Draws every conditional probability table of a network; arguments as of the verb, ``inference.posterior``."""
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
+    if isinstance(asked, methods.PlugIn) and hierarchy is None:
+        return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
+    if isinstance(noisy, Tables):
+        raise InferenceError('tables made consistent have lost their noise: method="plug-in", or give their release')
     concentration = concentration_tables(network, cells)
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
