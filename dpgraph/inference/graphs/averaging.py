@@ -53,7 +53,7 @@ class Graphs:
     Attributes:
         order: The variables, parents before children.
         may: Whether (variable, other), by place in the order, may or may not have the other for a parent.
-        fixed: Whether it always has.
+        fixed: The same for parents that are always there.
         most: The most parents of each variable that come and go.
         cells: The most cells of a family's table.
     """
@@ -225,11 +225,8 @@ def _widened(table: Reals, family: Family, wide: Family) -> Reals:
 class GraphChain:
     """A chain over graphs, tables and records; its arrays are in the graph's own order, as the kernels want them.
 
-    Attributes:
-        drawn: The graph and the flat tables of each draw.
-        n: The number of rows in each draw.
-        tally: Accepted and tried moves after burn-in.
-        turns: Accepted and tried moves of arcs after burn-in.
+    ``drawn`` and ``n`` have each draw's graph, flat tables and number of rows; ``tally`` and ``turns`` the accepted and
+    tried moves, of records and of arcs, after burn-in.
     """
 
     def __init__(self, run: Run, rng: np.random.Generator) -> None:

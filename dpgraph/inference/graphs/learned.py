@@ -69,7 +69,7 @@ class LearnedNetwork:
             ``dg.save`` of a learned network writes them, with the release beside them. Of a file
             ``dg.choose_network(dg.load(path, release=True), ...)``, with the constraints that were given, chooses again
             for free, and has ``edges`` and ``alternatives``.
-        release: Every noisy table, as released: what the posterior reads.
+        release: Every noisy table, as released, which the posterior reads.
         method: How the graph was chosen.
         reason: Why by that method.
     """
@@ -93,7 +93,7 @@ class LearnedNetwork:
 
     @property
     def model_(self) -> Probabilities:
-        """What ``dg.save`` writes, as of an estimator, with the release beside it."""
+        """The value that ``dg.save`` writes, as of an estimator, with the release beside it."""
         return self.probabilities
 
     @property

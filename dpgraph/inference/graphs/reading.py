@@ -63,8 +63,8 @@ def _noise_of_cells(pairs: Pairs, family: Family) -> float:
 def read_families(noisy: Any, network: Network) -> Probabilities:
     """The probabilities of a network whose families were measured.
 
-    Tables of one release or several are made consistent first (proofs.md P30). What a family adds to independence of
-    the variable from its parents is shrunk by how far it stands out of its noise, and so are the parents in turn.
+    Tables of one release or several are made consistent first (proofs.md P30). The interaction of a
+    variable with its parents is shrunk by its excess over the noise, and so are the parents in turn.
     """
     whole = reconcile(learning(noisy, network))
     n = max(1.0, whole.n)

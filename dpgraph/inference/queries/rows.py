@@ -53,8 +53,8 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
         model: As for ``query``.
         target: A variable, or a list of variables for their joint.
         rows: A data frame, or a mapping from names to columns: some of the network's variables. A null is not observed;
-            rows may have different columns observed. Values are levels, of bins numbers or names; what is no level
-            counts as the declared ``other``.
+            rows may have different columns observed. Values are levels, of bins numbers or names; values outside
+            the declared levels count as the declared ``other``.
         interval: The probability of the intervals.
 
     Returns:

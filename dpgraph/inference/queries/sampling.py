@@ -92,7 +92,7 @@ def sampled(
         warnings.warn(
             f"the effective number of samples is {sizes.min():.0f} of {count} in the worst draw; ask for more samples",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     kept = slice(None) if inside is None else slice(1)
     return Sampled(found[:, kept], logs, variance[:, kept], sizes)
