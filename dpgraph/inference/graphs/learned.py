@@ -206,7 +206,7 @@ class LearnedNetwork:
         learned = prior is None or isinstance(prior, str | HierarchicalPrior)
         if self._constraints is None or not named or not learned:
             return False
-        return affordable(value, self.network, self._constraints, None if tables else settings.get("draws", 1000))
+        return affordable(value, self.network, self._constraints, settings.get("draws", 1000) if tables else None)
 
     def to_networkx(self) -> nx.DiGraph:
         """The graph as an ``nx.DiGraph``; each edge has its strength, in total variation."""
