@@ -16,11 +16,9 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.methods import PlugIn
-from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph, read_released
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.privacy.records import InferenceError, joined, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
@@ -118,7 +116,7 @@ def posterior(
         made = posterior_given(described, value, rng=seeded(seed), **settings)
     if isinstance(made, DirichletPosterior):
         return replace(made, provenance=joined([provenance, made.provenance]))
-    made = made.judged() if isinstance(made, PosteriorDraws) else made
+    made = made.judged()
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
@@ -175,7 +173,7 @@ def _of_moments(description: MomentDescription, noisy: Any, **settings: Any) -> 
 
 @posterior_given.register
 def _of_a_regression(description: LinearDesign, noisy: Any, **settings: Any) -> Any:
-    """As ``_of_moments``."""
+    """As that of an exponential family."""
     from dpgraph.inference.regression.posterior import regression_posterior
 
     return regression_posterior(description, noisy, **settings)

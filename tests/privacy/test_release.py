@@ -245,7 +245,6 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/learned.py": {"np.random.Generator", "np.random.default_rng"},
         "inference/graphs/factors.py": {"np.random.Generator"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
-        "inference/network/beyond_tables.py": {"np.random.Generator"},
         "inference/counts/many_cells.py": makes,
         "inference/arguments.py": makes,
         "inference/posterior.py": {"np.random.Generator"},

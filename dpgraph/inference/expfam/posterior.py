@@ -102,7 +102,7 @@ def moments_posterior(
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
     parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
-    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains).judged()
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains)
 
 
 def _check(value: object, method: Method) -> None:

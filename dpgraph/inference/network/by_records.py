@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
@@ -30,7 +29,6 @@ from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.progress import progress_bar
-from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.table_search import Holding
@@ -93,12 +91,6 @@ def draw_by_records(
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
-    for name, value in {**vars(plan), "passes": passes, "chains": chains}.items():
-        check_whole_number(name, value, 0 if name in ("burn_in", "passes") else 1)
-    for name in network.domain.names:
-        table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
-        if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):
-            raise InferenceError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
     relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
     settings = Settings(parts, concentration, plan, passes, sweep, relearn, hierarchy)
