@@ -1,7 +1,7 @@
 """Posteriors given releases, with the privacy noise accounted for: one function for every kind of release.
 
-Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, and what is known
-of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
+Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, known
+only by the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
 approximates costs accuracy only.
 """
 
@@ -71,7 +71,7 @@ def posterior(
             ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
-        seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
+        seed: For the draws, a number or a Generator; the release is public, so a seed is fine here.
         progress: A bar on a terminal.
         network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
             several networks need it, and its families must lie in tables that they measured; a graph that was chosen
@@ -134,19 +134,19 @@ def posterior_given(
     rng: np.random.Generator,
     progress: bool,
 ) -> Any:
-    """Draws from the posterior of what a public description describes: chosen by the description's type.
+    """Draws from the posterior of the subject of a public description: chosen by the description's type.
 
     A family registers a function of this signature, ``posterior_given.register(Description, function)``; the verb then
     finds it by the ``description`` of what was released.
 
     Args:
-        description: What was measured, public.
-        noisy: What was released of it: noisy statistics with their noise laws.
+        description: The public description of the measurements.
+        noisy: The released noisy statistics with their noise laws.
         prior: The family's prior; None for its default.
         method: One of the family's methods, or its name; ``"auto"`` is always one.
         draws: How many.
         rng: Randomness for post-processing.
-        progress: Whether to show a bar on a terminal.
+        progress: A bar on a terminal.
 
     Returns:
         Draws (``inference.draws.Draws``); the verb fills in their provenance.

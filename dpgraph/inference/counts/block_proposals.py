@@ -1,7 +1,7 @@
 """Exact draws of counts where noise is wide: proposals that are constant on blocks, then rejection.
 
 P(s | y) is proportional to prod_k w_k(s_k) f_k(s_k) h(sum(s)): w_k(s) = Gamma(a_k + s) / s! of the Dirichlet prior, f_k
-the laws of the noise at what was measured less s_k, h one at a known n, else what the prior and other tables say of n.
+the laws of the noise at the measured values less s_k, h one at a known n, else the prior and other tables' laws of n.
 Whole numbers are cut into blocks of g. On a block the noise's law is at most its value at the number nearest to y_k, as
 noise is symmetric and falls with distance, and w_k rises or falls throughout, so it is at most its value at an end.
 With these bounds in place of w_k f_k the sum T of all blocks and the sum R of all places within them are drawn with
@@ -65,7 +65,7 @@ def draw_by_blocks(
         rng: Randomness for post-processing.
         size: How many draws.
         log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out.
-        compiled: Whether numba compiles the loops; else they are plain Python.
+        compiled: Loops by numba; else plain Python.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
@@ -152,7 +152,7 @@ def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
 
 
 def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, starts: Integers, block: int) -> Reals:
-    """The log of what bounds the laws on every block, axes (cell, block)."""
+    """The log of the bounds of the laws on every block, axes (cell, block)."""
     ends = [log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
     total = np.maximum(*ends)
     for y, noise in measured:
@@ -162,7 +162,7 @@ def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, s
 
 
 def _known_total(rest: int, block: int, counted: Reals, log_sums: Reals) -> Totals | None:
-    """The sums of blocks where blocks and places add up to ``rest``: what is left for the places is known."""
+    """The sums of blocks where blocks and places add up to ``rest``: the rest for the places is known."""
     left = rest - block * np.arange(log_sums.size)
     made = np.where(left < counted.size, counted[np.minimum(left, counted.size - 1)], 0.0)
     likely = np.exp(log_sums - log_sums.max()) * made

@@ -3,8 +3,8 @@
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
 independent but for their sum, so the laws of sums of them are convolutions, and the sum of all is drawn in halves,
 these in halves, down to the cells (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
-quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
-windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
+quicker (``block_proposals``). Draws are independent; there is no chain. Cut are counts beyond
+windows of 40 noise scales in each cell, and tails of mass below 1e-15 of a convolution.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> t
 def _narrowed(
     measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
 ) -> tuple[Integers, Integers]:
-    """Windows of what many noisy versions say together, each cut where their log-concave likelihood is negligible.
+    """Windows of many noisy versions together, each cut where their log-concave likelihood is negligible.
 
     As far as the modes of the cells miss n together, each window is wider at both ends.
     """

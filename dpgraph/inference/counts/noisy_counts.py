@@ -34,7 +34,7 @@ class Evidence:
     Attributes:
         value: The value, in rows.
         scales: The scale of each independent noise in it, in rows.
-        gaussian: Whether the noise is Gaussian, else Laplace.
+        gaussian: True for Gaussian noise, else it is Laplace.
     """
 
     value: float
@@ -85,7 +85,7 @@ class LatentCount:
         return self.nodes[np.minimum(np.searchsorted(below, uniform * below[-1]), len(self.nodes) - 1)]
 
     def allows(self, evidence: Sequence[Evidence], count: float, surprise: float) -> bool:
-        """Whether a count's likelihood is no more than so many nats below the best."""
+        """Tests a count's likelihood for being at most so many nats below the best."""
         there = _log_likelihood(evidence, np.array([count]))[0]
         return bool(there >= self.log_likelihood.max() - surprise)
 

@@ -1,6 +1,6 @@
 """The posterior of a population's mean of a bounded loss, given noisy sums of the loss and of its square.
 
-The sum of n independent losses is taken as normal about n m with n times their variance, and its noise as what it is:
+The sum of n independent losses is taken as normal about n m with n times their variance, and its noise exactly:
 the likelihood of m is their convolution, in closed form. The variance itself is known by the noisy sum of squares, and
 summed out within what a mean m allows: m^2 <= E u^2 <= m for u between 0 and 1. So is n where it is private.
 """
@@ -36,7 +36,7 @@ def mean_law(total: Evidence, squares: Evidence, rows: Reals) -> tuple[Reals, Re
 
 
 def allows_zero(total: Evidence, squares: Evidence, rows: Reals, best: Reals, surprise: float) -> bool:
-    """Whether the likelihood of a mean of 0 is no more than so many nats below that of the best mean."""
+    """Tests the likelihood of a mean of 0 for being at most so many nats below the best mean's."""
     log = _log_likelihood(total, squares, rows, np.append(best, 0.0))
     return bool(log[-1] >= log.max() - surprise)
 

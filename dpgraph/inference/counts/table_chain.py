@@ -1,7 +1,7 @@
 """Draws of the counts of one table given all that was measured inside it, by a Markov chain on whole numbers.
 
-P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! times the law of every noise at what was measured less what s
-would give (proofs.md P56): noisy versions of the cells, noisy linear statistics of them such as the coefficients of a
+P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! times the law of every noise at the measured value less the
+value of s (proofs.md P56): noisy versions of the cells, noisy linear statistics of them such as the coefficients of a
 basis, and of an unknown total; s is whole, not below 0 and, where the total is known, adds up to it. Moves are slice
 samples, so nothing is tuned and nothing rejected: from one cell to another, along the direction that changes one
 statistic alone, and, where the total is unknown, of one cell. The time of a sweep does not depend on the counts.
@@ -29,7 +29,7 @@ TABULATED = 2048
 class Statistics:
     """Noisy linear statistics of a table: ``values`` were released, shape (statistics,).
 
-    ``weights`` are what a row in each cell adds to each, shape (cells, statistics); ``directions`` have for each a move
+    ``weights`` are those of one row in each cell, shape (cells, statistics); ``directions`` have for each a move
     of the table that changes no other, shape (statistics, cells); ``costs`` how much the log density of its noise falls
     with |noise| and with noise^2, shape (statistics, 2).
     """
@@ -69,7 +69,7 @@ def draw_table(
         rng: Randomness for post-processing.
         size: How many draws.
         totals: Where n is None, further noisy versions of it.
-        compiled: Whether numba compiles the loop; else it is plain Python.
+        compiled: The loop by numba; else in plain Python.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]

@@ -129,7 +129,7 @@ def _mapped(function: Callable[..., Reals], *values: Any) -> Any:
 
 
 def _start(problems: Problems, rng: np.random.Generator) -> State:
-    """A draw given a tenth of what was released with noise once more: spread wider than the posterior, about it."""
+    """A draw given a tenth of the released sums with noise once more: spread wider than the posterior, about it."""
     n = np.maximum(problems.n, 1.0)
     tenth = np.minimum(1.0, np.maximum(0.1, 5 / n))
     if isinstance(problems.family, Natural):
@@ -236,7 +236,7 @@ def lower_root(law: Reals) -> Reals:
 
 @dataclass(frozen=True)
 class Walk:
-    """A random walk of the parameters, and of n where it is private, and what it has learned of its step."""
+    """A random walk of the parameters, and of n where it is private, and the step that it has learned."""
 
     step: Reals
     shape: Reals

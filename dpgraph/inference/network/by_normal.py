@@ -117,7 +117,7 @@ def _at_once(network: Network, draws: int, step: int) -> int:
 
 
 def settled(centre: Reals, variance: float) -> bool:
-    """Whether a family's counts may be drawn as normal: estimates of its cells, and the noise variance of one."""
+    """The rule for normal draws of a family's counts: estimates of its cells, and the noise variance of one."""
     least = float(centre.min())
     return least >= CLEAR * np.sqrt(variance) and variance <= PART * least
 
@@ -177,7 +177,7 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
 def _family_counts(
     given: Evidence, family: Family, prior: Reals, centre: Reals, rng: np.random.Generator, draws: int
 ) -> Integers:
-    """Draws of a family's counts given what was measured inside it, shape (draws, cells)."""
+    """Draws of a family's counts given all measurements inside it, shape (draws, cells)."""
     if any(table.weights is not None for table in given.tables):
         statistics = _statistics(given, family)
         return draw_table([], statistics, prior, given.n, centre, rng, draws)

@@ -74,7 +74,7 @@ def draw_by_records(
         chains: Independent chains, started from different perturbations of the release.
         passes: Coupled moves of every row in each sweep.
         thin: Sweeps for each kept draw.
-        progress: Whether to show a bar on a terminal.
+        progress: A bar on a terminal.
         hierarchy: Where concentrations and centres are learned, their prior; ``concentration`` is then that of
             variables without parents, and where chains start.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
@@ -143,7 +143,7 @@ class Steps:
 
 @dataclass(eq=False)
 class Latent:
-    """The latent rows of one release in a chain, what they leave unexplained, and the sizes of its steps."""
+    """The latent rows of one release in a chain, the residuals of its values, and the sizes of its steps."""
 
     records: npt.NDArray[Any]
     n: int

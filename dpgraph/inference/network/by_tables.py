@@ -5,7 +5,7 @@ them, with the noise of the cells that were added up, and under a Dirichlet prio
 forward convolution and backward sampling (``dirichlet_multinomial``); then the conditional table is Dirichlet given the
 counts. Draws are independent, and the families are independent of each other.
 
-What it leaves out: tables that share only part of a family. So intervals are wider than need be, by a few per cent
+Tables that share only part of a family are left out. So intervals are wider than need be, by a few per cent
 where counts are above their noise and by a factor where they are not (proofs.md P56). The joint probabilities of a
 family get the Dirichlet prior whose conditional tables are the prior asked for.
 """
@@ -81,7 +81,7 @@ def noisy_margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNo
 class _Totals:
     """The likelihood of an unknown number of rows: each table's total is n plus the noise of all its cells.
 
-    That of all tables is kept for the n that were asked for, and each family takes away its own (proofs.md P102).
+    The likelihood of all tables is kept for each n asked for; a family takes away its own tables' (proofs.md P102).
     """
 
     def __init__(self, given: Evidence) -> None:
@@ -101,7 +101,7 @@ class _Totals:
         return lambda n: self._of_all(n) - sum(noise.log(total - n) for total, noise in own)
 
     def _of_all(self, n: Integers) -> Reals:
-        """log p(n) from all tables; that of numbers far apart is not kept."""
+        """log p(n) from all tables; it is not kept for numbers far apart."""
         if n.size < int(n.max()) - int(n.min()):
             return self._computed(n)
         low, high = int(n.min()), int(n.max()) + 1

@@ -100,13 +100,13 @@ def reconcile(
 
 
 def _is_tables(noisy: Any) -> bool:
-    """Whether every release is of tables of the same rows, so that least squares reads the tables themselves."""
+    """True for releases of tables of the same rows: least squares reads the tables themselves."""
     parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
     return all(isinstance(part, NoisyCounts) for part in parts)
 
 
 def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float) -> list[Reals]:
-    """Dykstra's algorithm: each simplex projection starts from what its last one cut off, so the limit is nearest."""
+    """Dykstra's algorithm: each projection starts from the part that its last one cut off: the limit is nearest."""
     cuts = [np.zeros_like(stack) for stack in stacks]
     for _ in counted(range(ROUNDS)):
         moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
@@ -117,7 +117,7 @@ def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float
 
 
 def _nonnegative(tables: Reals, total: float) -> Reals:
-    """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
+    """The same where only tables with a negative cell are moved: the others have the total (proofs.md P102)."""
     negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
     made = tables.copy()
     made[negative] = onto_simplexes(tables[negative], total)
@@ -145,8 +145,8 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
     """The least-squares estimate of every residual block and the variance of each of its coordinates.
 
     Keyed in the domain's order, over variables of more than one level; () holds the number of rows, with variance 0
-    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Of several releases
-    it is what they say together; pseudo-records that one added count for nothing then.
+    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Several
+    releases have one joint estimate; the pseudo-records that one of them added count for nothing then.
     """
     network = noisy.network
     assert network is not None

@@ -1,4 +1,4 @@
-"""The posterior of a network's probability tables given noisy counts or coefficients: which method, and why."""
+"""The posterior of a network's probability tables given noisy counts or coefficients: the method and its reason."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def network_posterior(
 
 
 def is_beyond_tables(value: Any, network: Network) -> bool:
-    """Whether only chains of records can learn a network from a value, tables of which were released without a graph.
+    """True where only chains of records can learn a network, from tables that were released without a graph.
 
-    A family of it then lies in no measured table: chains read all tables at once, and what no table holds together is
-    left to the tables of its parts and the prior. What was released of a graph alone is read for graphs whose families
-    its tables hold.
+    A family of it then lies in no measured table: chains read all tables at once, and variables that no table holds
+    together are left to the tables of their parts and the prior. Releases of a graph alone are read for graphs whose
+    families their tables hold.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, ["ab", "bc", "ac"])
@@ -134,7 +134,7 @@ def is_beyond_tables(value: Any, network: Network) -> bool:
 
 
 def holds_families(value: Any, network: Network) -> bool:
-    """Whether each family of a network lies in a table that was measured; coefficients have no tables."""
+    """True where each family of a network lies in a measured table; coefficients have no tables."""
     parts = _parts(value)
     if not all(isinstance(part, NoisyCounts) for part in parts):
         return False
