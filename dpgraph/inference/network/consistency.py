@@ -1,9 +1,7 @@
 """Projects noisy tables to tables that agree on all common margins: least squares in closed form (proofs.md P30).
 
-Each table is written in the residual basis: for a set A of variables, R_A is the part of the table that depends on all
-of A and nothing else. Tables that share A each hold an independent unbiased estimate of R_A, and the best linear
-combination is their inverse-variance average. Rebuilding every table from the averages gives the weighted
-least-squares solution over all consistent tables, without a solver.
+Tables that share a set A of variables each hold an independent unbiased estimate of the residual R_A, the part that
+depends on all of A and nothing else; tables rebuilt from inverse-variance averages of these solve least squares.
 """
 
 from __future__ import annotations
