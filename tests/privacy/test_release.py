@@ -192,7 +192,7 @@ GIVEN_A_GENERATOR = (
     "network/by_normal",
     "network/by_records",
     "network/by_tables",
-    "network/draws",
+    "network/held_draws",
     "network/plug_in",
     "network/posterior",
     "network/prior",
@@ -201,10 +201,10 @@ GIVEN_A_GENERATOR = (
     "queries/sampling",
     "queries/synthetic",
     "regression/chain",
-    "regression/draws",
     "regression/plug_in",
     "regression/posterior",
     "regression/start",
+    "simplex",
 )
 
 
