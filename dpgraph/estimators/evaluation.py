@@ -14,8 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dpgraph.estimators import held_out
-from dpgraph.estimators.labelled import class_probabilities, domain_of
-from dpgraph.estimators.persons import cap_for
+from dpgraph.estimators.fitting import cap_for
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -114,7 +113,7 @@ def evaluate(
         _warn_of_persons(model, budget.unit)
     settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
     with waiting("judging", progress):
-        cap = None if person is None else cap_for(person, budget, None, noise)
+        cap = cap_for(person, budget, None, noise)
         found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit, cap=cap)
         return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
 
@@ -184,7 +183,7 @@ def outcomes(
     match sums:
         case Classification():
             if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
-                truth, probabilities = class_probabilities(fitted, X, y)
+                truth, probabilities = held_out.class_probabilities(fitted, X, y)
             else:
                 truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
             judged = classifier_outcomes(sums, truth, probabilities, group)
@@ -218,7 +217,7 @@ def task_of(
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
             _no_use("bounds", bounds, None, "a classifier has classes")
-            classes = domain_of(classifier).levels(classifier.target)
+            classes = held_out.domain_of(classifier).levels(classifier.target)
             return Classification(classes, largest_loss, scores=_asked(scores))
         case regression if (design := held_out.design_of(regression)) is not None:
             _no_use("bounds", bounds, None, "this regression has declared its own")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import column_of
-from dpgraph.estimators.labelled import NO_COLUMN, domain_of, rows_with_target
+from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -30,12 +29,26 @@ from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+
+def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+    """The code of each row's class, and P(class), by the model's declared domain."""
+    domain = domain_of(model).restrict((*model.features, model.target))
+    codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
+    return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
+
+
+def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
+    """The declared variables."""
+    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
+    return tables.network.domain
 
 
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:

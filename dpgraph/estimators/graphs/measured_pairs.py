@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.estimators.fitting import stays_in_place
+from dpgraph.estimators.reading import stays_in_place
 from dpgraph.estimators.graphs.charging import in_turn
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.graphs.task import Learner, Task
