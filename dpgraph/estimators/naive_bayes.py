@@ -361,7 +361,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         if named_in_rows(X, y, self.model_.target):
             model = self.model_
-            codes = dict(encode(X, model.probabilities.network.domain.restrict((*model.features, model.target))).columns)
+            codes = dict(
+                encode(X, model.probabilities.network.domain.restrict((*model.features, model.target))).columns
+            )
             truth = codes.pop(model.target)
             return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
         return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
