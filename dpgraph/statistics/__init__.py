@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dpgraph.lazy import lazy_names
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.counts import Counts as Counts
     from dpgraph.statistics.counts import count_groups as count_groups
     from dpgraph.statistics.moments import Moments as Moments
