@@ -147,7 +147,7 @@ _payments: weakref.WeakKeyDictionary[Budget, _Payments] = weakref.WeakKeyDiction
 
 
 def warn_of_other_rows(budget: Any, rows: Any) -> None:
-    """Warns, once for each budget, if it already paid for a fit on other rows: a splitter may lose more than the charge.
+    """Warns, once for each budget, if it already paid for a fit on other rows: splitters lose more than the charge.
 
     A splitter such as ``StratifiedKFold`` chooses rows by looking at rows, so one changed row moves *other* rows
     between the training sets, and an estimator sees only the rows that it is given. Rows are compared by identity,

@@ -98,6 +98,10 @@ class PrivateHMM(BaseEstimator):
     ['region', 'month', 'state', 'probability']
     """
 
+    model_: HiddenMarkovModel
+    held_out_: npt.NDArray[np.bool_]
+    release_: Any
+
     def __init__(
         self,
         n_states: int | str = 2,

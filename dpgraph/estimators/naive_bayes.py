@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from dpgraph.estimators.reading import (
     target_name,
 )
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
-from dpgraph.inference.network.plug_in import check_posterior, check_prior, posterior
+from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
 from dpgraph.inference.queries.rows import answers_of_codes
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
@@ -103,6 +104,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     epsilon 5 (pure)
     """
 
+    classes_: npt.NDArray[Any]
+    model_: NaiveBayes
+    posterior_: Any
+
     def __init__(
         self,
         domain: Domain | Any = None,
@@ -168,7 +173,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             counts = count(rows, network, person=cap, progress=self.progress)
             released = fit.release(counts, new._planned(network, target, counts), X)
             if self.inference == "plug-in":
-                new.posterior_ = posterior(released, prior=self.prior, counts="expected")
+                learned = plug_in_posterior(released.value, prior=self.prior, counts="expected")
+                new.posterior_ = replace(learned, provenance=released.provenance)
             else:
                 seed = inference_seed(self.random_state)
                 new.posterior_ = classifier_posterior(released, target, prior=self.prior, seed=seed)

@@ -23,7 +23,7 @@ from dpgraph.estimators.reading import (
     named_in_rows,
     target_name,
 )
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -98,6 +98,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     (3,)
     """
 
+    model_: Any
+    design_: LinearDesign
+
     def __init__(
         self,
         bounds_X: Any = None,
@@ -166,7 +169,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             else:
                 settings: Any = {"method": "plug-in" if self.inference == "plug-in" else "auto", "draws": self.draws}
                 settings |= {"seed": inference_seed(self.random_state), "progress": self.progress}
-                learned = noise_aware_posterior(released, prior=prior, **settings)
+                learned = posterior(released, prior=prior, **settings)
                 assert isinstance(learned, RegressionDraws)
                 new.posterior_, new.design_, new.diagnostics_ = learned, learned.design, learned.diagnostics
                 new.model_, new.coefficients_ = LinearRegressionModel(learned), learned.coefficients()
