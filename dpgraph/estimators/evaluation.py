@@ -119,11 +119,7 @@ def evaluate(
 
 
 def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
-    """Warns where a model protects persons with more rows than a budget does.
-
-    Warns:
-        PrivacyLeakWarning: If so.
-    """
+    """Warns where a model protects persons with more rows than a budget does."""
     record = getattr(held_out.fitted_model(model), "provenance", None)
     rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
     if rows > unit.rows_per_person:
@@ -208,12 +204,7 @@ def task_of(
     largest_loss: float | None = None,
     largest_error: float | None = None,
 ) -> Classification | Regression | Entries:
-    """What is public of judging a model, before any row: classes, bounds and where losses are clipped.
-
-    Raises:
-        ReleaseError: If it is no model that can be judged.
-        DomainError: If a setting is not valid, or the model has no use for it.
-    """
+    """The public description of an evaluation, before any row: classes, bounds and the bounds of losses."""
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
             _no_use("bounds", bounds, None, "a classifier has classes")
@@ -259,20 +250,7 @@ def evaluation_of(
     mechanism: str = "laplace",
     noise: Noise | None = None,
 ) -> Evaluation:
-    """Releases outcomes once and reads the scores off the release.
-
-    Args:
-        found: What ``outcomes`` summed, or a sum of such.
-        epsilon: What it costs.
-        budget: What is charged.
-        interval: The probability with which each interval is to hold the population's score.
-        mechanism: ``"laplace"`` or ``"gaussian"``.
-        noise: As for ``release``.
-
-    Raises:
-        DomainError: If there are no rows where their number is public; nothing is charged.
-        ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
-    """
+    """Releases outcomes, or a sum of outcomes, once and reads the scores off the release."""
     checked_interval(interval)
     made = _mechanism(mechanism, epsilon, budget)
     if not isinstance(found, Moments) or not isinstance(found.description, OutcomeDescription):

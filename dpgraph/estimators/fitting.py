@@ -62,11 +62,7 @@ class Fit:
     def release(self, statistics: Any, mechanism: Any, rows: Any, budget: Budget | None = None) -> Any:
         """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``.
 
-        Args:
-            statistics: The counts or moments.
-            mechanism: The mechanism value.
-            rows: The rows as the caller of ``fit`` gave them, for the warning of other rows.
-            budget: The budget; by default the estimator's own.
+        ``rows`` are those of the caller of ``fit``, for the warning of other rows.
         """
         new = self.new
         budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
@@ -101,11 +97,7 @@ def _charges(budget: Any) -> int:
 
 
 def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) -> Budget:
-    """The caller's budget, or one of exactly the mechanism's cost.
-
-    Raises:
-        ReleaseError: If the budget protects another unit than the one asked for.
-    """
+    """The caller's budget, or one of exactly the mechanism's cost."""
     if budget is None:
         return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)
     if unit is not None and unit != budget.unit:

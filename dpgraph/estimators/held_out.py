@@ -52,16 +52,9 @@ def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
 
 
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
-    """The target of each row, its prediction, and which rows a fit would have kept, by the model's design.
+    """The target of each row, its prediction, and flags of the rows that a fit keeps, by the model's design.
 
-    Args:
-        model: A regression with a design.
-        X: The rows.
-        y: Their target, or None.
-        drop: Whether rows may be dropped where the design says so, which takes a private number of rows.
-
-    Raises:
-        DomainError: If a row holds a null that has no declared meaning and may not be dropped.
+    ``drop``: whether rows may be dropped where the design says so, which takes a private number of rows.
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
@@ -72,11 +65,7 @@ def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> 
 
 
 def _keeping(design: LinearDesign) -> LinearDesign:
-    """The design, its rows never dropped.
-
-    Raises:
-        DomainError: If it is strict, and a null would refuse the table; whatever the rows hold.
-    """
+    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
     kept = None
     with contextlib.suppress(NetworkError, DomainError):
         kept = replace(design, on_missing="error")
@@ -174,9 +163,6 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
     """The rows that a cap keeps, or those of a group, and their y: chosen by one reading of X, and judged alone.
 
     The choice among a person's rows depends on the key and on that person's number of rows, and on nobody else.
-
-    Raises:
-        DomainError: If X does not hold the columns, or is a query beside a y whose rows have places.
     """
     declared = declared_by(model)
     if not declared.names and is_query(X):
@@ -222,11 +208,7 @@ def _told(group: RowGroup, strict: bool) -> Domain:
 
 
 def _named(X: Any) -> pd.DataFrame:
-    """A table in memory, whose columns have names.
-
-    Raises:
-        DomainError: If X is none.
-    """
+    """A table in memory as a DataFrame."""
     if not is_table(X):
         raise DomainError(
             "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "
@@ -261,11 +243,7 @@ def outcomes_of_an_entry(model: HiddenMarkovModel) -> int:
 
 
 def fitted_model(model: Any) -> Any:
-    """The released model behind an estimator of dpgraph, or the model itself.
-
-    Raises:
-        ReleaseError: If an estimator is not fitted.
-    """
+    """The released model behind an estimator of dpgraph, or the model itself."""
     if type(model).__module__.startswith("dpgraph.estimators."):
         if getattr(model, "model_", None) is None:
             raise ReleaseError(f"this {type(model).__name__} is not fitted; fit it, or evaluate a loaded model")

@@ -168,11 +168,7 @@ def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], proble
 
 
 def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, strict: bool = False) -> Any:
-    """Rows to judge, which hold the target beside the declared features: X itself where y is None.
-
-    Raises:
-        DomainError: If X and y do not fit each other.
-    """
+    """Rows to judge, which hold the target beside the declared features: X itself where y is None."""
     if y is None:
         return X
     if is_unread(X):
@@ -212,11 +208,7 @@ def named_column(y: Any) -> str:
 
 
 def named_in_rows(X: Any, y: Any, target: str) -> bool:
-    """Whether the target is among the columns of the rows to score: y names it, or is left out.
-
-    Raises:
-        DomainError: If y names something else, or is beside a query.
-    """
+    """Whether the target is among the columns of the rows to score: y names it, or is left out."""
     if is_query(X) and y is not None and not isinstance(y, str):
         raise DomainError("the rows of a query have no order, and y has one: leave y out, or read the query first")
     if isinstance(y, str) and y != target:
@@ -231,11 +223,7 @@ def keep_names(estimator: Any, names: Iterable[str]) -> None:
 
 
 def column_of(y: Any, problem: str = NO_COLUMN, *, strict: bool = False) -> npt.NDArray[Any]:
-    """y as an array of one axis; where no row may refuse the table, a list becomes an array of objects.
-
-    Raises:
-        DomainError: If it is not one column.
-    """
+    """y as an array of one axis; where no row may refuse the table, a list becomes an array of objects."""
     if is_table(y):
         raise DomainError(f"{problem}; of a table give its column")
     if isinstance(y, str):
