@@ -51,7 +51,7 @@ def read_columns(
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """Yields the declared columns batch by batch, each with whether it is untyped text; of rows of any engine in memory."""
+    """The declared columns of any rows outside a cluster, batch by batch, each with whether it is untyped text."""
     engine = foreign_engine(rows)
     if isinstance(rows, Held):
         yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
