@@ -22,7 +22,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.events import PAID_IN_PARTS
 from dpgraph.privacy.filters import LESS as LESS
-from dpgraph.privacy.filters import Accounting, filter_of, rho_within
+from dpgraph.privacy.filters import Accounting, Filter, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyCost, Release, ReleaseError, combined_event, joint_release, rounded
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source
@@ -54,7 +54,7 @@ def check_fits(task: Task, parts: Sequence[Event], what: str) -> None:
         ReleaseError: If they are; nothing is charged.
     """
     whole = PrivacyCost(task.epsilon, task.delta)
-    rule = filter_of(accounting_of(task), whole)
+    rule = Filter(accounting_of(task), whole)
     if not rule.fits(reduce(rule.after, parts, rule.start)):
         raise ReleaseError(f"the parts of {what} do not fit {whole}")
 

@@ -10,8 +10,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a rho that is not charged",
         "privacy/filters.py",
-        "return spent.more(event, rho)",
-        "return spent.more(event)",
+        "spent.rho + rho)",
+        "spent.rho)",
         (f"{FILTERS}::test_gaussian_noise_spends_a_rho",),
         first=True,
     ),
