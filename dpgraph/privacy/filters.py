@@ -17,8 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
-from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, rho_of
-from dpgraph.privacy.concentration import pure_rho
+from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, pure_rho, rho_of
 from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (

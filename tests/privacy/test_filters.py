@@ -17,8 +17,15 @@ import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy import accounting, composition
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.composition import parallel_steps, rho_of
-from dpgraph.privacy.concentration import MOST_CELLS, laplace_rho, pure_rho, shift_rho, sum_zero_rho
+from dpgraph.privacy.composition import (
+    MOST_CELLS,
+    laplace_rho,
+    parallel_steps,
+    pure_rho,
+    rho_of,
+    shift_rho,
+    sum_zero_rho,
+)
 from dpgraph.privacy.filters import Filter, Plan, Spent, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import (
