@@ -31,7 +31,7 @@ _HOMES = {
     "walsh_transform": "structure.basis",  # Theorem 2
     "fourier_error_bound": "mechanisms.additive.fourier:theorem_3_bound",  # Theorem 3
     "PosteriorSample": "mechanisms.selection.posterior_sample",  # section 4, Theorem 4 (1)
-    "lipschitz_constant": "mechanisms.selection.lipschitz",  # Lemma 2
+    "lipschitz_constant": "mechanisms.selection.lattice",  # Lemma 2
     "lipschitz_failure_bound": "papers.zhang",  # Lemma 3
     "stochastic_lipschitz_bound": "papers.zhang",  # Theorem 4 (2)
     "MapEstimate": "mechanisms.selection.map_estimate",  # Algorithm 3
@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from dpgraph.inference.expfam.posterior import moments_posterior
     from dpgraph.mechanisms.additive.fourier import FourierMechanism
     from dpgraph.mechanisms.additive.fourier import theorem_3_bound as fourier_error_bound
-    from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant
+    from dpgraph.mechanisms.selection.lattice import lipschitz_constant
     from dpgraph.mechanisms.selection.map_estimate import MapEstimate, map_failure_bound, map_loss_bound
     from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
     from dpgraph.papers.foulds import (

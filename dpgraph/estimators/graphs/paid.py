@@ -28,7 +28,7 @@ from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.table_choice import ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.filters import LESS, rho_within
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError

@@ -41,8 +41,7 @@ from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.table_choice import TableChoice
-from dpgraph.mechanisms.selection.table_scores import choice_bytes
+from dpgraph.mechanisms.selection.table_choice import TableChoice, choice_bytes
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.filters import rho_within

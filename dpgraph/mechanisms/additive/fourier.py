@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
-from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
 from dpgraph.mechanisms.additive.sensitivity import (
     GRID,
     check_laws,
@@ -49,6 +48,14 @@ from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_v
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
 
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.structure.basis import fixed_point, table_of
+
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
 
@@ -76,7 +83,7 @@ class FourierMechanism:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
         sensitivity: ``"exact"`` (default) or ``"paper"``, which needs variables of at most two levels.
         nonnegative: A probability up to 0.99. Adds the fewest uniform pseudo-records that keep every cell non-negative
-            with this probability over the noise, whatever the data; see ``mechanisms.additive.nonnegativity``.
+            with this probability over the noise, whatever the data; see ``mechanisms.additive.fourier``.
         t: The paper's Corollary 3 instead: adds 2 t times the sum of the scales of the Walsh sums, that is
             4 t |N_I|^2 / epsilon for ``"paper"`` under replace, so that all cells are non-negative with probability
             1 - exp(-t). About ten times more than needed on asia. Two-level variables only.
@@ -293,3 +300,60 @@ def _weighted_plan(event: Event, unit: PrivacyUnit, network: Network) -> BlockPl
 
 
 register_mechanism("FourierMechanism", _replanned)
+
+
+Reals = npt.NDArray[np.float64]
+
+#: Simulations of small networks; of large ones as many as ``BUDGET`` cells allow, at least ``FEWEST``.
+SIMULATIONS, FEWEST, BUDGET = 20_000, 1_000, 40_000_000
+
+#: The chance that the reported quantile is below the true one, by the order statistic's binomial law.
+MISS = 1e-3
+
+_PUBLIC_SEED = 20160221
+
+
+def pseudo_records(network: Network, scales: Mapping[Family, float], grid: int, step: int, probability: float) -> int:
+    """The fewest pseudo-records that keep every cell of every family table non-negative with a given probability.
+
+    C records spread evenly add C / cells to every cell of a table, so all cells are non-negative, whatever the data, as
+    soon as C is at least the largest deficit: the largest of cells(S) times the most negative noise of a cell of S.
+
+    This is the one place outside ``privacy.seeded_noise`` that draws from a seeded generator. It sees the public plan
+    of a mechanism and never a statistic, and none of its draws is added to anything: the seed tells nothing.
+
+    An upper confidence bound, at level 1 - ``MISS``, on the quantile of the largest deficit over simulated noise,
+    rounded up to whole records.
+    """
+    from scipy.special import bdtrc
+
+    cells = sum(network.cells(table) for table in network.maximal_families)
+    count = max(FEWEST, min(SIMULATIONS, BUDGET // cells))
+    missed = bdtrc(np.arange(count), count, probability)  # P(more than k of the deficits are below the quantile)
+    rank = int(np.count_nonzero(missed > MISS)) + 1
+    if rank > count:
+        raise ReleaseError(f"nonnegative={probability} is out of reach of {count} simulations; use 0.99 or less")
+    generator = np.random.default_rng(_PUBLIC_SEED)
+    deficits = np.concatenate(list(_deficits(network, scales, grid, step, count, generator)))
+    return max(0, math.ceil(np.sort(deficits)[rank - 1]))
+
+
+def _deficits(
+    network: Network, scales: Mapping[Family, float], grid: int, step: int, count: int, generator: np.random.Generator
+) -> Iterator[Reals]:
+    """The largest deficit of each simulated release, in batches."""
+    tables = network.maximal_families
+    width = sum(network.cells(table) for table in tables)
+    batch = max(1, min(count, 4_000_000 // width))
+    for start in range(0, count, batch):
+        size = min(batch, count - start)
+        noise: dict[Family, Reals] = {}
+        for block, scale in scales.items():
+            multiplier = fixed_point(network.shape(block), grid)
+            draws = generator.geometric(-math.expm1(-1 / scale), (2, size, *multiplier.shape))
+            noise[block] = step * (draws[0] - draws[1]) / multiplier
+        lowest = [
+            network.cells(table) * table_of(network, noise, table, batch=size).reshape(size, -1).min(axis=1)
+            for table in tables
+        ]
+        yield np.maximum(0.0, -np.min(lowest, axis=0))

@@ -14,8 +14,7 @@ from typing import Any, Literal, get_args
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
 from dpgraph.mechanisms.additive.blocks import BlockPlan, gaussian_blocks
 from dpgraph.mechanisms.additive.blocks import noisy_blocks as noisy_coefficients
-from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks
-from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
+from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks, weighted_mean
 from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.privacy.claims import concentrated_parts

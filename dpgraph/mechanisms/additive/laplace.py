@@ -16,8 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.additive.moment_noise import laplace_plan, released_value
-from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
+from dpgraph.mechanisms.additive.moment_noise import laplace_plan, released_value, weighted_mean
 from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.privacy.claims import concentrated_parts, pure_parts, total_up

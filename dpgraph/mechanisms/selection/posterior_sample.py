@@ -17,15 +17,16 @@ from dpgraph.mechanisms.reproduction import register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
+    check_floor,
     check_grid,
     check_prior_and_floor,
     check_temperature,
     draw_row,
     lattice,
+    lipschitz_constant,
     row_scores,
     score_range,
 )
-from dpgraph.mechanisms.selection.lipschitz import check_floor, lipschitz_constant
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole

@@ -686,7 +686,7 @@ MUTANTS = (
     ),
     Mutant(
         "the quantile without its confidence",
-        "mechanisms/additive/nonnegativity.py",
+        "mechanisms/additive/fourier.py",
         "rank = int(np.count_nonzero(missed > MISS)) + 1",
         "rank = int(probability * count)",
         (f"{NONNEGATIVITY}::test_the_order_statistic_is_an_upper_confidence_bound",),
@@ -924,8 +924,8 @@ MUTANTS = (
     ),
     Mutant(
         "a private number of rows decides how finely a sum is released",
-        "mechanisms/additive/regression_allocation.py",
-        "statistics.sensitive_rows if unit.n_is_public else None",
+        "mechanisms/additive/moment_noise.py",
+        "None if not unit.n_is_public else statistics.sensitive_rows",
         "statistics.sensitive_rows",
         ("tests/mechanisms/additive/test_regression_allocation.py::test_a_private_number_of_rows_decides_nothing",),
     ),
