@@ -12,21 +12,19 @@ import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
+from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_coefficients, weighted_blocks
 from dpgraph.mechanisms.additive.sensitivity import (
-    GRID,
     check_laws,
-    joint_distance,
     not_measured,
     parity_sensitivity,
-    residual_measurements,
     sum_movement,
     whose_blocks,
 )
 from dpgraph.mechanisms.description_checks import check_network
 from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -113,9 +111,7 @@ class FourierMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         for name, choices in (("sensitivity", Sensitivity), ("basis", Basis)):
-            if getattr(self, name) not in get_args(choices):
-                wanted = ", ".join(repr(choice) for choice in get_args(choices))
-                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
         if self.sensitivity == "paper" and self.basis == "residual":
             raise ReleaseError(
                 'sensitivity="paper" is a scale for Walsh sums; the residual basis has none in the paper'
@@ -132,13 +128,10 @@ class FourierMechanism:
                 warnings.warn(message, UnprovedGuaranteeWarning, stacklevel=3)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per block of coefficients, with its exact noise law.
+        """The event of a release: one measurement per block of coefficients, with its exact noise law.
 
         A measurement's movement is that of its own block. They do not add up: blocks move together less than that, and
         the event's joint distance says by how much.
-
-        Raises:
-            ReleaseError: If a setting needs two-level variables and there are others, or epsilon is too small.
         """
         check_network(network, self)
         plan = _plan(self, network, unit)
@@ -151,7 +144,7 @@ class FourierMechanism:
         tables = sorted(network.maximal_families, key=network.cells)
         true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
         rows = statistics.sensitive_rows
-        blocks = FrozenMap(noisy_blocks(network, plan, true, rows, noise))
+        blocks = FrozenMap(noisy_coefficients(network, plan, true, rows, noise))
         laws = FrozenMap((m.table, m.law) for m in plan.measurements)
         n = rows if unit.n_is_public else None
         return NoisyCoefficients(network, blocks, laws, n, plan.grid, plan.step, plan.pseudo_records)
@@ -283,20 +276,11 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
         paper = public and () in measured
         plan = _walsh_plan(event.epsilon, whose, unit, paper=paper)
     if [m.movement for m in plan.measurements] != [m.movement for m in event.measurements]:
-        plan = _weighted_plan(event, unit, whose)
+        weights = () if event.joint is None else event.joint.weights  # they follow from the graph that was measured
+        if len(weights) != len(measured) or (public and () in measured):
+            raise not_measured(event, network)
+        plan = weighted_blocks(event.epsilon, whose, unit, dict(zip(measured, weights, strict=True)))
     return Event("FourierMechanism", event.epsilon, measurements=plan.measurements, joint=plan.joint)
-
-
-def _weighted_plan(event: Event, unit: PrivacyUnit, network: Network) -> BlockPlan:
-    """The plan in the residual basis with recorded weights, which follow from the graph that was measured."""
-    blocks, joint = tuple(m.table for m in event.measurements), event.joint
-    if joint is None or len(joint.weights) != len(blocks) or (unit.n_is_public and () in blocks):
-        raise not_measured(event, network)
-    together = joint_distance(network, blocks, joint.weights, GRID, unit)
-    laws = [DiscreteLaplace(calibrated_scale(together, event.epsilon * weight)) for weight in joint.weights]
-    moved = residual_measurements(event, unit, network)
-    measured = tuple(replace(m, law=law) for m, law in zip(moved, laws, strict=True))
-    return BlockPlan(measured, joint=Joint(joint.weights, together))
 
 
 register_mechanism("FourierMechanism", _replanned)

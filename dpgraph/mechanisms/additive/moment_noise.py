@@ -15,13 +15,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
+
 import dpgraph.structure.moments  # noqa: F401  what noisy sums stand for is registered there
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.descriptions import Block, Description, Name, Statistics, is_readable, noisy_value
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
     Measurement,
+    NoiseLaw,
     Number,
     PrivacyUnit,
     ReleaseError,
@@ -30,6 +34,7 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.waiting import counted
 
 Plan = tuple[Measurement, ...]
 
@@ -66,12 +71,23 @@ def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) ->
 
 
 def noisy_blocks(statistics: Statistics, plan: Plan, unit: PrivacyUnit, noise: Noise) -> Any:
-    """Draws the noisy integers of each block, one draw each; ``release`` calls this after the charge."""
-    values: dict[Name, Any] = {}
+    """Draws the noisy integers of each block; ``release`` calls this after the charge."""
+    true = {m.table: statistics.sensitive_block(m.table, unit) for m in plan}
+    return released_value(statistics, plan, with_noise(plan, true, noise), unit)
+
+
+def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[Name, Integers]:
+    """The exact integers of each block with noise: one call for each law, one for each block that sums to zero."""
+    groups: dict[tuple[NoiseLaw, Name | None], list[Measurement]] = {}
     for m in plan:
-        true = statistics.sensitive_block(m.table, unit)
-        values[m.table] = noise.add(true.ravel(), m.law).reshape(true.shape)
-    return released_value(statistics, plan, values, unit)
+        groups.setdefault((m.law, m.table if m.law.sums_to_zero else None), []).append(m)
+    done: dict[Name, Integers] = {}
+    for (law, _), sharing in counted(list(groups.items())):
+        flat = noise.add(np.concatenate([true[m.table].ravel() for m in sharing]), law)
+        for m in sharing:
+            done[m.table] = flat[: m.cells].reshape(true[m.table].shape)
+            flat = flat[m.cells :]
+    return {m.table: done[m.table] for m in plan}
 
 
 def released_value(

@@ -100,11 +100,7 @@ class PosteriorSample:
             check_grid(self.grid)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: ``draws`` selections that share epsilon.
-
-        Raises:
-            ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
-        """
+        """The event of a release: ``draws`` selections that share epsilon."""
         check_network(network, self)
         check_graph(network, self)
         _scale(self, network, unit)

@@ -186,11 +186,7 @@ class TableChoice:
         object.__setattr__(self, "noise", each)
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
-        """What a release would do: one selection.
-
-        Raises:
-            ReleaseError: If a candidate is no table of the domain, or epsilon is too small.
-        """
+        """The event of a release: one selection."""
         check_any_tables(description, self)
         for table, counts in self.expected.items():
             known = all(name in description.domain for name in table) and len(set(table)) == len(table)
@@ -293,12 +289,7 @@ class ParentsChoice:
             raise ReleaseError(f"the arc {both[0][0]} -> {both[0][1]} is both forbidden and required")
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
-        """What a release would do: d - 1 selections that share epsilon.
-
-        Raises:
-            ReleaseError: If the margins are of other variables, there is but one, or epsilon is too small.
-            NetworkError: If required arcs make a cycle.
-        """
+        """The event of a release: d - 1 selections that share epsilon."""
         check_any_tables(description, self)
         check_margins(description, self.margins)
         if unknown := sorted(
