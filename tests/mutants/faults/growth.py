@@ -73,15 +73,15 @@ MUTANTS = (
     Mutant(
         "a classifier fitted before there is known to be room for it",
         "estimators/naive_bayes.py",
-        "        self._check_room(network)\n",
-        "",
+        "                check_classifier(network, self.prior)\n",
+        "                pass\n",
         (f"{MEMORY}::test_a_refused_fit_leaves_the_earlier_one",),
     ),
     Mutant(
         "a graph chosen before there is known to be room for the choice",
-        "estimators/graphs/second_stage.py",
-        "late = max(candidates, choosing_bytes(task.constraints))",
-        "late = candidates",
+        "estimators/graphs/measured_pairs.py",
+        "    check_choosing(task.constraints)\n",
+        "",
         (f"{MEMORY}::test_what_is_refused_for_memory_is_not_charged",),
     ),
 )
