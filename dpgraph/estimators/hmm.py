@@ -19,8 +19,7 @@ from dpgraph.inference.markov.sampler import check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-from dpgraph.models.markov_baselines import markov_baselines
-from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm
+from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact

@@ -22,7 +22,7 @@ class CrossValidation:
         evaluation: The ``Evaluation`` of all held-out rows together. The score is about fits at ``training_epsilon``
             on (k - 1) / k of the rows, not about a fit at another epsilon.
         folds: The number of folds k.
-        training_epsilon: What each fit was given.
+        training_epsilon: The epsilon of each fit.
         training_delta: Its delta.
         parts: The events of the k fits, then that of the evaluation, as they were priced one by one. The record of
             ``evaluation.release`` is of the whole call: ``cost``, ``unit`` and ``private`` are read off it.
@@ -36,7 +36,7 @@ class CrossValidation:
 
     @property
     def cost(self) -> PrivacyCost:
-        """What the whole call was charged."""
+        """The charge of the whole call."""
         return PrivacyCost(self.evaluation.release.event.epsilon, self.evaluation.release.event.delta)
 
     @property

@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.inference.counts.noisy_counts import checked_interval
-from dpgraph.models.classifier_readings import commonest_label, confusion_rows, reliability_rows
-from dpgraph.models.outcome_readings import Score, all_scores
+from dpgraph.models.outcome_readings import Score, all_scores, commonest_label, confusion_rows, reliability_rows
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
 from dpgraph.structure.frozen import FrozenMap

@@ -21,15 +21,9 @@ FIRST = 16.0
 
 @dataclass(frozen=True)
 class Star:
-    """A naive Bayes release as flat arrays.
+    """A naive Bayes release as flat arrays, ``plan``.
 
-    Attributes:
-        network: A naive Bayes network.
-        target: Its label.
-        features: Every other variable, in the order of the tables.
-        tables: What was measured; each holds the label, and each feature is in one of them.
-        n: The number of rows where it is public.
-        plan: The arrays.
+    Each measured table holds the label, and each feature is in one of them; ``features`` are in the tables' order.
     """
 
     network: Network
@@ -49,13 +43,7 @@ def is_star(given: Evidence, target: str) -> bool:
 
 
 def star_of(given: Evidence, target: str, prior: float) -> Star:
-    """The arrays of a release that ``is_star``.
-
-    Args:
-        given: The release.
-        target: The label.
-        prior: The Dirichlet concentration of each label.
-    """
+    """The arrays of a release that ``is_star``; ``prior`` is the Dirichlet concentration of each label."""
     network, tables = given.network, given.tables
     sizes, labels = network.domain.sizes, network.domain.sizes[target]
     features = tuple(name for table in tables for name in table.variables if name != target)

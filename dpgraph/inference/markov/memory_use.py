@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpgraph import memory
 from dpgraph.inference.interruption import processors
 from dpgraph.inference.markov.loops import BLOCKS, MOST_TABLES
@@ -21,16 +23,10 @@ DRAWS = 3
 
 def fit_bytes(
     shape: tuple[int, int], columns: int, states: int, *, chains: int, draws: int, effects: bool = False
-) -> int:  # fmt: skip
-    """About how many bytes a fit takes, where every cell has so many entries that tables are held for each state.
+) -> int:
+    """The bytes of a fit of ``shape`` sequences and steps, where all cells have so many entries that they have pools.
 
-    Args:
-        shape: How many sequences and steps.
-        columns: The levels of all fields.
-        states: Hidden states.
-        chains: Sampler chains, of which as many move at once as there are processors.
-        draws: Kept of each.
-        effects: Whether sequences have effects of their own.
+    ``columns`` are the levels of all fields; as many sampler chains move at once as there are processors.
 
     >>> fit_bytes((1, 10**5), 4, 3, chains=2, draws=200) < 1e9
     True
@@ -42,14 +38,12 @@ def fit_bytes(
     return NUMBER * cells * numbers + 4 * BLOCKS.size * cells + DRAWS * kept
 
 
-def check_fit(
-    shape: tuple[int, int], columns: int, states: int, *, chains: int, draws: int, effects: bool = False
-) -> None:  # fmt: skip
-    """Refuses a fit that there is no room for; whoever spends before it asks this first. Arguments as ``fit_bytes``.
+def check_fit(*problem: Any, **settings: Any) -> None:
+    """Refuses a fit that there is no room for, before the charge; arguments as ``fit_bytes``.
 
     Raises:
         InferenceError: With the figure.
     """
-    needed = fit_bytes(shape, columns, states, chains=chains, draws=draws, effects=effects)
+    needed = fit_bytes(*problem, **settings)
     way_out = "declare fewer or coarser sequences, steps and levels, or ask for fewer chains and iterations"
     memory.check(needed, "this hidden Markov model", way_out, InferenceError)

@@ -15,11 +15,6 @@ RESTARTS, STEPS = 12, 30
 ENOUGH = 5000
 
 
-def clipped_at_zero(values: Integers) -> Integers:
-    """Noisy cells cut at zero, the paper's projection: a bias upwards in every cell that is nearly empty."""
-    return np.maximum(values, 0)
-
-
 def entries_estimate(given: LogEvidence, values: Integers) -> Reals:
     """The number of entries of each cell, from the sums of its fields by inverse variance; at least 0."""
     weight = np.array([1 / (given.deviation[columns] ** 2).sum().clip(1e-12) for columns in given.fields])
@@ -28,11 +23,9 @@ def entries_estimate(given: LogEvidence, values: Integers) -> Reals:
 
 
 def shrunken(given: LogEvidence, values: Integers) -> Reals:
-    """Expected counts of each cell, roughly: what was released, drawn towards the average law as its noise demands.
+    """Rough expected counts of each cell: the released ones, shape (chains, steps, columns), drawn towards the average.
 
-    Args:
-        given: The columns and the laws of their noise.
-        values: The released cells, shape (chains, steps, columns).
+    As far as the noise demands.
     """
     entries = np.where(given.observed, entries_estimate(given, values), 0.0)[..., None]
     counts = np.zeros(values.shape)
@@ -45,16 +38,11 @@ def shrunken(given: LogEvidence, values: Integers) -> Reals:
     return counts
 
 
-def fitted_emissions(
-    counts: Reals, fields: tuple[slice, ...], size: int, rng: np.random.Generator
-) -> Reals:  # fmt: skip
+def fitted_emissions(counts: Reals, fields: tuple[slice, ...], size: int, rng: np.random.Generator) -> Reals:
     """The emissions of the best of several mixtures, shape (states, columns).
 
-    Args:
-        counts: Non-negative counts of the observed cells, shape (cells, columns).
-        fields: The columns of each field.
-        size: The number of states.
-        rng: Picks the cells that each mixture starts from, larger ones more often.
+    ``counts`` of the observed cells are at least 0, shape (cells, columns); each mixture starts from random cells,
+    larger ones more often.
     """
     if len(counts) > ENOUGH:
         counts = counts[np.linspace(0, len(counts) - 1, ENOUGH).astype(np.int64)]

@@ -325,9 +325,9 @@ def rows_begun(problem: Problem, x: Reals, root: Reals) -> float:
 def unfolded(problem: Problem, y: Reals, x: Reals, root: Reals) -> float:
     """Coordinates from factors; the log of the volume that a unit of volume of these becomes, nan if impossible.
 
-    Factors hold in the place of each number's sums its row of the Cholesky root of S = A / n: in the place of its square
-    the logit of S_jj, and of the others the row relative to its last entry (proofs.md P98). A is positive definite
-    whatever they are, and if no row is large none is near singular.
+    Factors hold in the place of each number's sums its row of the Cholesky root of S = A / n: in the place of its
+    square the logit of S_jj, and of the others the row relative to its last entry (proofs.md P98). A is positive
+    definite whatever they are, and if no row is large none is near singular.
     """
     d = problem.mean.shape[0]
     for j in range(x.shape[0]):
@@ -517,9 +517,9 @@ def trajectories(
 ) -> Reals:
     """Moves every chain along its trajectory, in place; the fall of its energy, -inf where it left possible places.
 
-    Leapfrog; in coordinates the slope of Laplace noise on the features' sums is part of the movement, which is exact for
-    it: the kinks of so many sums would ask for far smaller steps. In factors it is not, as there are no straight lines.
-    ``place`` has coordinates, or factors, and ``speed`` velocities, shape (chains, coordinates); ``step`` is per chain.
+    Leapfrog; in coordinates the slope of Laplace noise on the features' sums is part of the movement, which is exact
+    for it: the kinks of so many sums would ask for far smaller steps. In factors it is not, as there are no straight
+    lines. ``place`` has coordinates, or factors, and ``speed`` velocities, shape (chains, coordinates).
     """
     chains, many = place.shape
     d = problem.mean.shape[0]

@@ -365,7 +365,7 @@ def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generato
 
 
 def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, Reals, Reals]:
-    """A trajectory of each chain, accepted or not: coordinates, place (factors or coordinates), chance of acceptance."""
+    """A trajectory of each chain, accepted or not: coordinates, the same or factors, the chance of acceptance."""
     _, trajectories, folded = compiled()
     before = folded(model.problem, state.flat, False) if tuning.factors else state.flat
     place, speed = before.copy(), rng.standard_normal(state.flat.shape)

@@ -43,10 +43,7 @@ def plug_in_draws(
 def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Reals:
     """A positive definite moment matrix with its known entries, near the released one (Dykstra's projections).
 
-    Args:
-        values: Released sums of products, in ``design.names`` order.
-        n: The number of rows.
-        design: The columns.
+    ``values`` are the released sums of products, in ``design.names`` order; n is the number of rows.
     """
     pairs = np.array(design.pairs)
     made = design.matrix(values, n)

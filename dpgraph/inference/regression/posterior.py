@@ -15,7 +15,7 @@ from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
 from dpgraph.inference.progress import progress_bar
-from dpgraph.inference.regression.chain import Kept, Model, Tick, sampled, settled_chains
+from dpgraph.inference.regression.chain import Kept, Model, sampled, settled_chains
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.plug_in import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
@@ -53,10 +53,10 @@ def regression_posterior(
 
     Args:
         design: The columns and the target, with their public bounds.
-        noisy: What was released of the sums.
+        noisy: The released sums.
         prior: The prior; None is ``RegressionPrior()``, weak in the scaled units.
         method: ``Hamiltonian(...)`` or ``PlugIn()``, or one of their names; ``Automatic()`` is the former.
-        draws: How many.
+        draws: Number of draws.
         rng: Randomness for post-processing; the release is already public.
         progress: A bar on a terminal while chains run.
 
@@ -72,7 +72,10 @@ def regression_posterior(
     np.float64(0.5)
     """
     prior = RegressionPrior() if prior is None else prior
-    _check(noisy, prior)
+    if not isinstance(noisy, NoisyMoments):
+        raise InferenceError(f"this posterior takes noisy moments; got {type(noisy).__name__}")
+    if not isinstance(prior, RegressionPrior):
+        raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
     chosen = chosen_method(method, METHODS)
     if isinstance(chosen, PlugIn):
         weights, variance, covariance = plug_in_draws(noisy, prior, design, draws, rng)
@@ -84,7 +87,7 @@ def regression_posterior(
     found, mixing = _until_mixed(model, begin, length, chosen, rng, progress)
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
     every = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])
-    # those that are given back have the average of all
+    # the returned draws have the average of all
     flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
     before: Any = np.linalg.inv(found.prior.mean(axis=0))
@@ -96,13 +99,14 @@ def _until_mixed(
 ) -> tuple[Kept, dict[str, float]]:
     """Chains that go on, each time as long again, until they have mixed or are ``LONGEST`` times ``length``.
 
-    Those that have mixed go on while chance in them makes predictions worse (``_excess``). What is kept is all of them,
-    or their later half where that has mixed and all have not; and how they mixed.
+    Mixed chains go on while chance in them makes predictions worse (``_excess``). All draws are kept, or the later half
+    where that has mixed and all have not.
     """
     burn_in, thin = method.burn_in, method.thin
     with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
         settled = settled_chains(model, begin, burn_in, rng, tick)
-        chains, made = sampled(settled, length, thin, rng, _after(tick, burn_in))
+        later = None if tick is None else lambda i: tick(burn_in + i)
+        chains, made = sampled(settled, length, thin, rng, later)
     while True:
         longest = made.length >= LONGEST * length
         for part in (made, made.later_half()):
@@ -115,19 +119,6 @@ def _until_mixed(
         with progress_bar(progress, made.length * thin, "iterations more, as means are not settled") as tick:
             chains, more = sampled(chains, made.length, thin, rng, tick)
         made = made.then(more)
-
-
-def _after(tick: Tick, done: int) -> Tick:
-    """A bar's progress where iterations were done before."""
-    return None if tick is None else lambda i: tick(done + i)
-
-
-def _check(value: object, prior: object) -> None:
-    """Refuses values and priors of another kind."""
-    if not isinstance(value, NoisyMoments):
-        raise InferenceError(f"this posterior takes noisy moments; got {type(value).__name__}")
-    if not isinstance(prior, RegressionPrior):
-        raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
 
 
 def _excess(kept: Kept) -> float:

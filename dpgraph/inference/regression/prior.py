@@ -38,7 +38,7 @@ class RegressionPrior:
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
-        typical: What the target is about before any row, in its own units, from public knowledge; its middle if None.
+        typical: A typical value of the target, in its units, from public knowledge; the middle of its bounds if None.
         features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
             rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
             With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
