@@ -960,15 +960,9 @@ def redraw(
 
 def log_of_more(entries: int, many: int, rates: tuple[float, float]) -> float:
     """ln P(N = entries + many) - ln P(N = entries) of a cell whose rate is integrated out."""
-    low, high = min(entries, entries + many), max(entries, entries + many)
-    total = 0.0
-    if high - low <= FEW:
-        for n in range(low, high):
-            total += math.log((rates[1] + n) / (rates[0] + rates[1] + n + 1.0))
-    else:
-        total = math.lgamma(rates[1] + high) - math.lgamma(rates[1] + low)
-        total -= math.lgamma(rates[0] + rates[1] + high + 1.0) - math.lgamma(rates[0] + rates[1] + low + 1.0)
-    return total if many > 0 else -total
+    whole, after = rates[0] + rates[1] + 1.0, entries + many
+    total = math.lgamma(rates[1] + after) - math.lgamma(rates[1] + entries)
+    return total - math.lgamma(whole + after) + math.lgamma(whole + entries)
 
 
 def resize(
