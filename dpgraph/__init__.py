@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.hmm import hmm_network as hmm_network
     from dpgraph.files.networks import read_network as read_network
     from dpgraph.files.networks import read_domain as read_domain
-    from dpgraph.files.designs import read_design as read_design
+    from dpgraph.files.networks import read_design as read_design
     from dpgraph.statistics.rows.infer import infer_domain as infer_domain
     from dpgraph.structure import expfam as expfam
     from dpgraph.structure.design import Bounded as Bounded
@@ -79,7 +79,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # what privacy costs
     from dpgraph.analysis.cost import privacy_cost as privacy_cost
-    from dpgraph.analysis.regression_cost import regression_cost as regression_cost
     from dpgraph import audit as audit
 
     # estimators

@@ -14,11 +14,9 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.files.arrays import integers_of as integers_of
     from dpgraph.files.codecs import Codec as Codec
     from dpgraph.files.codecs import register_codecs as register_codecs
-    from dpgraph.files.plain import law_of as law_of
-    from dpgraph.files.plain import plain_law as plain_law
-    from dpgraph.files.plain import register_law as register_law
-    from dpgraph.files.totals import check_total as check_total
-    from dpgraph.inference.draws import diagnostics_of as diagnostics_of
+    from dpgraph.files.codecs import register_law as register_law
+    from dpgraph.files.releases import check_total as check_total
+    from dpgraph.inference.draws import Draws as Draws
     from dpgraph.inference.posterior import posterior_given as posterior_given
     from dpgraph.mechanisms.additive.gaussian import gaussian_measurements as gaussian_measurements
     from dpgraph.mechanisms.additive.laplace import laplace_measurements as laplace_measurements
@@ -33,6 +31,8 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.privacy.noise import calibrated_gaussian_scale as calibrated_gaussian_scale
     from dpgraph.privacy.noise import calibrated_scale as calibrated_scale
     from dpgraph.privacy.noise import selection_scale as selection_scale
+    from dpgraph.privacy.plain_events import law_of as law_of
+    from dpgraph.privacy.plain_events import plain_law as plain_law
     from dpgraph.privacy.records import DiscreteGaussian as DiscreteGaussian
     from dpgraph.privacy.records import DiscreteLaplace as DiscreteLaplace
     from dpgraph.privacy.records import Event as Event

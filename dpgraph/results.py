@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # posteriors
     from dpgraph.inference.network.plug_in import DirichletPosterior as DirichletPosterior
     from dpgraph.inference.network.draws import PosteriorDraws as PosteriorDraws
-    from dpgraph.inference.expfam.draws import ParameterDraws as ParameterDraws
+    from dpgraph.inference.draws import ParameterDraws as ParameterDraws
     from dpgraph.inference.regression.draws import RegressionDraws as RegressionDraws
 
     # networks that were learned, and what is measured for them

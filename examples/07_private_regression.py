@@ -33,7 +33,7 @@ def main() -> None:
     design = dg.LinearDesign(FEATURES, "visits", (0, 12))
     print("Before any row: the standard error of each coefficient, with privacy and without.")
     moments = np.diag([1.0, *(spread**2 for spread in SPREADS.values())])
-    expected = dg.regression_cost(design, epsilon=1, n=n, spread=1.8, noise=0.7, second_moments=moments)
+    expected = dg.privacy_cost(design, epsilon=1, n=n, spread=1.8, noise=0.7, second_moments=moments)
     print(expected.round(4).to_string(index=False), "\n")
 
     train, test = slice(0, 16_000), slice(16_000, n)

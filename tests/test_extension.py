@@ -566,21 +566,19 @@ def secure():
     return SecureNoise()
 
 
-@dataclass(frozen=True)
-class ShareDraws:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShareDraws(ext.Draws):
     """Draws of the share of each kind."""
 
     draws: Any
     method: str = "plug-in"
     reason: str = "there is no other"
+    mixing: Any = ()
     provenance: ext.Provenance | None = None
 
-    def __len__(self) -> int:
-        return len(self.draws)
-
     @property
-    def diagnostics(self) -> dict[str, Any]:
-        return ext.diagnostics_of(self)
+    def arrays(self) -> dict[str, Any]:
+        return {str(kind): self.draws[None, :, kind] for kind in range(self.draws.shape[1])}
 
 
 def share_posterior(description, noisy, *, prior, method, draws, rng, progress):
@@ -594,4 +592,4 @@ ext.posterior_given.register(Purchases, share_posterior)
 def test_the_posterior_of_the_family_is_found_by_its_description():
     made = dg.noise_aware_posterior(released(dg.LaplaceMechanism(50)), draws=200, seed=0)
     assert made.provenance.event.epsilon == 50
-    np.testing.assert_allclose(made.draws.mean(axis=0), [0.25, 0.5, 0.25], atol=0.1)
+    np.testing.assert_allclose(list(made.mean().values()), [0.25, 0.5, 0.25], atol=0.1)

@@ -85,7 +85,7 @@ def test_a_unit_by_name_is_answered_with_the_unit(unit):
     for call in (
         lambda: dg.privacy_cost(network, epsilon=1, unit=unit),
         lambda: dg.privacy_cost(network, epsilon=1, n=10, unit=unit, question=question),
-        lambda: dg.regression_cost(design, epsilon=1, n=10, unit=unit),
+        lambda: dg.privacy_cost(design, epsilon=1, n=10, unit=unit),
         lambda: dg.Budget(1, unit=unit),
     ):
         with pytest.raises(dg.errors.ReleaseError, match=f'such as PrivacyUnit\\("{unit}"\\)'):

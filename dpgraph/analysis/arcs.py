@@ -19,20 +19,17 @@ COLUMNS = ["parent", "child", "cells", "cost"]
 
 
 def arc_costs(network: Network) -> list[dict[str, Any]]:
-    """A table of arcs and their costs, a mapping for each row.
+    """A row for each arc, the most expensive first: parent, child, cells that the child's table loses, and cost.
 
-    Returns:
-        For each arc ``parent``, ``child``, ``cells`` (how many fewer the child's table has without the arc) and
-        ``cost``: the factor by which the arc multiplies the standard error of the released counts, the most expensive
-        arcs first. A cost of 1 is free: the arc's table is measured anyway. One below 1 saves noise: the
-        tables that its variables are read from without it need more of epsilon together.
+    The cost is the factor by which the arc multiplies the standard error of the released counts. A cost of 1 is free:
+    the arc's table is measured anyway. A cost below 1 saves noise: the tables that its variables are read from without
+    it need more of epsilon together.
 
     >>> network = Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1, 2]}, {"b": ["a"], "c": ["a"]})
     >>> [(row["parent"], row["child"]) for row in arc_costs(network)]
     [('a', 'c'), ('a', 'b')]
     """
-    tables, sizes = network.maximal_families, network.domain.sizes
-    plan = _Plan(network, tables)
+    sizes, plan = network.domain.sizes, _Plan(network, network.maximal_families)
     rows = [
         {
             "parent": parent,
@@ -72,10 +69,15 @@ class _Plan:
         moving = [smaller if other == family else other for other in self.served[table]]
         rank = partial(self.rank, child=child, smaller=smaller)
         stays = any(set(other) == set(table) for other in moving)
-        homes = [[kept for kept in self.tables_over(other) if stays or kept != table] for other in moving]
+        homes = [
+            [kept for kept in self.by_name[other[0]] if set(other) <= set(kept) and (stays or kept != table)]
+            for other in moving
+        ]
         unserved = [other for other, held in zip(moving, homes, strict=True) if not held]
         new_tables = [
-            one for i, one in enumerate(unserved) if not any(_covers(two, j, one, i) for j, two in enumerate(unserved))
+            one
+            for i, one in enumerate(unserved)
+            if not any(set(two) > set(one) or (set(two) == set(one) and j < i) for j, two in enumerate(unserved))
         ]
         count = {table: 0} | dict.fromkeys(new_tables, 0)
         for other, held in zip(moving, homes, strict=True):
@@ -88,10 +90,6 @@ class _Plan:
         before = sum(self.root(kept, len(self.served[kept])) for kept in count if kept in self.served)
         after = sum(self.root(kept, max(1, n)) for kept, n in count.items() if kept != table or stays)
         return self.whole - before + after
-
-    def tables_over(self, family: Family) -> list[Family]:
-        """The maximal tables that contain a family."""
-        return [table for table in self.by_name[family[0]] if set(family) <= set(table)]
 
     def better_served(
         self, new_tables: list[Family], moving: list[Family], rank: Callable[[Family], tuple[int, int]]
@@ -110,8 +108,3 @@ class _Plan:
         families = ((name, smaller if name == child else self.network.family(name)) for name in table)
         owners = [self.network.position[name] for name, family in families if set(family) == set(table)]
         return (self.network.cells(table), min(owners))
-
-
-def _covers(one: Family, i: int, other: Family, j: int) -> bool:
-    """Whether one family strictly contains another, or is an earlier copy of it."""
-    return set(one) > set(other) or (set(one) == set(other) and i < j)

@@ -7,21 +7,20 @@ probabilities matter they are hypothetical: yours, or a public network's.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.analysis.arcs import COLUMNS as ARC_COLUMNS
 from dpgraph.analysis.arcs import arc_costs
-from dpgraph.analysis.candidates import Candidate
-from dpgraph.analysis.choice import ranked, recommended
-from dpgraph.analysis.expected import expected_kl, expected_variation
-from dpgraph.analysis.needed import checked_error, noise_allowed, rows_needed
+from dpgraph.analysis.choice import Candidate, ranked, recommended
+from dpgraph.analysis.expected import checked_error, expected_kl, expected_variation, noise_allowed, rows_needed
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
@@ -30,6 +29,7 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.display import WIDTH, as_html, cell, escaped, plain
 from dpgraph.privacy.records import Measurement, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.merging import holders, measured_families
@@ -72,10 +72,11 @@ class PrivacyReport:
             n was given the expected total variation error ``tv`` of the margin and divergence ``kl`` of the posterior
             (nats, summed over parent configurations).
         mechanisms: A frame with a row for each mechanism, the smallest ``rmse`` over all family cells first.
+        arcs: A frame with the cost of each arc, the most expensive first.
         recommended: The mechanism value to use, and ``reason`` why.
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-fill bound), and so on.
         question: How wide the interval of an answer will be, where a question was asked.
-        family_rows, mechanism_rows: The rows of ``nodes`` and ``mechanisms`` as mappings, made without pandas.
+        family_rows, mechanism_rows, arc_rows: The rows of ``nodes``, ``mechanisms`` and ``arcs`` without pandas.
         shares: The margin of each family that stands for the data; uniform unless ``given`` by public probabilities.
     """
 
@@ -114,8 +115,18 @@ class PrivacyReport:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """Whole-graph numbers."""
-        return graph_facts(self.network)
+        """Whole-graph numbers that the costs come from."""
+        network, parity = self.network, parity_sensitivity(self.network)
+        return {
+            "variables": len(network.domain.names),
+            "arcs": sum(map(len, network.parents.values())),
+            "cells": network.cell_count,
+            "maximal tables": len(network.maximal_families),
+            "merged tables": len(measured_families(network)),
+            "downward closure": len(network.downward_closure()),
+            "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
+            "treewidth at most": elimination_order(network)[1],
+        }
 
     def n_for(self, error: float) -> int:
         """How many rows it takes until no family's table is expected to be off by more, at this epsilon.
@@ -125,14 +136,15 @@ class PrivacyReport:
                 share of the rows, by the noise alone. Rows are taken to be spread as the report supposes.
 
         Raises:
-            ReleaseError: If the error is no number between 0 and 1, or no number of rows gives it.
+            ReleaseError: If the error is not a number between 0 and 1, or no number of rows gives it.
 
         >>> from dpgraph.files.networks import read_network
         >>> report = privacy_cost(read_network("example:asia"), epsilon=1)
         >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
         True
         """
-        found = rows_needed(self.shares, self._rmse, checked_error(error))
+        rmse = {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
+        found = rows_needed(distinct_tables(self.shares, rmse), checked_error(error))
         if found == math.inf:
             raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
         return math.ceil(found - 1e-6)
@@ -146,16 +158,17 @@ class PrivacyReport:
             error: As for ``n_for``.
 
         Raises:
-            ReleaseError: If the error is no number between 0 and 1, or the report was made without n.
+            ReleaseError: If the error is not a number between 0 and 1, or the report was made without n.
         """
         checked_error(error)
         if self.n is None:
             raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
-        epsilon, rmse, counts = float(self.epsilon), self._rmse, expected_counts(self.shares, self.n)
+        epsilon, counts = float(self.epsilon), expected_counts(self.shares, self.n)
+        rmse = {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
         for _ in range(ROUNDS):
-            epsilon /= noise_allowed(self.shares, rmse, error, self.n)
+            epsilon /= noise_allowed(distinct_tables(self.shares, rmse), error, self.n)
             priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, counts)
-            rmse = _cell_errors(recommended(priced).variances)
+            rmse = {family: math.sqrt(variance) for family, variance in recommended(priced).variances.items()}
         return epsilon
 
     def in_words(self) -> list[str]:
@@ -168,16 +181,13 @@ class PrivacyReport:
         >>> print(privacy_cost(read_network("example:asia"), epsilon=1, n=1000).in_words()[1])
         About 676 rows at epsilon 1, or epsilon 0.676 at n = 1000, keep every table within 0.05.
         """
-        lines: list[str] = []
         quick = sum(len(family) - 1 for family in self.network.families) <= MOST_ARCS
-        if self.n is not None:
-            lines.append(f"{self.worst_in_words}.")
+        lines = [] if self.n is None else [f"{self.worst_in_words}."]
         try:
             rows = f"About {self.n_for(ENOUGH)} rows at epsilon {float(self.epsilon):g}"
-            other = (
-                "" if self.n is None or not quick else f", or epsilon {self.epsilon_for(ENOUGH):.3g} at n = {self.n},"
-            )
-            lines.append(f"{rows}{other} keep every table within {ENOUGH:g}.")
+            if self.n is not None and quick:
+                rows += f", or epsilon {self.epsilon_for(ENOUGH):.3g} at n = {self.n},"
+            lines.append(f"{rows} keep every table within {ENOUGH:g}.")
         except ReleaseError:  # no number of rows does
             pass
         return [*lines, *self.arc_in_words()] if quick else lines
@@ -192,7 +202,7 @@ class PrivacyReport:
         )
 
     def arc_in_words(self) -> list[str]:
-        """What leaving out the most expensive arc would buy, and what a cost below 1 means; none of arcs that are free.
+        """The benefit of leaving out the most expensive arc, and the meaning of a cost below 1.
 
         >>> from dpgraph.structure.network import Network
         >>> pair = Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
@@ -216,14 +226,9 @@ class PrivacyReport:
             )
         return lines
 
-    @property
-    def _rmse(self) -> dict[Family, float]:
-        """The standard error of one cell of each family."""
-        return {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
-
     def __repr__(self) -> str:
         return (
-            f"what privacy costs on {self.network!r}: {self._promise}\n\n{plain(compared(self.mechanism_rows))}\n\n"
+            f"{self._title}\n\n{plain(compared(self.mechanism_rows))}\n\n"
             f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n"
             + "".join(f"{fill(line, WIDTH)}\n" for line in self.in_words())
             + SEE
@@ -231,15 +236,16 @@ class PrivacyReport:
 
     def _repr_html_(self) -> str:
         notes = [f"recommended: {self.recommended!r}", self.reason, *self.in_words(), SEE]
-        return as_html(f"What privacy costs on {self.network!r}: {self._promise}", compared(self.mechanism_rows), notes)
+        return as_html(self._title, compared(self.mechanism_rows), notes)
 
     @property
-    def _promise(self) -> str:
-        """The budget, the unit and the number of rows in words."""
+    def _title(self) -> str:
         rows = "" if self.n is None else f", n = {self.n}"
-        return f"{PrivacyCost(self.epsilon, self.delta)}, protecting {self.unit}{rows}"
+        promise = f"{PrivacyCost(self.epsilon, self.delta)}, protecting {self.unit}{rows}"
+        return f"What privacy costs on {self.network!r}: {promise}"
 
 
+@overload
 def privacy_cost(
     network: Network | Probabilities,
     *,
@@ -250,15 +256,44 @@ def privacy_cost(
     question: Mapping[str, Any] | None = None,
     worlds: int = 4,
     progress: bool = False,
-) -> PrivacyReport:
-    """Computes what privacy costs on a graph and which mechanism to use, before any data.
+) -> PrivacyReport: ...
+@overload
+def privacy_cost(
+    network: LinearDesign,
+    *,
+    epsilon: Any,
+    delta: Number = 0,
+    n: Any,
+    unit: PrivacyUnit | None = None,
+    noise: float = 0.5,
+    spread: float | None = None,
+    second_moments: npt.ArrayLike | None = None,
+) -> pd.DataFrame: ...
+def privacy_cost(
+    network: Network | Probabilities | LinearDesign,
+    *,
+    epsilon: Any,
+    delta: Number = 0,
+    n: Any = None,
+    unit: PrivacyUnit | None = None,
+    question: Mapping[str, Any] | None = None,
+    worlds: int = 4,
+    progress: bool = False,
+    noise: float = 0.5,
+    spread: float | None = None,
+    second_moments: npt.ArrayLike | None = None,
+) -> PrivacyReport | pd.DataFrame:
+    """Computes what privacy costs on a graph, or for a linear regression, before any data.
 
     Args:
         network: The DAG over its declared domain; or public ``Probabilities``, whose own margins then stand for the
-            data where expected errors depend on it. A network alone stands for uniform probabilities.
-        epsilon: The budget to price.
-        delta: Above 0, mechanisms of approximate differential privacy are compared too.
-        n: A public or supposed number of rows, for errors relative to it.
+            data where expected errors depend on it. A network alone stands for uniform probabilities. Or the
+            ``LinearDesign`` of a regression, whose target is taken to have mean 0 in the middle of its bounds, and
+            slopes of one size, of either sign, that explain their share of its variance.
+        epsilon: The budget to price; of a design one or several.
+        delta: Above 0, mechanisms of approximate differential privacy are compared too; a regression's noise is then
+            Gaussian.
+        n: A public or supposed number of rows, for errors relative to it; a design needs one or several.
         unit: Whom to protect; one replaced row by default.
         question: A question of the model to be learned, as ``query`` takes it: ``target``, ``given``, ``do`` and
             ``interval``. ``report.question`` then says how wide the answer's interval will be with n rows, and without
@@ -266,9 +301,24 @@ def privacy_cost(
             (``analysis.question_cost``).
         worlds: How many data sets are simulated for it.
         progress: Bars on a terminal: of the mechanisms that are priced, and of these.
+        noise: Of a design: the share of the target's variance that the features do not explain.
+        spread: Of a design: the target's standard deviation in its own units; by default that of uniform values within
+            its bounds.
+        second_moments: Of a design: expected products of two columns before the target, each column scaled as the
+            design says, shape (columns - 1, columns - 1); by default those of independent uniform features.
+
+    Returns:
+        A ``PrivacyReport``; for a design a frame with a row for each epsilon, n and coefficient. Its ``without`` and
+        ``with`` privacy are standard errors, in units of the target per unit of a number, per step of a column of
+        levels (-1 to 1 is two steps), and for the intercept in units of the target at the middle of all bounds;
+        ``ratio`` is one by the other; ``noise share`` is the typical largest eigenvalue of the noise on X'X relative to
+        the smallest of X'X itself. The formula is first order: simulated errors agree to 5 % while ``noise share`` is
+        below 0.6, are a tenth larger at 1.2, and several times larger from 2 on, where the noise is as large as X'X
+        itself. There a plug-in estimate is useless, and a posterior falls back on its prior.
 
     Raises:
-        ReleaseError: If epsilon, delta or n is out of range, or a question comes without n.
+        ReleaseError: If epsilon, delta, n or a setting of a design is out of range, or a question or a design comes
+            without n.
         NetworkError: If the network is none.
         NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
 
@@ -279,29 +329,45 @@ def privacy_cost(
     >>> report = privacy_cost(read_network("example:asia"), epsilon=1, unit=PrivacyUnit("add-remove"))
     >>> report.recommended
     LaplaceMechanism(epsilon='1', tables='merged', allocation='optimal', noise='auto')
+    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
+    >>> table = privacy_cost(design, epsilon=1, n=[1_000, 100_000])
+    >>> print(table[table.coefficient == "age"][["n", "without", "with"]].round(4).to_string(index=False))
+         n  without   with
+      1000   0.0311 0.0495
+    100000   0.0031 0.0031
     """
+    if isinstance(network, LinearDesign):
+        from dpgraph.analysis.regression_cost import regression_cost
+
+        if n is None or question is not None:
+            raise ReleaseError("the cost of a regression depends on the number of rows and takes no question; give n")
+        return regression_cost(
+            network, _as_list(epsilon), _as_list(n), delta, checked_unit(unit), noise, spread, second_moments
+        )
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
         raise NetworkError(
             f"privacy_cost takes a Network, such as Network.of(domain, parents or an nx.DiGraph), or public "
-            f"Probabilities, and reads no rows; got {type(graph).__name__}"
+            f"Probabilities, or a LinearDesign, and reads no rows; got {type(graph).__name__}"
         )
     warn_of_many_levels(graph.domain)
     budget, slack, protected = exact(epsilon), exact_delta(delta), checked_unit(unit)
     if n is not None:
         check_whole("n", n)
-    if question is not None and n is None:
+    elif question is not None:
         raise ReleaseError("an answer's interval depends on the number of rows; give n, public or supposed")
     with waiting("pricing", progress):
         shares = _margins(network)
         priced = ranked(graph, budget, slack, protected, expected_counts(shares, n))
-    best = recommended(priced)
-    answer = None
+    best, answer = recommended(priced), None
     if question is not None and n is not None:
         from dpgraph.analysis.question_cost import question_cost
 
         promise = {"epsilon": budget, "delta": slack, "unit": protected}
         answer = question_cost(network, question, n=n, **promise, worlds=worlds, progress=progress)
+    reason = f"smallest expected error: {cell(best.rmse)} rows a cell"
+    for paper in (one for one in priced if one.paper and one is not best):
+        reason += f", against {cell(paper.rmse)} for {paper.label}"
     return PrivacyReport(
         graph,
         protected,
@@ -309,7 +375,7 @@ def privacy_cost(
         slack,
         n,
         best.mechanism,
-        _reason(best, priced),
+        reason,
         family_rows(graph, best, n, shares),
         mechanism_rows(priced),
         shares,
@@ -318,45 +384,27 @@ def privacy_cost(
     )
 
 
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
 def expected_counts(shares: Mapping[Family, Reals], n: int | None) -> dict[Family, Reals] | None:
-    """The counts of so many rows; None where their number is not known."""
-    return None if n is None else {family: n * share for family, share in shares.items()}
+    """The counts of n rows, None where n is None; families that share an array of shares share one of counts."""
+    if n is None:
+        return None
+    scaled = {id(share): n * share for share in shares.values()}
+    return {family: scaled[id(share)] for family, share in shares.items()}
 
 
-def graph_facts(network: Network) -> dict[str, Any]:
-    """Whole-graph numbers that the costs come from."""
-    parity = parity_sensitivity(network)
-    return {
-        "variables": len(network.domain.names),
-        "arcs": sum(map(len, network.parents.values())),
-        "cells": network.cell_count,
-        "maximal tables": len(network.maximal_families),
-        "merged tables": len(measured_families(network)),
-        "downward closure": len(network.downward_closure()),
-        "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
-        "treewidth at most": elimination_order(network)[1],
-    }
-
-
-def _reason(best: Candidate, priced: list[Candidate]) -> str:
-    """Why the mechanism is recommended, in one sentence."""
-    others = [candidate for candidate in priced if candidate is not best]
-    paper = next((candidate for candidate in others if candidate.paper), None)
-    text = f"smallest expected error: {cell(best.rmse)} rows a cell"
-    return text if paper is None else f"{text}, against {cell(paper.rmse)} for {paper.label}"
+def distinct_tables(shares: Mapping[Family, Reals], rmse: Mapping[Family, float]) -> list[tuple[Reals, float]]:
+    """The different pairs of a family's margin and the standard error of one of its cells."""
+    return list({(id(share), rmse[family]): (share, rmse[family]) for family, share in shares.items()}.values())
 
 
 def expected_errors(
     network: Network, mechanism: LaplaceMechanism, *, unit: PrivacyUnit, n: int | None = None
 ) -> TableRows:
-    """What each family costs under Laplace noise that was chosen already: the rows of ``PrivacyReport.nodes``.
-
-    Args:
-        network: The DAG over its domain.
-        mechanism: What will be released.
-        unit: Whom it protects.
-        n: A supposed number of rows, for errors relative to it, spread evenly.
-    """
+    """The rows of ``PrivacyReport.nodes`` under a given Laplace mechanism, for n supposed rows spread evenly."""
     measured = mechanism.event(network, unit).measurements
     laws = {m.table: m.law for m in measured}
     variances = consistent_variance(network, laws, unit.n_is_public)
@@ -364,30 +412,20 @@ def expected_errors(
     return family_rows(network, chosen, n, _margins(network))
 
 
-def _cell_errors(variances: Mapping[Family, float]) -> dict[Family, float]:
-    """Standard errors from variances."""
-    return {family: math.sqrt(variance) for family, variance in variances.items()}
-
-
 def compared(rows: TableRows) -> TableRows:
     """The comparison in columns that are short enough to be read side by side; the notes are left out."""
+    scales = [dict.fromkeys(map(cell, (row["lowest scale"], row["highest scale"]))) for row in rows]
     return [
         {
             "mechanism": row["mechanism"],
             "tables": row["tables"],
             "numbers": row["released numbers"],
             "sensitivity": row["sensitivity"],
-            "noise scale": _span(row["lowest scale"], row["highest scale"]),
+            "noise scale": " to ".join(ends),
             "rmse": row["rmse"],
         }
-        for row in rows
+        for row, ends in zip(rows, scales, strict=True)
     ]
-
-
-def _span(low: float, high: float) -> str:
-    """Two ends in words; one where they print the same."""
-    ends = list(dict.fromkeys(map(cell, (low, high))))
-    return " to ".join(ends)
 
 
 def _scale(measured: Measurement) -> float:
@@ -395,13 +433,7 @@ def _scale(measured: Measurement) -> float:
     return 0.0 if measured.cells == 1 and measured.law.sums_to_zero else measured.law.scale
 
 
-def _noised(candidate: Candidate) -> list[Measurement]:
-    """The measurements that get noise, or all where none does: a variable of one level has none where n is public."""
-    return [m for m in candidate.measured if _scale(m) > 0] or list(candidate.measured)
-
-
 def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
-    """Rows as a frame; of none the columns must be said."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns)
@@ -409,19 +441,25 @@ def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
 
 def mechanism_rows(priced: list[Candidate]) -> TableRows:
     """The comparison, best first."""
-    return [
-        {
-            "mechanism": candidate.label,
-            "tables": len(candidate.measured),
-            "released numbers": sum(m.cells for m in candidate.measured),
-            "sensitivity": candidate.sensitivity,
-            "lowest scale": min(map(_scale, _noised(candidate)), default=math.nan) / candidate.grid,
-            "highest scale": max(map(_scale, _noised(candidate)), default=math.nan) / candidate.grid,
-            "rmse": candidate.rmse,
-            "note": candidate.note,
-        }
-        for candidate in priced
-    ]
+    rows: TableRows = []
+    for one in priced:
+        scales = [_scale(m) / one.grid for m in one.measured]
+        scales = [
+            scale for scale in scales if scale > 0
+        ] or scales  # a variable of one level has none where n is public
+        rows.append(
+            {
+                "mechanism": one.label,
+                "tables": len(one.measured),
+                "released numbers": sum(m.cells for m in one.measured),
+                "sensitivity": one.sensitivity,
+                "lowest scale": min(scales, default=math.nan),
+                "highest scale": max(scales, default=math.nan),
+                "rmse": one.rmse,
+                "note": one.note,
+            }
+        )
+    return rows
 
 
 def family_rows(network: Network, best: Candidate, n: int | None, margins: Mapping[Family, Reals]) -> TableRows:
@@ -463,16 +501,21 @@ def _reading(table: Measurement | None, grid: int) -> dict[str, Any]:
 
 
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
-    """The family margins of a public network's own probabilities; uniform ones for a bare DAG.
+    """The margin of each family: uniform for a bare DAG, one array for all tables of as many levels and rows.
 
-    They are estimated from rows drawn from it with a fixed seed, so the report repeats; nothing here is private.
+    Those of public probabilities are estimated from rows drawn with a fixed seed, so the report repeats; nothing here
+    is private.
     """
+    margins: dict[Family, Reals] = {}
     if not isinstance(network, Probabilities):
-        return {family: np.full(network.shape(family), 1 / network.cells(family)) for family in network.families}
+        uniform: dict[tuple[int, int], Reals] = {}
+        for family in network.families:
+            levels, cells = network.domain.sizes[family[0]], network.cells(family)
+            margins[family] = uniform.setdefault((levels, cells), np.full((levels, cells // levels), 1 / cells))
+        return margins
     from dpgraph.inference.network.queries import sample_codes
 
     codes = sample_codes(network, DRAWN, np.random.default_rng(0))
-    margins: dict[Family, Reals] = {}
     for family in network.network.families:
         shape = network.network.shape(family)
         index = np.ravel_multi_index([codes[name].astype(np.int64) for name in family], shape)

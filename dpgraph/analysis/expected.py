@@ -1,17 +1,29 @@
-"""Expected errors of released tables at hypothetical counts, by closed forms and quadrature; no data."""
+"""Expected errors of released tables at hypothetical counts, by closed forms and quadrature, and their inverses.
+
+The error of a network is the expected total variation error of a family's margin by the noise alone, the largest over
+families. It falls with the number of rows and grows with the noise, so bisection finds the rows or noise of an error.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.records import ReleaseError
 
-#: Values whose quadrature is held at once.
-HELD = 1 << 14
+#: Values whose quadrature is held at once, and the fewest that are worth a search for equal ones.
+HELD, FEW = 1 << 14, 32
+
+#: The most rows, and the least and greatest factor of the noise, that are tried.
+MOST_ROWS, REACH = 1e15, 1e9
+
+#: Bisections in logarithms, which halve an interval to a millionth.
+STEPS = 60
 
 
 def expected_variation(counts: Reals, rmse: float) -> float:
@@ -36,7 +48,8 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
     clipped moments.
     ``dg.papers.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
     """
-    different, place = np.unique(counts, return_inverse=True)  # of a bare graph most are alike
+    flat = counts.ravel()
+    different, place = np.unique(flat, return_inverse=True) if flat.size > FEW else (flat, np.arange(flat.size))
     place = place.reshape(counts.shape)
     means, squares, apart = (np.empty(different.size) for _ in range(3))
     for held in _blocks(different.size):
@@ -44,7 +57,10 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
         means[held], squares[held] = noisy
     spread = np.sqrt(np.maximum((squares - means**2)[place].sum(axis=0), 0.0))
     of_rows = np.stack([np.ravel(part) for part in (counts.sum(axis=0), means[place].sum(axis=0), spread)])
-    (exact, total, spread), times = np.unique(of_rows, axis=1, return_counts=True)
+    times = np.ones(of_rows.shape[1], int)
+    if times.size > FEW:
+        of_rows, times = np.unique(of_rows, axis=1, return_counts=True)
+    exact, total, spread = of_rows
     whole = len(counts) * prior
     cells = float(apart @ np.bincount(place.ravel(), minlength=different.size))
     rows = sum(
@@ -54,7 +70,6 @@ def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
 
 
 def _blocks(size: int) -> list[slice]:
-    """Slices of so many values that are held at once."""
     return [slice(start, start + HELD) for start in range(0, size, HELD)]
 
 
@@ -77,12 +92,7 @@ def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:
     """The mean squared error of one cell, in rows, of tables drawn from a posterior tempered by T.
 
     A row of a table is drawn from Dirichlet(prior + counts / T), which misses counts / total by its bias and by its
-    variance m (1 - m) / (A + 1); times the row's total that is rows.
-
-    Args:
-        counts: Hypothetical counts with axes (variable, *parents).
-        temperature: T.
-        prior: The Dirichlet concentration of every cell.
+    variance m (1 - m) / (A + 1); times the row's total that is rows. Counts have axes (variable, *parents).
     """
     total = counts.sum(axis=0)
     concentration = prior + counts / temperature
@@ -98,3 +108,44 @@ def log_gamma_divergence(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
 
     y, x = np.asarray(y, float), np.asarray(x, float)
     return gammaln(y) - gammaln(x) - psi(x) * (y - x)
+
+
+def worst_error(tables: Sequence[tuple[Reals, float]], n: float) -> float:
+    """The largest expected total variation error of any margin with n rows.
+
+    ``tables`` are margins that sum to 1, each with the standard error of one of its cells in rows.
+    """
+    return max(expected_variation(share * n, rmse) / n for share, rmse in tables)
+
+
+def rows_needed(tables: Sequence[tuple[Reals, float]], error: float) -> float:
+    """The number of rows from which on no table errs by more; infinite where none suffices."""
+    return _smallest(lambda n: worst_error(tables, n) <= error, 1.0, MOST_ROWS)
+
+
+def noise_allowed(tables: Sequence[tuple[Reals, float]], error: float, n: float) -> float:
+    """The factor by which the noise may grow, or must shrink if below 1, so that no table errs by more."""
+
+    def within(shrunk: float) -> bool:
+        return worst_error([(share, rmse / shrunk) for share, rmse in tables], n) <= error
+
+    return 1 / _smallest(within, 1 / REACH, REACH)
+
+
+def checked_error(error: object) -> float:
+    """The error to reach, or a ReleaseError if it is not a number between 0 and 1."""
+    if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < 1:
+        raise ReleaseError(f"error must be a number between 0 and 1, a total variation; got {error!r:.60}")
+    return float(error)
+
+
+def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest number of an interval from which on something holds; infinite where it does not at its end."""
+    if holds(low):
+        return low
+    if not holds(high):
+        return math.inf
+    for _ in range(STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

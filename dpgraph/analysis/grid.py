@@ -6,16 +6,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.analysis.candidates import Candidate
-from dpgraph.analysis.choice import ranked, recommended
-from dpgraph.analysis.cost import PrivacyReport, expected_counts, family_rows, mechanism_rows
-from dpgraph.analysis.expected import draw_error, expected_kl, expected_variation
+import numpy as np
+
+from dpgraph.analysis.choice import Candidate, draw_variances, ranked, recommended
+from dpgraph.analysis.cost import PrivacyReport, distinct_tables, expected_counts, family_rows, mechanism_rows
+from dpgraph.analysis.expected import expected_kl, expected_variation
 from dpgraph.privacy.records import exact
 
-#: The budgets and the numbers of rows of a grid, and the number of variables beyond which it has powers of ten alone.
+#: The budgets and the numbers of rows of a grid; beyond ``MANY_VARIABLES`` it has few budgets, and powers of ten alone.
 BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 ROWS = tuple(lead * 10**power for power in range(2, 8) for lead in (1, 3))
-MANY_VARIABLES = 300
+FEW_BUDGETS, MANY_VARIABLES = ("0.1", "1", "10"), 300
 
 #: What a grid says of each family at one epsilon, in this order; ``tv`` and ``kl`` depend on n too.
 COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
@@ -39,7 +40,7 @@ def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
     (10, [100, 300, 700])
     """
     coarse = len(report.network.families) > MANY_VARIABLES
-    epsilons = sorted({report.epsilon, *(exact(one) for one in BUDGETS if not coarse or "1" in one)})
+    epsilons = sorted({report.epsilon, *map(exact, FEW_BUDGETS if coarse else BUDGETS)})
     rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})
     return {
         "epsilons": [float(epsilon) for epsilon in epsilons],
@@ -51,13 +52,17 @@ def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
 
 def _priced(report: PrivacyReport, epsilon: Fraction, rows: list[int]) -> dict[str, Any]:
     """One budget: its mechanisms and families, for each number of rows where they depend on it."""
-    shares, priced = (
-        report.shares,
-        ranked(report.network, epsilon, report.delta, report.unit, expected_counts(report.shares, rows[0])),
-    )
+    shares = report.shares
+    priced = ranked(report.network, epsilon, report.delta, report.unit, expected_counts(shares, rows[0]))
     best = recommended(priced)
     families = family_rows(report.network, best, None, shares)
-    errors = [(shares[family], row["rmse"]) for family, row in zip(report.network.families, families, strict=True)]
+    rmse = {family: row["rmse"] for family, row in zip(report.network.families, families, strict=True)}
+    place = {(id(share), error): at for at, (share, error) in enumerate(distinct_tables(shares, rmse))}
+    places = np.array([place[id(shares[family]), error] for family, error in rmse.items()])
+    tv, kl = (
+        np.array([[measure(n * share, error) for n in rows] for share, error in distinct_tables(shares, rmse)]).T
+        for measure in (expected_variation, expected_kl)
+    )
     return {
         "typed": f"dg.{best.mechanism!r}",
         "mechanisms": [
@@ -65,15 +70,15 @@ def _priced(report: PrivacyReport, epsilon: Fraction, rows: list[int]) -> dict[s
             for one, row in zip(priced, mechanism_rows(priced), strict=True)
         ],
         "families": [[row[name] for name in COLUMNS] for row in families],
-        "tv": [[expected_variation(n * share, rmse) / n for share, rmse in errors] for n in rows],
-        "kl": [[expected_kl(n * share, rmse) for share, rmse in errors] for n in rows],
+        "tv": (tv / np.array(rows)[:, None])[:, places].tolist(),
+        "kl": kl[:, places].tolist(),
     }
 
 
 def _errors(one: Candidate, epsilon: Fraction, report: PrivacyReport, rows: list[int]) -> list[float]:
-    """The error of a mechanism's cells at each number of rows, on which that of drawn tables depends."""
+    """The error of a mechanism's cells at each number of rows, on which the error of drawn tables depends."""
     if one.usable:
         return [one.rmse] * len(rows)
-    temperature, shares = one.sensitivity / float(epsilon), report.shares
-    drawn = [{family: draw_error(n * share, temperature) for family, share in shares.items()} for n in rows]
-    return [replace(one, variances=variances).rmse for variances in drawn]
+    temperature = one.sensitivity / float(epsilon)
+    counts = [expected_counts(report.shares, n) or {} for n in rows]
+    return [replace(one, variances=draw_variances(supposed, temperature)).rmse for supposed in counts]

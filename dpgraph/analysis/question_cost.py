@@ -18,11 +18,11 @@ import numpy as np
 
 from dpgraph.analysis.choice import mechanism_named
 from dpgraph.inference.methods import Records, Tables
+from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import DEFAULT_PRIOR
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.network.record_chains import tables_given_counts
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.queries.answer import Answer
@@ -152,14 +152,11 @@ class QuestionCost:
         return float(low) * (float(high) / float(low)) ** share
 
     def curve(self, epsilons: Sequence[Number], ns: Sequence[int] | None = None) -> pd.DataFrame:
-        """The expected width at each epsilon and each number of rows.
+        """The expected width of the widest entry at each epsilon and each number of rows, with and without noise.
 
         Args:
             epsilons: The budgets.
-            ns: Numbers of rows; the one that was asked about if None.
-
-        Returns:
-            A row for each pair: ``epsilon``, ``n``, ``width`` of the widest entry and ``without noise``.
+            ns: Numbers of rows; by default the report's own.
 
         Raises:
             ReleaseError: If one of them is out of range.
@@ -177,17 +174,10 @@ class QuestionCost:
         Raises:
             ReleaseError: If one of them is out of range.
         """
+        settings = {"delta": self.delta, "unit": self.unit, "mechanism": self.mechanism, "worlds": self.worlds}
+        rows = self.n if n is None else n
         return question_cost(
-            self.truth,
-            self.asked,
-            n=self.n if n is None else n,
-            epsilon=epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            mechanism=self.mechanism,
-            worlds=self.worlds,
-            seed=self.seed,
-            progress=progress,
+            self.truth, self.asked, n=rows, epsilon=epsilon, **settings, seed=self.seed, progress=progress
         )
 
 
@@ -207,24 +197,8 @@ def question_cost(
     """The expected width of an answer's interval at a budget and a number of rows, before any data.
 
     Posteriors are those of ``method="auto"`` where chains take a few seconds a world, and by ``"tables"`` where they
-    would take longer: wider, by how much depends on the network.
-
-    Args:
-        network: Public ``Probabilities`` that stand for the data, or a DAG, for which uniform ones do.
-        question: What ``query`` takes: ``target``, and ``given``, ``do``, ``interval`` if need be.
-        n: The number of rows, public or supposed.
-        epsilon: The budget of one release of the network's counts.
-        delta: Above 0 for mechanisms that need one.
-        unit: Whom to protect; one replaced row by default.
-        mechanism: Its name, as ``mechanism_named`` takes it; ``"auto"`` is what ``privacy_cost`` recommends.
-        worlds: How many data sets to simulate, at least 2. Their rows and posteriors repeat with the seed; the noise is
-            the release's own, which has none, so widths repeat to about ``se``.
-        seed: For rows and posteriors.
-        progress: A bar on a terminal.
-
-    Raises:
-        ReleaseError: If a number is out of range, or the question is no mapping with a target.
-        NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
+    would take longer: wider, by how much depends on the network. Rows and posteriors of the ``worlds``, at least 2,
+    repeat with the seed; the noise is the release's own, which has no seed, so widths repeat to about ``se``.
 
     >>> from dpgraph.files.networks import read_network
     >>> asked = {"target": {"lung": "yes"}, "given": {"smoke": "yes"}}
@@ -263,11 +237,7 @@ def uniform(network: Network) -> Probabilities:
 
 
 def checked_question(question: Any) -> dict[str, Any]:
-    """A question as ``query`` takes it.
-
-    Raises:
-        ReleaseError: If it is no mapping with a target and nothing unknown.
-    """
+    """A question as ``query`` takes it, or a ReleaseError if it has no target or an unknown setting."""
     if not isinstance(question, Mapping) or "target" not in question:
         raise ReleaseError(
             'question must be a mapping with a target, such as {"target": "work", "given": {"sex": "F"}}'

@@ -6,8 +6,9 @@ error. Rows, features and coefficients are hypothetical.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.regression_allocation import weighted_design
-from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
@@ -28,50 +28,15 @@ if TYPE_CHECKING:
 
 def regression_cost(
     design: LinearDesign,
-    epsilon: Number | Sequence[Number],
-    n: int | Sequence[int],
-    *,
-    delta: Number = 0,
-    unit: PrivacyUnit | None = None,
-    noise: float = 0.5,
-    spread: float | None = None,
-    second_moments: npt.ArrayLike | None = None,
+    budgets: Sequence[Number],
+    sizes: Sequence[int],
+    delta: Number,
+    unit: PrivacyUnit,
+    noise: float,
+    spread: float | None,
+    second_moments: npt.ArrayLike | None,
 ) -> pd.DataFrame:
-    """Computes the expected standard error of each coefficient, with and without privacy; no rows are read.
-
-    The target is taken to have mean 0 in the middle of its bounds, and slopes to be as large as its explained share
-    asks for, of either sign. The formula is first order: simulated errors agree to 5 % while ``noise share`` is below
-    0.6, are a tenth larger at 1.2, and several times larger from 2 on, where the noise is as large as X'X itself. There
-    a plug-in estimate is useless, and a posterior falls back on its prior.
-
-    Args:
-        design: The features, the target and their bounds.
-        epsilon: One budget, or several.
-        n: One hypothetical number of rows, or several.
-        delta: Above 0, the noise is Gaussian; else Laplace.
-        unit: Whom to protect; one replaced row by default.
-        noise: The share of the target's variance that the features do not explain.
-        spread: The target's standard deviation in its own units; by default that of uniform values within its bounds.
-        second_moments: Expected products of two columns before the target, each column scaled as the design says,
-            shape (columns - 1, columns - 1); by default those of independent uniform features.
-
-    Returns:
-        A row for each epsilon, n and coefficient. ``without`` and ``with`` privacy are standard errors, in units of the
-        target per unit of a number, per step of a column of levels (-1 to 1 is two steps), and for the intercept in
-        units of the target at the middle of all bounds; ``ratio`` is one by the other; ``noise share`` is the typical
-        largest eigenvalue of the noise on X'X relative to the smallest of X'X itself.
-
-    Raises:
-        ReleaseError: If epsilon, delta, n, noise, spread or the second moments are out of range.
-
-    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
-    >>> table = regression_cost(design, epsilon=1, n=[1_000, 100_000])
-    >>> print(table[table.coefficient == "age"][["n", "without", "with"]].round(4).to_string(index=False))
-         n  without   with
-      1000   0.0311 0.0495
-    100000   0.0031 0.0031
-    """
-    budgets, sizes = _as_list(epsilon), _as_list(n)
+    """The expected standard error of each coefficient: ``privacy_cost`` of a design, which says what the rows mean."""
     _number_between(noise, "noise", 0, 1)
     for size in sizes:
         check_whole("n", int(size) if isinstance(size, np.integer) else size)
@@ -81,41 +46,26 @@ def regression_cost(
     moments = _uniform_moments(design) if second_moments is None else _positive_definite(second_moments, features)
     inverse = np.linalg.inv(moments)
     slopes = _slope_products(design, moments, (1 - noise) * deviation**2)
-    units, whom = _coefficient_units(design), checked_unit(unit)
-    rows: list[dict[str, Any]] = []
-    for budget in budgets:
-        for size in sizes:
-            shown = int(size) if whom.n_is_public else None
-            planned = weighted_design(design, budget, whom, shown, gaussian=exact(delta, "delta", zero=True) > 0)
-            shaped, variance = _noise_covariance(planned, slopes, whom), _noise_variance(planned, budget, delta, whom)
-            noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
-            share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1]
-            plain = noise * deviation**2 * np.diag(inverse) / size
-            both = np.sqrt(plain + noisy / size**2) * units
-            for column, alone, together in zip(design.columns, np.sqrt(plain) * units, both, strict=False):
-                rows.append(
-                    {
-                        "epsilon": float(exact(budget)),
-                        "n": int(size),
-                        "coefficient": column.name,
-                        "without": alone,
-                        "with": together,
-                        "ratio": together / alone if alone > 0 else math.inf,
-                        "noise share": share / size,
-                    }
-                )
+    declared = [design.features.get(column.variable) for column in design.columns[:-1]]
+    units = np.array([half / (one.half if isinstance(one, Bounded) else 1.0) for one in declared])
+    rows: list[tuple[Any, ...]] = []
+    for budget, size in itertools.product(budgets, sizes):
+        shown = int(size) if unit.n_is_public else None
+        planned = weighted_design(design, budget, unit, shown, gaussian=exact(delta, "delta", zero=True) > 0)
+        shaped, variance = _noise_covariance(planned, slopes, unit), _noise_variance(planned, budget, delta, unit)
+        noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
+        share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1] / size
+        plain = noise * deviation**2 * np.diag(inverse) / size
+        both = np.sqrt(plain + noisy / size**2) * units
+        for column, alone, together in zip(design.columns, np.sqrt(plain) * units, both, strict=False):
+            ratio = together / alone if alone > 0 else math.inf
+            rows.append((float(exact(budget)), int(size), column.name, alone, together, ratio, share))
     import pandas as pd
 
-    return pd.DataFrame(rows)
-
-
-def _as_list(value: Any) -> list[Any]:
-    """One value or several, as a list."""
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    return pd.DataFrame(rows, columns=["epsilon", "n", "coefficient", "without", "with", "ratio", "noise share"])
 
 
 def _number_between(value: float, name: str, low: float, high: float) -> float:
-    """A number above ``low`` and at most ``high``."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < value <= high:
         raise ReleaseError(f"{name} must be a number above {low:g}, at most {high:g}; got {value!r}")
     if not math.isfinite(value):
@@ -124,7 +74,6 @@ def _number_between(value: float, name: str, low: float, high: float) -> float:
 
 
 def _positive_definite(second_moments: npt.ArrayLike, size: int) -> Reals:
-    """A positive definite matrix of the right shape."""
     made = np.asarray(second_moments, dtype=float)
     if made.shape != (size, size) or not np.isfinite(made).all() or not np.allclose(made, made.T):
         raise ReleaseError(f"second_moments must be a symmetric matrix of shape ({size}, {size}); got {made.shape}")
@@ -159,12 +108,6 @@ def _slope_products(design: LinearDesign, moments: Reals, explained: float) -> R
     return around @ around.T * explained / np.trace(covariance)
 
 
-def _coefficient_units(design: LinearDesign) -> Reals:
-    """What multiplies each coefficient of scaled columns to give the target's own units per unit of its feature."""
-    features = [design.features.get(column.variable) for column in design.columns[:-1]]
-    return np.array([design.bounds.half / (one.half if isinstance(one, Bounded) else 1.0) for one in features])
-
-
 def _noise_variance(design: LinearDesign, epsilon: Number, delta: Number, unit: PrivacyUnit) -> float:
     """The variance of the noise on one product of weight 1, in products of columns at their bounds."""
     pure = exact(delta, "delta", zero=True) == 0
@@ -181,9 +124,9 @@ def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) ->
         for i, j in entries:
             if j == size:
                 made[i, i] += 1 / weight**2
-                continue
-            for k, m in entries:
-                made[i, k] += slopes[j, m] / weight**2
+            else:
+                for k, m in entries:
+                    made[i, k] += slopes[j, m] / weight**2
     return made
 
 

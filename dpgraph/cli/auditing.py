@@ -85,11 +85,7 @@ def audit(
 
 
 def function_of(words: str) -> Callable[..., Any]:
-    """The function of a name in a Python file, which is run.
-
-    Raises:
-        click.BadParameter: If there is no such file or function, or the file fails.
-    """
+    """The function of a name in a Python file, which is run."""
     import importlib.util
 
     file, _, name = words.rpartition(":")

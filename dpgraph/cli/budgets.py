@@ -100,12 +100,7 @@ class Payer:
     purpose: str | None
 
     def budget(self, delta: str = "0") -> Budget:
-        """The budget that a command spends from: a ledger's, or one of the epsilon and delta that it may spend.
-
-        Raises:
-            LedgerError: If the ledger cannot be read, has no such budget, or protects another unit.
-            click.UsageError: If the options do not say which budget.
-        """
+        """The budget that a command spends from: a ledger's, or one of the epsilon and delta that it may spend."""
         from dpgraph.privacy.accounting import Budget
 
         self._check()
@@ -126,11 +121,7 @@ class Payer:
         return budget
 
     def _check(self) -> None:
-        """Whether a ledger and a data set in it are said both or neither.
-
-        Raises:
-            click.UsageError: If not, or a label is typed for which there is no row.
-        """
+        """Whether a ledger and a data set in it are said both or neither."""
         if self.ledger and not self.dataset:
             raise click.UsageError("--ledger needs --dataset, or DPGRAPH_DATASET: whose budget in it")
         if self.dataset and self.ledger is None:
@@ -149,11 +140,7 @@ def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
 
 
 def _check_unit(unit: PrivacyUnit, neighbours: str | None, rows_per_person: int | None) -> None:
-    """Holds what was typed to whom a ledger's budget protects.
-
-    Raises:
-        LedgerError: If they differ.
-    """
+    """Holds what was typed to whom a ledger's budget protects."""
     from dpgraph.privacy.errors import LedgerError
 
     asked = unit_of(neighbours or unit.neighbours, unit.rows_per_person if rows_per_person is None else rows_per_person)
@@ -169,9 +156,6 @@ def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
 
     A fit may shape its noise by the number of rows where that is public. Its epsilon is the same, its rho is not, so a
     budget of rhos decides when the rows are counted, and what a dry run says is left of it is about right.
-
-    Raises:
-        BudgetExceededError: If the budget does not hold it.
     """
     from dpgraph.privacy.records import Provenance
 
@@ -212,11 +196,7 @@ def ledger_of(budget: Budget) -> Ledger | None:
 
 @contextmanager
 def charging(budget: Budget) -> Iterator[None]:
-    """For what charges a ledger: a failure after the charge has an exit code of its own; at the end, what is left.
-
-    Raises:
-        Undelivered: In place of the package's errors, where the charge stands or may stand.
-    """
+    """For what charges a ledger: a failure after the charge has an exit code of its own; at the end, what is left."""
     from dpgraph.privacy.errors import DPGraphError, LedgerError
 
     book = ledger_of(budget)
@@ -244,15 +224,7 @@ def charging(budget: Budget) -> Iterator[None]:
 
 
 def read_defaults(config: Path | None) -> dict[str, Any] | None:
-    """The defaults of the commands that spend, from a file, as click takes them; None where there is no file.
-
-    Args:
-        config: The file; ``dpgraph.toml`` in the working directory if None, where there is one. A relative path of a
-            ledger in it starts at its folder.
-
-    Raises:
-        FileError: If it cannot be read, or holds anything but these options as text.
-    """
+    """The defaults of the commands that spend, from a file, as click takes them; None where there is no file."""
     path = Path(CONFIG) if config is None else config
     if config is None and not path.is_file():
         return None

@@ -52,14 +52,7 @@ class Stopped(BaseException):
 
 
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt.
-
-    Attributes:
-        open: Whether the command still runs.
-        told: The signals that have come.
-        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
-        again: Whether the next call is such an interruption, and no second signal.
-    """
+    """Which signals have come, and whether the next one may still interrupt."""
 
     def __init__(self) -> None:
         self.open = True
@@ -265,5 +258,5 @@ def _end_now(number: int) -> None:
 
 def _remove_temporary_files() -> None:
     """Removes what an interruption in the middle of clean-up may have left."""
-    if (files := sys.modules.get("dpgraph.files.temporary")) is not None:
+    if (files := sys.modules.get("dpgraph.files.atomic_write")) is not None:
         files.remove_all()

@@ -57,9 +57,9 @@ def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, uni
     if n is None:
         show("Give --n for the expected standard errors of the coefficients.")
         return
-    from dpgraph.analysis.regression_cost import regression_cost
+    from dpgraph.analysis.cost import privacy_cost
 
-    table = regression_cost(design, epsilon, n, unit=unit)
+    table = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
@@ -250,7 +250,7 @@ def fit_regression(
     out: Path | None,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    from dpgraph.files.designs import read_design
+    from dpgraph.files.networks import read_design
     from dpgraph.inference.regression.prior import RegressionPrior
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 

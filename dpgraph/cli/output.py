@@ -53,20 +53,12 @@ def _finite(value: Any) -> Any:
 
 
 def show(text: str) -> None:
-    """A result for people on stdout, its line ends kept and any other control character escaped.
-
-    Raises:
-        Undelivered: If stdout is closed or full.
-    """
+    """A result for people on stdout, its line ends kept and any other control character escaped."""
     _print(escaped(text, keep="\n"))
 
 
 def show_json(value: Any, indent: int | None = None) -> None:
-    """A result for programs on stdout.
-
-    Raises:
-        Undelivered: If stdout is closed or full.
-    """
+    """A result for programs on stdout."""
     _print(json.dumps(value, indent=indent))
 
 
@@ -78,11 +70,7 @@ def say(words: str) -> None:
 
 @contextmanager
 def delivering(out: Path, charged: bool = False) -> Iterator[None]:
-    """For writing to ``out``: a failure after a charge, or half way through a stream, has an exit code of its own.
-
-    Raises:
-        Undelivered: In place of a ``FileError``.
-    """
+    """For writing to ``out``: a failure after a charge, or half way through a stream, has an exit code of its own."""
     from dpgraph.files.atomic_write import is_stream
     from dpgraph.privacy.errors import FileError
 
@@ -96,11 +84,7 @@ def delivering(out: Path, charged: bool = False) -> Iterator[None]:
 
 
 def save_charged(value: Any, out: Path) -> None:
-    """Writes what has been charged.
-
-    Raises:
-        Undelivered: If it cannot be written.
-    """
+    """Writes what has been charged."""
     from dpgraph.files.documents import save
 
     replaced = out.is_file()

@@ -74,11 +74,7 @@ def _value_of(source: str, beside: bool) -> Any:
 
 
 def write_page(value: Any, page: Path) -> None:
-    """Writes a page where it can be written.
-
-    Raises:
-        Undelivered: If a stream took a part of it alone.
-    """
+    """Writes a page where it can be written."""
     from dpgraph.pages.writing import write_html
 
     with delivering(page):

@@ -21,7 +21,7 @@ def plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables_of(plain: dict[str, Any]) -> FrozenMap[str, Any]:
-    """The inverse of ``plain_tables``, for real numbers."""
+    """The inverse of ``plain_tables``, for finite real numbers."""
     if not isinstance(plain, dict) or not all(_numbers(values, {int, float}) for values in plain.values()):
         raise FileError("a table holds something that is not a number")
     tables = {name: np.array(values) for name, values in plain.items()}
@@ -54,25 +54,16 @@ def _numbers(plain: Any, kinds: set[type]) -> bool:
     return True
 
 
-def shares_of(plain: Any) -> FrozenMap[str, float]:
-    """Shares of accepted moves by their name.
-
-    Raises:
-        FileError: If one is not a number from 0 to 1.
-    """
+def _shares_of(plain: Any, place: str) -> FrozenMap[str, float]:
+    """Shares of accepted moves by their name."""
     if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
         raise FileError("the record of the draws is not whole: shares are numbers from 0 to 1")
     return FrozenMap(plain)
 
 
-def mixing_of(plain: Any) -> FrozenMap[str, float]:
-    """How well chains mixed: numbers of at least 0 by their name, null for one that is not known.
-
-    Raises:
-        FileError: If one is something else.
-    """
-    known = isinstance(plain, dict) and all(v is None or (type(v) is float and v >= 0) for v in plain.values())
-    if not known:
+def mixing_of(plain: Any, place: str = "") -> FrozenMap[str, float]:
+    """How well chains mixed: numbers of at least 0 by their name, null for an unknown one."""
+    if not isinstance(plain, dict) or not all(v is None or (type(v) is float and v >= 0) for v in plain.values()):
         raise FileError("the record of the draws is not whole: how chains mixed is numbers of at least 0")
     return FrozenMap((name, math.nan if value is None else value) for name, value in plain.items())
 
@@ -86,7 +77,7 @@ FORMS.update(
         Reals: Form(np.asarray, lambda plain, place: tables_of({place: plain})[place]),
         Integers: Form(np.asarray, lambda plain, place: integers_of(plain)),
         Mapping[str, Reals]: Form(plain_tables, lambda plain, place: tables_of(plain)),
-        Mapping[str, float]: Form(dict, lambda plain, place: shares_of(plain)),
-        FrozenMap[str, float]: Form(_plain_mixing, lambda plain, place: mixing_of(plain)),
+        Mapping[str, float]: Form(dict, _shares_of),
+        FrozenMap[str, float]: Form(_plain_mixing, mixing_of),
     }
 )

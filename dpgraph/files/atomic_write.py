@@ -1,14 +1,17 @@
 """Atomic writing: a file is written under a temporary name beside the target, then moved into place.
 
-An error or an interruption leaves nothing behind, and an existing file unchanged. What a killed process left behind is
-removed by the next write to the same target (``files.temporary``). A symbolic link stays and its target is replaced; an
-existing file keeps its permissions. A pipe, a terminal and ``/dev/stdout`` are written to as they are.
+An error or an interruption leaves nothing behind, and an existing file unchanged. Whoever writes a temporary file holds
+a lock on it: a killed process leaves its file but not its lock, and the next write to the same target, whose digest is
+in the name, removes such orphans. A symbolic link stays and its target is replaced; an existing file keeps its
+permissions. A pipe, a terminal and ``/dev/stdout`` are written to as they are.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,49 +19,40 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dpgraph.files.spreadsheet import csv_text
-from dpgraph.files.temporary import temporary_file
 from dpgraph.privacy.errors import FileError
+
+try:
+    import fcntl
+except ImportError:  # there is no such lock on this system, and nothing is taken for an orphan
+    fcntl = None
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Names of what a process has open already: ``/dev/stdout``, ``/dev/fd/3``.
+#: Names of files that a process has open already: ``/dev/stdout``, ``/dev/fd/3``.
 _OPEN = re.compile(r"/dev/(?:(?P<name>stdout|stderr)|fd/(?P<dev>\d+))|/proc/self/fd/(?P<proc>\d+)")
 _STANDARD = {"stdout": 1, "stderr": 2}
 _MOST_LINKS = 40
+#: Names that this process may have made and not yet removed, each with the process that made it.
+_MADE: dict[str, int] = {}
 
 
 def write_text(target: Path, text: str) -> None:
-    """Writes a text file atomically.
-
-    Raises:
-        FileError: If the file or its folder cannot be written, or a character is not one of UTF-8's.
-    """
-    with _atomic_file(target) as file:
-        file.write(text.encode())
+    """Writes a text file atomically; refuses characters that are not UTF-8's."""
+    write_with(target, lambda file: file.write(text.encode()))
 
 
-def write_with(target: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Writes a binary file atomically, by a function of the open file.
-
-    Raises:
-        FileError: If the file or its folder cannot be written.
-    """
+def write_with(target: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Writes a binary file atomically, by a function of the open file."""
     with _atomic_file(target) as file:
         write(file)
 
 
 def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
-    """Writes data frames one below the other to one file, atomically, with few of them in memory at a time.
+    """Writes data frames of the same columns one below the other, atomically, with few of them in memory at a time.
 
-    Args:
-        target: A ``.parquet`` file, in which each frame is a row group of its own unless it is larger than pyarrow's;
-            or a CSV file by any other name.
-        frames: At least one, of the same columns and types.
-
-    Raises:
-        FileError: If the file or its folder cannot be written, a full disk among the reasons, or a character is not
-            one of UTF-8's.
+    In a ``.parquet`` file each frame is a row group of its own, unless it is larger than pyarrow's; any other name is a
+    CSV file.
     """
     with _atomic_file(target) as file:
         if target.suffix.lower() == ".parquet":
@@ -83,11 +77,7 @@ def is_stream(target: Path) -> bool:
 
 
 def check_writable(target: Path) -> None:
-    """Finds out, before anything is spent, that a target cannot be written; writes nothing.
-
-    Raises:
-        FileError: If its folder is missing or takes no file, its name is too long, or it is a folder itself.
-    """
+    """Refuses, before anything is spent, a target that cannot be written; writes nothing."""
     if not is_stream(target):
         with _refusing(target), temporary_file(_file_of(target), 0o600) as (handle, _):
             os.close(handle)
@@ -112,7 +102,8 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
     """A file to write to: a stream itself, or a temporary file that becomes the target if nothing fails."""
     with _refusing(target):
         if is_stream(target):
-            with _stream(target) as file:
+            number = _open_already(target)  # an open file goes on where it is, as ``>>`` wants it
+            with open(target if number is None else os.dup(number), "wb") as file:
                 yield file
             return
         path = _file_of(target)
@@ -125,7 +116,12 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
             os.fsync(handle)
             # Moved while it is locked, so that no other writer takes it for an orphan.
             os.replace(name, path)
-        _sync_folder(path.parent)
+        with suppress(OSError):  # the new name lasts through a power cut, where the file system can
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 @contextmanager
@@ -141,12 +137,7 @@ def _refusing(target: Path) -> Iterator[None]:
 
 
 def _file_of(target: Path) -> Path:
-    """The file that a path leads to in the end, which need not exist yet.
-
-    Raises:
-        FileError: If it is a folder or another thing that holds no text.
-        OSError: If links go in a circle, or a name is too long.
-    """
+    """The file that a path leads to in the end, which need not exist yet."""
     path = Path(os.path.realpath(target))
     status = _status(path)
     if status is None and not path.parent.is_dir():
@@ -158,7 +149,6 @@ def _file_of(target: Path) -> Path:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What is known of an existing file."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -172,22 +162,6 @@ def _keep_access(handle: int, old: os.stat_result) -> None:
     os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name last through a power cut, where the file system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _stream(target: Path) -> IO[bytes]:
-    """A stream to write to; what is open already goes on where it is, as ``>>`` wants it."""
-    number = _open_already(target)
-    return open(target if number is None else os.dup(number), "wb")
-
-
 def _open_already(target: Path) -> int | None:
     """The number of the open file that a name stands for, symbolic links followed; None for any other name."""
     path = os.path.abspath(target)
@@ -199,3 +173,88 @@ def _open_already(target: Path) -> int | None:
         except OSError:
             return None
     return None
+
+
+@contextmanager
+def temporary_file(target: Path, mode: int) -> Iterator[tuple[int, str]]:
+    """A locked temporary file beside a target: its open handle, which the caller closes, and its name.
+
+    It is removed unless it has been moved away; orphans of earlier writes to the target are removed first. Its
+    permissions are ``mode`` before the process's umask.
+    """
+    folder, prefix = target.parent, _prefix(target)
+    _remove_orphans(folder, prefix)
+    handle, name = _locked(folder, prefix, mode)
+    try:
+        yield handle, name
+    finally:
+        _remove(name)
+
+
+def remove_all() -> None:
+    """Removes every temporary file of this process; for its last moment."""
+    for name in list(_MADE):
+        _remove(name)
+
+
+def _remove(name: str) -> None:
+    """Removes a temporary file of this process if it is there; a process that was forked keeps its parent's."""
+    if _MADE.get(name) == os.getpid():
+        with suppress(OSError):
+            os.unlink(name)
+    _MADE.pop(name, None)
+
+
+def _prefix(target: Path) -> str:
+    return f".dpgraph-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
+
+
+def _locked(folder: Path, prefix: str, mode: int) -> tuple[int, str]:
+    """A new file that nobody else holds; it is registered before it exists, so that no interruption can lose it."""
+    while True:
+        name = os.path.join(folder, f"{prefix}{secrets.token_hex(8)}.tmp")
+        _MADE[name] = os.getpid()
+        try:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            try:
+                if _is_ours(handle):
+                    return handle, name
+            except BaseException:
+                os.close(handle)
+                raise
+        except FileExistsError:
+            del _MADE[name]
+            continue
+        except BaseException:
+            _remove(name)
+            raise
+        os.close(handle)
+        _remove(name)
+
+
+def _is_ours(handle: int) -> bool:
+    """Takes the lock; whether the file still has its name, which a cleaner may have taken before the lock was there."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks: nobody can take the file for an orphan either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    return os.fstat(handle).st_nlink > 0
+
+
+def _remove_orphans(folder: Path, prefix: str) -> None:
+    """Removes temporary files of this target that no living process holds; a folder that is not listed keeps them."""
+    with suppress(OSError):
+        for name in os.listdir(folder) if fcntl is not None else ():
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                with suppress(OSError):
+                    _remove_if_orphan(os.path.join(folder, name))
+
+
+def _remove_if_orphan(name: str) -> None:
+    """Removes a file whose lock nobody holds; another one raises OSError."""
+    assert fcntl is not None
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name)
+    finally:
+        os.close(handle)

@@ -3,72 +3,150 @@
 The grammar is that of the Interchange Format for Bayesian Networks 0.15 (Cozman 1996) as its writers use it: names may
 be quoted; levels are separated by commas or, without any, by blanks; a table is given row by row, with a ``default``
 for the rows left out, or whole after ``table`` with the variable's own levels slowest. Comments and properties are
-skipped. Nothing else may stand between blocks or after the last.
+skipped. Nothing else may stand between blocks or after the last. A header is checked before its table takes memory.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from array import array
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.files.declared import MAX_NAME, Declared, checked_table, decimals, located
 from dpgraph.files.limits import excerpt
-from dpgraph.privacy.errors import FileError
-from dpgraph.structure.network import MAX_FAMILY, Family
+from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import MAX_FAMILY, Family, Network, check_cells
 from dpgraph.structure.tables import Probabilities
+
+#: The most variables of a file, and the most cells of all its tables together.
+MAX_VARIABLES = 10_000
+MAX_CELLS = 4_000_000
+#: The longest name of a variable or a level, the longest list of parents or of their levels, and the longest number,
+#: in characters.
+MAX_NAME = 200
+MAX_HEADER = MAX_FAMILY * (MAX_NAME + 2)
+MAX_NUMBER = 64
+#: How far from 1 the probabilities of a variable's levels may sum: rounding of the text, not another law.
+TOLERANCE = 1e-6
 
 #: One token: a mark, a quoted name, a comment, or the text up to the next of these, with the blanks before it. No two
 #: alternatives begin alike and no repetition gives back, so that no character is read more than twice. (No group is
 #: repeated possessively: Python before 3.11.5 then reads on where the group does not match.)
 _TOKEN = re.compile(r'\s*+([{}()\[\];|]|"[^"\n]*+"|//[^\n]*+|/\*|(?:[^{}()\[\];|"/]++|/(?![/*]))+|"|\Z)')
-#: The longest list of parents or of their levels, in characters.
-MAX_HEADER = MAX_FAMILY * (MAX_NAME + 2)
 #: The rest of a row as nearly all are: three times as fast as by tokens, which read the same.
 _ROW = re.compile(r'([^{}()\[\];|"/]*+)\)([0-9eE.+\-,\s]*+);', re.ASCII)
 _MARKS = frozenset("{}()[];|")
-
-
-class Token(NamedTuple):
-    """A mark, ``"text"``, ``"quoted"`` or ``"end"``; what it holds; where it begins."""
-
-    kind: str
-    text: str
-    at: int
+_DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
 def read_bif(text: str) -> Probabilities:
-    """Reads BIF text.
-
-    Args:
-        text: The text; what a row lacks to sum to 1 by rounding, 1e-6 at most, is divided out.
-
-    Raises:
-        FileError: With the line, if it is not BIF, is cut short, declares something twice, or is too large.
-        NetworkError: If a table is too large, or the graph has a cycle.
+    """Reads BIF text; what a row lacks to sum to 1 by rounding, 1e-6 at most, is divided out.
 
     >>> text = "variable rain { type discrete [ 2 ] { no, yes }; } probability ( rain ) { table 0.8, 0.2; }"
     >>> read_bif(text).table("rain")
     array([0.8, 0.2])
     """
-    declared = Declared(cases_differ=False)
-    tables: dict[Family, npt.NDArray[np.float64]] = {}
+    declared = _Declared()
     later: list[int] = []
     tokens = _Tokens(text)
     for kind, begin in _blocks(tokens):
         if kind == "variable":
             _read_variable(tokens, begin, declared)
-        elif not _read_table(tokens, begin, declared, tables):
+        elif not _read_table(tokens, begin, declared):
             _skip_block(tokens, depth=1)
             later.append(begin.at)
-    for at in later:
-        _read_late_table(_Tokens(text, at), declared, tables)
-    return declared.probabilities(tables)
+    for at in later:  # tables that stand before one of their variables
+        tokens = _Tokens(text, at)
+        begin = tokens.take()
+        if not _read_table(tokens, begin, declared):
+            with tokens.located(begin):
+                declared.family(_header(_Tokens(text, at + len("probability")), declared))
+    return declared.probabilities()
+
+
+class _Declared:
+    """The variables and tables of a file, in order; nothing is declared twice.
+
+    Names that differ in case, width or composition alone are the same.
+    """
+
+    def __init__(self) -> None:
+        self._with_table: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._cells = 0
+        self.levels: dict[str, tuple[str, ...]] = {}
+        self.tables: dict[Family, npt.NDArray[np.float64]] = {}
+
+    def add(self, name: str, levels: Sequence[str]) -> None:
+        """Declares a variable; its name and its levels are printable, so that no line break hides in them."""
+        for word in (name, *levels):
+            if not word or len(word) > MAX_NAME or not word.isprintable():
+                raise FileError(f"a name has 1 to {MAX_NAME} printable characters; got {excerpt(word)}")
+        if (key := _folded(name)) in self._names:
+            raise FileError(f"variable {excerpt(name)} is declared twice")
+        if not levels or len(set(levels)) < len(levels):
+            raise FileError(f"variable {excerpt(name)} has no levels, or one of them twice")
+        if len(self.levels) == MAX_VARIABLES:
+            raise FileError(f"there are more than {MAX_VARIABLES:,} variables")
+        self._names[key] = name
+        self.levels[name] = tuple(levels)
+
+    def find(self, text: str) -> str | None:
+        """The variable of a name; None if there is none."""
+        return text if text in self.levels else self._names.get(_folded(text))
+
+    def family(self, names: Sequence[str]) -> Family:
+        """A variable and its parents, whose table may take its memory."""
+        family: Family = ()
+        for name in names:
+            if (known := self.find(name)) is None:
+                raise FileError(f"no variable is called {excerpt(name)}")
+            family = (*family, known)
+        if len(set(family)) < len(family):
+            raise FileError(f"the probability table of {excerpt(family[0])} names a variable twice")
+        if family[0] in self._with_table:
+            raise FileError(f"{excerpt(family[0])} has a second probability table")
+        self._with_table.add(family[0])
+        cells = math.prod(len(self.levels[name]) for name in family)
+        check_cells(family, cells)
+        self._cells += cells
+        if self._cells > MAX_CELLS:
+            raise FileError(f"the probability tables have more than {MAX_CELLS:,} cells together")
+        return family
+
+    def probabilities(self) -> Probabilities:
+        """The network with its probabilities."""
+        if not self.levels:
+            raise FileError("no variable is declared; is the file of this format, and whole?")
+        parents = {name: above for name, *above in self.tables}
+        if bare := [name for name in self.levels if name not in parents]:
+            raise FileError(f"no probability table for {excerpt(', '.join(bare[:12]))}; is the file cut short?")
+        network = Network.of(self.levels, parents)
+        return Probabilities(network, FrozenMap((name, table) for (name, *_), table in self.tables.items()))
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+class Token(NamedTuple):
+    """A mark, ``"text"``, ``"quoted"`` or ``"end"``; its text; where it begins."""
+
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def word(self) -> str:
+        """The first word of a text."""
+        return self.text.split(None, 1)[0] if self.kind == "text" and self.text else ""
 
 
 class _Tokens:
@@ -142,9 +220,13 @@ class _Tokens:
         seen = "the text ends" if at.kind == "end" else f"there is {excerpt(at.text)}"
         return FileError(f"line {_line(self.text, at.at)}: {problem}, and {seen}")
 
-    def located(self, token: Token) -> AbstractContextManager[None]:
-        """Puts the line of a token before the words of a refusal."""
-        return located(lambda: _line(self.text, token.at))
+    @contextmanager
+    def located(self, token: Token) -> Iterator[None]:
+        """Puts the line of a token before the words of a refusal; it is counted only then."""
+        try:
+            yield
+        except DPGraphError as error:
+            raise type(error)(f"line {_line(self.text, token.at)}: {error}") from None
 
 
 def _line(text: str, at: int) -> int:
@@ -155,7 +237,7 @@ def _blocks(tokens: _Tokens) -> Iterator[tuple[str, Token]]:
     """The kind of each block and where it begins; the networks are passed over."""
     networks = 0
     while (token := tokens.take()).kind != "end":
-        kind = token.text.split(None, 1)[0] if token.kind == "text" else ""
+        kind = token.word
         if kind == "network":
             networks += 1
             _skip_block(tokens)
@@ -172,37 +254,26 @@ def _skip_block(tokens: _Tokens, depth: int = 0) -> None:
         depth += (token.kind == "{") - (token.kind == "}")
         if token.kind == "end":
             raise tokens.error("a block begins that has no end", begin)
-        if _word(token) == "property":
+        if token.word == "property":
             tokens.skip(";")
 
 
-def _word(token: Token) -> str:
-    """The first word of a text."""
-    return token.text.split(None, 1)[0] if token.kind == "text" and token.text else ""
-
-
-def _read_variable(tokens: _Tokens, begin: Token, declared: Declared) -> None:
+def _read_variable(tokens: _Tokens, begin: Token, declared: _Declared) -> None:
     """Declares a variable with its levels."""
     first = Token("text", begin.text.removeprefix("variable").strip(), begin.at)
     name = _whole([first, *tokens.texts("{")])
-    levels = _levels(tokens, begin)
-    with tokens.located(begin):
-        declared.add(name, levels)
-
-
-def _levels(tokens: _Tokens, begin: Token) -> list[str]:
-    """The levels in the body of a variable, up to its end."""
-    found: list[list[str]] = []
+    levels: list[str] | None = None
     while (token := tokens.take()).kind != "}":
-        if _word(token) == "property":
+        if token.word == "property":
             tokens.skip(";")
-        elif _word(token) == "type" and not found:
-            found.append(_typed(tokens, token))
+        elif token.word == "type" and levels is None:
+            levels = _typed(tokens, token)
         else:
             raise tokens.error("a variable has one type, properties and }")
-    if not found:
+    if levels is None:
         raise tokens.error("a variable begins that has no type", begin)
-    return found[0]
+    with tokens.located(begin):
+        declared.add(name, levels)
 
 
 def _typed(tokens: _Tokens, token: Token) -> list[str]:
@@ -250,9 +321,7 @@ def _listed(pieces: list[Token]) -> list[str]:
     return _words(groups[0]) if len(groups) == 1 else [_whole(group) for group in groups]
 
 
-def _read_table(
-    tokens: _Tokens, begin: Token, declared: Declared, tables: dict[Family, npt.NDArray[np.float64]]
-) -> bool:
+def _read_table(tokens: _Tokens, begin: Token, declared: _Declared) -> bool:
     """Reads the table of a family, axes (variable, *parents); or its header alone, if a name is not declared yet."""
     if begin.text != "probability":
         raise tokens.error("probability ( is expected", begin)
@@ -264,23 +333,25 @@ def _read_table(
     rows = _Rows(family, declared)
     rows.read(tokens)
     with tokens.located(begin):
-        tables[family] = checked_table(family[0], rows.table())
+        declared.tables[family] = _checked(family[0], rows.table())
     return True
 
 
-def _read_late_table(tokens: _Tokens, declared: Declared, tables: dict[Family, npt.NDArray[np.float64]]) -> None:
-    """Reads a table that stands before one of its variables.
+def _checked(name: str, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The probabilities of a variable, axes (variable, *parents), with the rounding of their text divided out."""
+    if not np.isfinite(table).all() or (table < 0).any():
+        raise FileError(f"the probability table of {excerpt(name)} has an entry that is no probability")
+    sums = table.sum(axis=0)
+    worst = np.abs(sums - 1).max()
+    if worst > TOLERANCE:
+        raise FileError(
+            f"the probability table of {excerpt(name)} does not sum to 1 over its own levels: one sum is off by "
+            f"{worst:.2g}, and rounding to {TOLERANCE:g} is allowed"
+        )
+    return table / sums
 
-    Raises:
-        FileError: If one of them is declared nowhere.
-    """
-    begin = tokens.take()
-    if not _read_table(tokens, begin, declared, tables):
-        with tokens.located(begin):
-            declared.family(_header(_Tokens(tokens.text, begin.at + len("probability")), declared))
 
-
-def _header(tokens: _Tokens, declared: Declared) -> list[str]:
+def _header(tokens: _Tokens, declared: _Declared) -> list[str]:
     """The names in ``( rain | sky, month )`` or, as the oldest files have it, ``( rain sky month )``."""
     tokens.expect("(")
     own: list[Token] = []
@@ -296,7 +367,7 @@ def _header(tokens: _Tokens, declared: Declared) -> list[str]:
     return names
 
 
-def _resolved(tokens: _Tokens, pieces: list[Token], declared: Declared) -> list[str]:
+def _resolved(tokens: _Tokens, pieces: list[Token], declared: _Declared) -> list[str]:
     """Names between commas; where one is not declared, the words in it."""
     if sum(len(piece.text) for piece in pieces) > MAX_HEADER:
         raise tokens.error("a table has too many parents", pieces[0])
@@ -310,7 +381,7 @@ def _resolved(tokens: _Tokens, pieces: list[Token], declared: Declared) -> list[
 class _Rows:
     """The numbers of one probability table, in the order of the file, and the columns that they are of."""
 
-    def __init__(self, family: Family, declared: Declared) -> None:
+    def __init__(self, family: Family, declared: _Declared) -> None:
         own, *parents = (declared.levels[name] for name in family)
         self.name, self.size, self.shape = family[0], len(own), tuple(map(len, (own, *parents)))
         self.positions = [{level: place for place, level in enumerate(levels)} for levels in parents]
@@ -323,7 +394,7 @@ class _Rows:
     def read(self, tokens: _Tokens) -> None:
         """Reads the body of a block up to its end."""
         while (token := tokens.take()).kind != "}":
-            word = _word(token)
+            word = token.word
             if token.kind == "(":
                 self._row(tokens, token)
             elif word == "property":
@@ -376,11 +447,7 @@ class _Rows:
             self.default = numbers
 
     def table(self) -> npt.NDArray[np.float64]:
-        """The numbers, axes (variable, *parents); memory is taken for rows that are there, or for a default.
-
-        Raises:
-            FileError: If a row is missing, or the table is there whole and by rows.
-        """
+        """The numbers, axes (variable, *parents); memory is taken for rows that are there, or for a default."""
         if self.whole is not None:
             if self.places or self.default is not None:
                 raise FileError(f"the probability table of {excerpt(self.name)} is given whole and by rows")
@@ -402,11 +469,13 @@ def _numbers(tokens: _Tokens, size: int, first: Token | None = None) -> list[flo
 
 
 def _split(text: str, size: int, tokens: _Tokens, at: Token | None) -> list[float]:
-    """So many numbers of a text."""
+    """So many decimal numbers of ASCII digits, none absurdly long."""
     words = text.split(",") if "," in text else text.split()
     if len(words) != size:
         raise tokens.error(f"{len(words)} numbers stand where {size} belong", at)
-    numbers = decimals(text, words)
-    if numbers is None:
-        raise tokens.error("decimal numbers are expected", at)
-    return numbers
+    try:
+        if _DECIMALS.fullmatch(text) and max(map(len, words), default=0) <= MAX_NUMBER:
+            return list(map(float, words))
+    except ValueError:
+        pass
+    raise tokens.error("decimal numbers are expected", at)

@@ -1,8 +1,7 @@
 """Which values a file can hold: one codec for each kind, of the package and of families outside it alike.
 
-A codec turns a value into plain JSON values and back. It never sees the record of the release: files write that, and
-check it when they read, before a codec reads the rest. A file names a kind, and only a registered codec reads it:
-nothing in a file is executed.
+A codec turns a value into plain JSON values and back. Files write the record of the release themselves, and check it
+when they read, before a codec reads the rest. Only a registered codec reads a kind: nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -13,7 +12,11 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from dpgraph.lazy import register_by_name
-from dpgraph.privacy.records import FileError, Provenance
+from dpgraph.mechanisms.reproduction import Structure, check_reproduced
+from dpgraph.privacy import plain_events
+from dpgraph.privacy.plain_events import event_of, plain_event
+from dpgraph.privacy.records import FileError, PrivacyUnit, Provenance, ReleaseError
+from dpgraph.privacy.rows import RowsRecord
 from dpgraph.privacy.structural import plain_of, value_of
 from dpgraph.structure.network import Network
 
@@ -21,6 +24,8 @@ Plain = dict[str, Any]
 Role = Literal["description", "released", "fitted"]
 Read = Callable[[Plain, Any, "Provenance | None"], Any]
 
+#: The fields in which values hold their description and their record; both stand in the head of a file.
+_BESIDE = ("network", "description", "design", "provenance")
 #: The entries of a file that are not of its value.
 HEAD = frozenset({"format", "version", "kind", "network", "event", "unit", "cost", "private"}) | {
     "scope",
@@ -29,16 +34,10 @@ HEAD = frozenset({"format", "version", "kind", "network", "event", "unit", "cost
     "release",
     "digest",
 }
-#: The fields in which values hold what was measured, and their record; both stand in the head.
-_BESIDE = ("network", "description", "design", "provenance")
 
 
 def described_in(plain: Plain, network: Network | None) -> Any:
-    """What was measured, from a file: its network, or the description beside the record, by its own kind.
-
-    Raises:
-        FileError: If the description is of no registered kind, or a network stands beside it.
-    """
+    """The network of a file, or the description beside the record, by its own kind."""
     if network is not None:
         if "description" in plain:
             raise FileError("a file has a network or a description, not both")
@@ -51,18 +50,14 @@ def described_in(plain: Plain, network: Network | None) -> Any:
 
 
 def needed_network(plain: Plain, network: Network | None) -> Network:
-    """The network of a file that cannot do without.
-
-    Raises:
-        FileError: If it has none.
-    """
+    """The network of a file that must have one."""
     if network is None:
         raise FileError(f"a file of format {plain['format']!r} needs a network")
     return network
 
 
 def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | None], Any]:
-    """What was measured, from a file that has it in a place of its own and must have no network."""
+    """Reads the description of a file that has it in a place of its own and must have no network."""
 
     def measured_in(plain: Plain, network: Network | None) -> Any:
         if network is not None:
@@ -75,12 +70,9 @@ def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | 
 def structural(
     type_: type, check: Callable[[Any, Any], None] | None = None, *, without: str = ""
 ) -> tuple[Callable[[Any], Plain], Read]:
-    """How the fields of a dataclass are written and read, but for what was measured and the record.
+    """The writer and the reader of a dataclass's fields, but for its description and its record.
 
-    Args:
-        type_: The dataclass, which checks itself.
-        check: Further checks of a value that was read, given its record.
-        without: A field that is None by default and not kept.
+    ``check(value, provenance)`` refuses what the class does not; ``without`` names a field that is not kept, and None.
     """
     names = {field.name for field in fields(type_)}
     beside = tuple(name for name in (*_BESIDE, without) if name in names)
@@ -110,8 +102,8 @@ class Codec:
         type: The type of the values.
         write: The value as plain JSON values, without its description and its record; None if it cannot be saved.
         read: The inverse, ``read(plain, description, provenance)``; the last two are None for a description. It must
-            check what it reads as any other input, and that noise laws and shapes are those of the event.
-        measured: What was measured, of a value: by default its attribute ``description``.
+            check its input as any other, and that noise laws and shapes are those of the event.
+        measured: The description of a value: by default its attribute ``description``.
         measured_in: The same from a file; by default the network or the description that files write themselves.
         recorded: The record of a fitted value; by default its attribute ``provenance``.
     """
@@ -126,6 +118,10 @@ class Codec:
     recorded: Callable[[Any], Provenance | None] = attrgetter("provenance")
 
 
+_KINDS: dict[tuple[bool, str], Codec] = {}
+_TYPES: dict[tuple[bool, type], list[Codec]] = {}
+
+
 def register_codecs(*codecs: Codec) -> None:
     """Lets ``save`` and ``load`` take values of further types: of a family outside the package, in one call.
 
@@ -136,11 +132,22 @@ def register_codecs(*codecs: Codec) -> None:
         if _KINDS.get((codec.role == "released", codec.kind), codec) != codec:
             raise FileError(f"a file of kind {codec.kind!r} is read by another codec")
     for codec in codecs:
-        key = codec.role == "released", codec.kind
-        _KINDS[key] = codec
-        known = _TYPES.setdefault((key[0], codec.type), [])
-        if codec not in known:
+        released = codec.role == "released"
+        _KINDS[released, codec.kind] = codec
+        if codec not in (known := _TYPES.setdefault((released, codec.type), [])):
             known.append(codec)
+
+
+def register_law(name: str, kind: type) -> None:
+    """Lets files hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
+
+    Raises:
+        FileError: If it is none, or the name is taken.
+    """
+    try:
+        plain_events.register_law(name, kind)
+    except ReleaseError as error:
+        raise FileError(str(error)) from None
 
 
 def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
@@ -152,22 +159,14 @@ def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:
 
 
 def refuse_unfitted(value: Any) -> None:
-    """Refuses an estimator of this package that has learned nothing, where something is to be written of it.
-
-    Raises:
-        FileError: With what to do.
-    """
+    """Refuses an estimator of this package that has learned nothing yet."""
     ours = type(value).__module__.startswith("dpgraph.") and not isinstance(value, type)
     if ours and callable(getattr(value, "fit", None)) and not hasattr(value, "model_"):
         raise FileError(f"this {type(value).__name__} has learned nothing yet: fit it first")
 
 
 def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
-    """A value's codec, and the value as plain JSON values.
-
-    Raises:
-        FileError: If no codec takes it.
-    """
+    """A value's codec, and the value as plain JSON values."""
     for codec in _TYPES.get((released, type(value)), []):
         if (plain := codec.write(value)) is not None:
             return codec, plain
@@ -175,15 +174,42 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
     raise FileError(f"{type(value).__name__} is not saved: only public values that left through a release are")
 
 
-def plain_description(description: Any) -> Plain:
-    """A description, with its kind.
+def plain_provenance(provenance: Provenance | None, structure: Structure) -> Plain:
+    """The record of a release, checked as a reader checks it; None stands for none."""
+    if provenance is None:
+        return {"event": None, "unit": None, "cost": None, "private": None}
+    check_reproduced(provenance, structure)
+    event, unit = provenance.event, provenance.unit
+    return {
+        "event": plain_event(event),
+        "unit": plain_of(unit, PrivacyUnit),
+        "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
+        "private": provenance.private,
+    }
 
-    Raises:
-        FileError: If no codec takes it.
-    """
-    codec, plain = written(description, released=False)
-    return {"kind": codec.kind, **plain}
+
+def provenance_of(plain: Plain, structure: Structure) -> Provenance | None:
+    """The record in a file, checked against public structure and its own noise, such as its cost."""
+    if plain["event"] is None:
+        return None
+    if not isinstance(plain["private"], bool):
+        raise FileError("the record of the release is not whole")
+    unit, event = value_of(plain["unit"], PrivacyUnit, "unit"), event_of(plain["event"])
+    if plain["cost"] != {"epsilon": str(event.epsilon), "delta": str(event.delta)}:
+        raise FileError("the cost is not that of the event")
+    receipts = value_of(plain.get("receipts", []), tuple[str, ...], "receipts")
+    provenance = Provenance(event, unit, plain["private"], receipts)
+    check_reproduced(provenance, structure)
+    if (plain_of(unit, PrivacyUnit), plain_event(event)) != (plain["unit"], plain["event"]):
+        raise FileError("the record of the release has entries that dpgraph does not write there")
+    return provenance
 
 
-_KINDS: dict[tuple[bool, str], Codec] = {}
-_TYPES: dict[tuple[bool, type], list[Codec]] = {}
+def plain_scope(scope: RowsRecord | None) -> Plain:
+    """Which rows a release is of; nothing where its record does not tell."""
+    return {} if scope is None else {"scope": plain_of(scope, RowsRecord)}
+
+
+def scope_of(plain: Plain) -> RowsRecord | None:
+    """The inverse of ``plain_scope``."""
+    return None if plain.get("scope") is None else value_of(plain["scope"], RowsRecord, "scope")

@@ -72,11 +72,7 @@ def sealed(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_version(plain: dict[str, Any]) -> None:
-    """Refuses a document of another version.
-
-    Raises:
-        FileError: With what to do.
-    """
+    """Refuses a document of another version."""
     version = plain.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise FileError(
@@ -85,11 +81,7 @@ def check_version(plain: dict[str, Any]) -> None:
 
 
 def unsealed(plain: Any) -> Any:
-    """A document without its digest, after checking it; anything that is not a document is returned as it is.
-
-    Raises:
-        FileError: If the digest is missing or another one, or the file is of another version.
-    """
+    """A document without its digest, after checking it; anything that is not a document is returned as it is."""
     if not isinstance(plain, dict) or "format" not in plain:
         return plain
     check_version(plain)

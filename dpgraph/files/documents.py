@@ -1,47 +1,32 @@
 """Public values to JSON and back, exactly.
 
-Every file names its format and version and carries the network, the noise law of each table, the event, the unit and
-the cost. Loading builds plain values and checks them as any other input: nothing in a file is executed, and no record
-of a release is believed that public structure or its own noise contradicts. Sensitive values (rows, codes, counts) have
-no saver.
-
-A file ends in a digest of its content (``files.digest``).
+Every file names its format and version, carries the network, the noise laws, the event, the unit and the cost, and ends
+in a digest of its content (``files.digest``). Loading builds plain values and checks them as any other input: nothing
+in a file is executed, and no record of a release is believed that public structure or its own noise contradicts.
+Sensitive values (rows, codes, counts) have no saver.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from dpgraph.files import models  # noqa: F401 - registers the codecs of posteriors and models
 from dpgraph.files.atomic_write import is_stream, write_text, write_with
 from dpgraph.files.codecs import (
     Codec,
     codec_of_kind,
     described_in,
     needed_network,
-    plain_description,
+    plain_provenance,
+    plain_scope,
+    provenance_of,
     register_codecs,
     written,
 )
-from dpgraph.files.designs import design_of, plain_design
 from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
-from dpgraph.files.markov import markov_model_of, plain_markov_model
-from dpgraph.files.network_models import (
-    naive_bayes_ensemble_of,
-    naive_bayes_of,
-    plain_ensemble,
-    plain_naive_bayes,
-    plain_posterior,
-    plain_posterior_draws,
-    plain_probabilities,
-    posterior_draws_of,
-    posterior_of,
-    probabilities_in,
-)
 from dpgraph.files.networks import (
     EXAMPLE,
     network_of,
@@ -52,26 +37,22 @@ from dpgraph.files.networks import (
     with_source_name,
 )
 from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
-from dpgraph.files.plain import plain_provenance, plain_receipts, plain_scope, provenance_of
-from dpgraph.files.regression import plain_regression, regression_of
 from dpgraph.files.releases import release_of
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
+from dpgraph.privacy.structural import plain_of
+from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.model_arguments import own_methods
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
-
-Write = Callable[[Any], dict[str, Any]]
-Read = Callable[..., Any]
 
 #: The part of a fitted estimator's file that is its release.
 BESIDE = "release"
@@ -124,9 +105,8 @@ def _save(value: Any, target: Path, released: Any) -> None:
     elif target.suffix.lower() == ".toml" and isinstance(value, Network):
         write_text(target, toml_of(value))
     elif target.suffix.lower() == ".json" or is_stream(target):
-        write_text(
-            target, json.dumps(sealed(document(value) | nested(_beside(released))), indent=1, allow_nan=False) + "\n"
-        )
+        plain = sealed(document(value) | nested(_beside(released)))
+        write_text(target, json.dumps(plain, indent=1, allow_nan=False) + "\n")
     else:
         raise FileError(f"{target}: the name must end in .json, .npz or .bif")
 
@@ -178,11 +158,7 @@ def _beside(released: Any) -> dict[str, Any]:
 
 
 def _release_of(plain: Any) -> Release[Any]:
-    """The release in a document, or beside the model in it.
-
-    Raises:
-        FileError: If there is none.
-    """
+    """The release in a document, or beside the model in it."""
     inner = plain.get(BESIDE, plain) if isinstance(plain, dict) else plain
     value = value_of(inner)
     if not isinstance(value, Release):
@@ -191,11 +167,7 @@ def _release_of(plain: Any) -> Release[Any]:
 
 
 def probabilities_of(value: Any) -> Probabilities:
-    """The conditional probability tables that a value stands for.
-
-    Raises:
-        FileError: If it stands for none.
-    """
+    """The conditional probability tables that a value stands for."""
     match value:
         case Release():
             return probabilities_of(value.value)
@@ -226,27 +198,25 @@ def _document_with_arrays(value: Any) -> dict[str, Any]:
     codec, body = written(value, released=False)
     if codec.role == "description":
         return _document(codec, codec.kind, value if isinstance(value, Network) else None, {}, body)
-    structure = codec.measured(value)
-    provenance = codec.recorded(value)
-    record = plain_provenance(provenance, structure) | plain_receipts(provenance)
+    structure, provenance = codec.measured(value), codec.recorded(value)
+    record = plain_provenance(provenance, structure)
+    if provenance is not None and provenance.receipts:  # the rows of a ledger that paid
+        record["receipts"] = list(provenance.receipts)
     return _document(codec, codec.kind, structure, record, body)
 
 
 def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """The parts that every file has, its description in the place it has in files of this kind, and its body.
-
-    Raises:
-        FileError: If a codec writes a part that is not its own.
-    """
+    """The parts that every file has, its description in the place of files of this kind, and its body."""
     network = structure if isinstance(structure, Network) else None
-    nested = codec.role != "description" and network is None and codec.measured_in is described_in
     head = {
         "format": f"dpgraph-{kind}",
         "version": VERSION,
         "network": None if network is None else plain_network(network),
         **record,
-        **({"description": plain_description(structure)} if nested else {}),
     }
+    if codec.role != "description" and network is None and codec.measured_in is described_in:
+        inner, description = written(structure, released=False)
+        head["description"] = {"kind": inner.kind, **description}
     if taken := sorted(set(body) & {*head, "digest", BESIDE}):
         raise FileError(f"values of kind {codec.kind!r} write {', '.join(taken)}, which every file has already")
     return head | body
@@ -272,48 +242,15 @@ def value_of(plain: Any) -> Any:
     return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
 
 
-def _fitted(
-    kind: str, type_: type, write: Write, read: Read, network: Callable[[Any], Any] = attrgetter("network")
-) -> Codec:
-    """The codec of a model or a posterior of a network."""
-    return Codec("fitted", kind, type_, write, read, network, needed_network)
-
-
-def _design(plain: dict[str, Any]) -> LinearDesign:
-    return design_of(plain["design"])
-
-
-def _network(plain: dict[str, Any], network: Network | None, provenance: Any) -> Network:
-    return needed_network(plain, network)
-
-
 register_codecs(
-    Codec("description", "network", Network, lambda network: {}, _network),
+    Codec(
+        "description", "network", Network, lambda network: {}, lambda plain, network, _: needed_network(plain, network)
+    ),
     Codec(
         "description",
         "linear-design",
         LinearDesign,
-        lambda design: {"design": plain_design(design)},
-        lambda plain, *_: _design(plain),
-    ),
-    _fitted("posterior", DirichletPosterior, plain_posterior, posterior_of),
-    _fitted("posterior-draws", PosteriorDraws, plain_posterior_draws, posterior_draws_of),
-    _fitted("probabilities", Probabilities, plain_probabilities, probabilities_in),
-    _fitted("naive-bayes", NaiveBayes, plain_naive_bayes, naive_bayes_of, attrgetter("probabilities.network")),
-    _fitted(
-        "naive-bayes-ensemble",
-        NaiveBayesEnsemble,
-        plain_ensemble,
-        naive_bayes_ensemble_of,
-        lambda value: value.draws[0].network,
-    ),
-    _fitted("hidden-markov-model", HiddenMarkovModel, plain_markov_model, markov_model_of),
-    Codec(
-        "fitted",
-        "linear-regression",
-        LinearRegressionModel,
-        plain_regression,
-        regression_of,
-        attrgetter("draws.design"),
+        lambda design: {"design": plain_of(design)},
+        lambda plain, *_: structural_value(plain["design"], LinearDesign, "design"),
     ),
 )

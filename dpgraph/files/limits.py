@@ -16,7 +16,6 @@ MAX_TOML_BYTES = 2**20
 MAX_NETWORK_BYTES = 6 * 2**20
 #: The largest JSON document, in bytes, unless ``load`` is told another.
 MAX_DOCUMENT_BYTES = 2**29
-
 #: Bytes that are read at once.
 AT_ONCE = 2**18
 #: The longest words of a file in a message, and the longest message about a file, in characters.
@@ -32,15 +31,7 @@ ROWS = {
 
 
 def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
-    """A file's text, without the mark of its byte order.
-
-    Args:
-        path: The file.
-        most: The largest size in bytes; no more than that is read, whatever the file is.
-
-    Raises:
-        FileError: If there is no such file, it is larger, or it is not UTF-8 text.
-    """
+    """A file's UTF-8 text, without the mark of its byte order; no more than ``most`` bytes are read, whatever it is."""
     try:
         data = bytearray()
         with path.open("rb") as file:
@@ -54,11 +45,11 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
             if data.startswith(start):
                 raise FileError(f"{path} holds rows, no public value: {words}")
         return data.decode("utf-8-sig")
+    except FileError:
+        raise
     except FileNotFoundError:
         raise FileError(f"{path} cannot be read: there is no such file") from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
+    except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read ({type(error).__name__})") from None
 
 
@@ -76,8 +67,6 @@ def excerpt(text: str) -> str:
 def shortened(message: str) -> str:
     """A message about a file, without its middle where it is long.
 
-    >>> shortened("no variable 'a'")
-    "no variable 'a'"
     >>> len(shortened("x" * 10**6)) == MAX_MESSAGE
     True
     """

@@ -1,7 +1,8 @@
-"""Networks and domains from files: TOML and JSON by the schema of the README, and BIF.
+"""Networks, domains and regression designs from files: TOML and JSON by the schema of the README, and BIF.
 
-A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }`` or
-``{ bins = [...], missing = true }``. ``strict = true``, before the first table, is that of ``Domain.of``.
+A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }``, ``{ bins = [...], missing = true }``
+or, in a design, ``{ bounds = [low, high], missing = ... }``. ``strict = true``, before the first table, is that of
+``Domain.of``.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.errors import DPGraphError, FileError
+from dpgraph.privacy.structural import FORMS, Form
+from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable, first_twice
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import Network
 
 EXAMPLE = "example:"
 
@@ -70,11 +74,7 @@ def read_domain(source: str | Path) -> Domain:
 
 
 def read_probabilities(source: str | Path) -> Any:
-    """Reads a network with its probabilities from BIF or an example.
-
-    Raises:
-        FileError: If the file cannot be read, is cut short, or does not describe a network.
-    """
+    """Reads a network with its probabilities from BIF or an example."""
     from dpgraph.files.bif import read_bif
 
     text_source = str(source)
@@ -91,11 +91,7 @@ def read_probabilities(source: str | Path) -> Any:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A TOML or JSON file as plain values; nothing in it is executed.
-
-    Raises:
-        FileError: If it cannot be read or parsed, is too large, or repeats a key.
-    """
+    """A TOML or JSON file as plain values; nothing in it is executed."""
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
         raise FileError(f"{path}: the name must end in .toml, .json or .bif")
@@ -112,24 +108,14 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """TOML whose keys have few parts: tomllib takes time by their square.
-
-    Raises:
-        FileError: If a key has more than ``MAX_KEY_PARTS``.
-        tomllib.TOMLDecodeError, ValueError, RecursionError: If it is not TOML.
-    """
+    """TOML whose keys have few parts: tomllib takes time by their square."""
     if _LONG_KEY.search(text):
         raise FileError(f"more than {MAX_KEY_PARTS} words joined by dots; a key here has one or two")
     return tomllib.loads(text)
 
 
 def parse_json(text: str) -> Any:
-    """JSON in which no key is repeated and no number is infinite or NaN.
-
-    Raises:
-        FileError: If it holds one.
-        ValueError, RecursionError: If it is not JSON.
-    """
+    """JSON in which no key is repeated and no number is infinite or NaN."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -173,26 +159,18 @@ def _public_part(source: str | Path) -> dict[str, Any]:
 def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
-    if "tables" in document:
-        if any((document.get("parents") or {}).values()):
-            raise FileError("tables to be measured have no parents")
-        return Margins.of_tables(domain, _tables_of(document["tables"]), _whole_list(document.get("shares", [])))
-    return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
-
-
-def _tables_of(plain: Any) -> list[Family]:
-    """The variables of tables to be measured."""
-    if not isinstance(plain, list) or not all(isinstance(table, list) for table in plain):
+    if "tables" not in document:
+        return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
+    tables, shares = document["tables"], document.get("shares", [])
+    if any((document.get("parents") or {}).values()):
+        raise FileError("tables to be measured have no parents")
+    if not isinstance(tables, list) or not all(isinstance(table, list) for table in tables):
         raise FileError("tables are a list of lists of variables")
-    if not all(isinstance(name, str) for table in plain for name in table):
+    if not all(isinstance(name, str) for table in tables for name in table):
         raise FileError("tables are a list of lists of variables")
-    return [tuple(table) for table in plain]
-
-
-def _whole_list(plain: Any) -> list[int]:
-    if not isinstance(plain, list):
+    if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
-    return plain
+    return Margins.of_tables(domain, [tuple(table) for table in tables], shares)
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
@@ -204,9 +182,10 @@ def domain_of(variables: Any, strict: Any = False) -> Domain:
 
 def plain_network(network: Network) -> dict[str, Any]:
     """The inverse of ``network_of``."""
-    parents = {name: list(above) for name, above in network.parents.items()}
-    strict = {"strict": True} if network.domain.strict else {}
-    plain = {**strict, "variables": plain_domain(network.domain), "parents": parents}
+    domain = network.domain
+    plain: dict[str, Any] = {"strict": True} if domain.strict else {}
+    plain["variables"] = {name: plain_variable(domain[name]) for name in domain.names}
+    plain["parents"] = {name: list(above) for name, above in network.parents.items()}
     if isinstance(network, Margins):
         plain |= {"tables": [list(table) for table in network.tables], "shares": list(network.shares)}
     return plain
@@ -247,11 +226,6 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def plain_domain(domain: Domain) -> dict[str, Any]:
-    """The inverse of ``domain_of``."""
-    return {name: plain_variable(domain[name]) for name in domain.names}
-
-
 def variable_of(name: str, plain: Any) -> Variable:
     """A variable from its plain form."""
     if isinstance(plain, list):
@@ -284,13 +258,101 @@ def plain_variable(variable: Variable) -> Any:
     return {"levels": list(variable.levels), **{key: level for key, level in actions.items() if level is not None}}
 
 
-def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
-    """The result of reading a file.
+def read_design(
+    source: str | Path,
+    target: str,
+    *,
+    features: Iterable[str] | None = None,
+    intercept: bool = True,
+    on_missing: OnMissing = "error",
+    mean_weight: int | None = None,
+) -> LinearDesign:
+    r"""Reads the design of a regression from the ``[variables]`` of a TOML or JSON file.
+
+    Args:
+        source: The file: ``sex = ["F", "M"]``, ``age = { bounds = [18, 90] }``, ``{ bounds = [0, 10], missing = 0 }``.
+        target: The variable that is predicted, which has bounds.
+        features: Which variables predict it, in order; by default all others.
+        intercept: As in ``LinearDesign``.
+        on_missing: As in ``LinearDesign``.
+        mean_weight: As in ``LinearDesign``.
 
     Raises:
-        FileError: For any of the package's errors; its words, after the name of the file. For an error that a value
-            of another kind than expected raises, its class alone.
+        FileError: If the file cannot be read or is not valid, or a variable is not in it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "wages.toml"
+    >>> _ = path.write_text('[variables]\nage = { bounds = [18, 90] }\nwage = { bounds = [0, 10], missing = 0 }')
+    >>> read_design(path, "wage").names
+    ('intercept*age', 'intercept*wage', 'age*age', 'age*wage', 'wage*wage')
     """
+    document = read_document(Path(source))
+    variables, strict = document.get("variables"), document.get("strict", False)
+    wanted = None if features is None else list(features)
+
+    def read() -> LinearDesign:
+        declared = _declared(variables)
+        for name in [target, *(wanted or [])]:
+            if name not in declared:
+                raise FileError(f"there is no variable {name!r}; there are {', '.join(declared)}")
+        bounds = declared[target]
+        if not isinstance(bounds, Bounded):
+            raise FileError(f"the target {target!r} needs bounds = [low, high], not levels")
+        chosen = [name for name in declared if name != target] if wanted is None else wanted
+        return LinearDesign(
+            {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight, strict
+        )
+
+    return with_source_name(source, read)
+
+
+def _plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
+    return [{"name": name, "variable": _plain_feature(feature)} for name, feature in features.items()]
+
+
+def _features_of(plain: Any, place: str) -> FrozenMap[str, Feature]:
+    names = [entry["name"] for entry in plain]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise FileError("the features of a design are not different names")
+    return FrozenMap(_declared({entry["name"]: entry["variable"] for entry in plain}))
+
+
+def _declared(variables: Any) -> dict[str, Feature]:
+    """Variables from their plain form."""
+    if not isinstance(variables, dict) or not variables:
+        raise FileError("there is no table of variables")
+    bounded = {name for name, plain in variables.items() if isinstance(plain, dict) and "bounds" in plain}
+    return {name: (_bounded if name in bounded else variable_of)(name, plain) for name, plain in variables.items()}
+
+
+def _bounded(name: str, plain: Any) -> Bounded:
+    """A number with bounds, from its plain form."""
+    if not isinstance(plain, dict) or "bounds" not in plain:
+        raise FileError(f"{name} needs bounds = [low, high]")
+    if unknown := sorted(set(plain) - {"bounds", "missing"}):
+        raise FileError(f"variable {name!r} has unknown settings {unknown}; known: ['bounds', 'missing']")
+    bounds = plain["bounds"]
+    if not isinstance(bounds, list) or len(bounds) != 2:
+        raise FileError(f"variable {name!r}: bounds are a list of two numbers, [low, high]")
+    try:
+        return Bounded(bounds[0], bounds[1], plain.get("missing"))
+    except NetworkError as error:
+        raise FileError(f"variable {name!r}: {error}") from None
+
+
+def _plain_feature(variable: Feature) -> Any:
+    if not isinstance(variable, Bounded):
+        return plain_variable(variable)
+    missing = {} if variable.missing is None else {"missing": variable.missing}
+    return {"bounds": [variable.low, variable.high]} | missing
+
+
+FORMS[Bounded] = Form(_plain_feature, lambda plain, place: _bounded(place, plain))
+FORMS[FrozenMap[str, Feature]] = Form(_plain_features, _features_of)
+
+
+def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:
+    """The result of reading a file."""
     try:
         return read()
     except DPGraphError as error:

@@ -56,11 +56,7 @@ def nested(plain: Any) -> Any:
 
 
 def write_packed(file: IO[bytes], plain: dict[str, Any]) -> None:
-    """Writes a document with arrays to an open file, one array at a time, compressed.
-
-    Raises:
-        FileError: If its arrays are larger than a reader takes, or of a type that has no place.
-    """
+    """Writes a document with arrays to an open file, one array at a time, compressed."""
     if (size := _bytes_of(plain)) > MOST_BYTES:
         raise FileError(f"the arrays take {size} bytes, and a file at most {MOST_BYTES}; keep fewer draws")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -118,11 +114,7 @@ class Packed:
     reference: Mapping[str, Any]
 
     def read(self) -> np.ndarray:
-        """The array, checked against its digest.
-
-        Raises:
-            FileError: If it is not the one that was saved.
-        """
+        """The array, checked against its digest."""
         with _named(self.path), zipfile.ZipFile(self.path) as archive:
             return _array_of(archive, self.reference)
 
@@ -139,11 +131,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def read_packed(path: Path) -> Any:
-    """A document of an archive, its digest checked, with a ``Packed`` in place of each array.
-
-    Raises:
-        FileError: If there is no such file, it is no such archive, or it was changed since it was written.
-    """
+    """A document of an archive, its digest checked, with a ``Packed`` in place of each array."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -169,11 +157,7 @@ def read_packed(path: Path) -> Any:
 
 
 def unpacked(plain: Any) -> Any:
-    """A document with every array read; an archive is opened once, as each opening reads the list of its members.
-
-    Raises:
-        FileError: If one is not the one that was saved.
-    """
+    """A document with every array read; an archive is opened once, as each opening reads the list of its members."""
     opened: dict[Path, zipfile.ZipFile] = {}
     with ExitStack() as stack:
 

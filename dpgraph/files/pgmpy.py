@@ -121,12 +121,6 @@ def write_bif(probabilities: Probabilities) -> str:
 
     Names of letters, digits, _ . + and - stay as they are, and levels of these and < > = /. In others each other
     character becomes _, accents are left out, and names that would be the same get a number at their end.
-
-    Raises:
-        NetworkError: If two levels read the same as text.
-
-    Warns:
-        DomainWarning: If a name or a level is written differently.
     """
     kept = _named_for_bif(probabilities)
     with _quiet():
@@ -170,8 +164,6 @@ def _named_for_bif(probabilities: Probabilities) -> Probabilities:
 def _bif_words(words: Iterable[str], *, names: bool = False) -> dict[str, str]:
     """What BIF keeps of levels, or of names of variables, which it tells apart without case.
 
-    Raises:
-        NetworkError: If two of them are the same.
 
     >>> _bif_words(["hs or lower", "hs_or_lower", "été"])
     {'hs or lower': 'hs_or_lower_2', 'hs_or_lower': 'hs_or_lower', 'été': 'ete'}
@@ -200,11 +192,7 @@ def _bif_word(word: str, name: bool) -> str:
 
 
 def example(name: str) -> Probabilities:
-    """One of the networks in pgmpy's wheel, read without a download.
-
-    Raises:
-        FileError: If pgmpy bundles no such network; the message lists those it does.
-    """
+    """One of the networks in pgmpy's wheel, read without a download."""
     spec = importlib.util.find_spec("pgmpy")  # finds the folder; importing pgmpy takes a second
     assert spec is not None
     assert spec.origin is not None

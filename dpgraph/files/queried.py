@@ -9,14 +9,7 @@ from typing import Any
 from dpgraph.files.arrays import mixing_of
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import read_text
-from dpgraph.files.network_models import (
-    drawn_table,
-    naive_bayes_ensemble_of,
-    naive_bayes_of,
-    posterior_draws_of,
-    posterior_of,
-    probabilities_in,
-)
+from dpgraph.files.models import NETWORK_READERS, drawn_table
 from dpgraph.files.networks import NOT_WHOLE, network_of, parse_json, read_document, with_source_name
 from dpgraph.files.packed import Packed, read_packed, unpacked
 from dpgraph.inference.draws import mixing_note
@@ -24,24 +17,12 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
 
-#: The readers of a network's models.
-_READERS = {
-    "dpgraph-probabilities": probabilities_in,
-    "dpgraph-posterior-draws": posterior_draws_of,
-    "dpgraph-posterior": posterior_of,
-    "dpgraph-naive-bayes": naive_bayes_of,
-    "dpgraph-naive-bayes-ensemble": naive_bayes_ensemble_of,
-}
 #: What a table of a question may set.
 SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
 
 def queried(path: str) -> DrawnTables:
-    """The tables of a saved model, draw by draw.
-
-    Raises:
-        FileError: If the file cannot be read, or stands for no probabilities of a network.
-    """
+    """The tables of a saved model, draw by draw."""
     if (quick := _quick(path)) is not None:
         return drawn_tables(quick)
     from dpgraph.files.documents import load, probabilities_of
@@ -63,11 +44,11 @@ def _quick(path: str) -> Any:
         return None
     try:
         plain = read_packed(Path(path)) if suffix == ".npz" else unsealed(parse_json(read_text(Path(path))))
-        read = _READERS.get(plain["format"])
+        read = NETWORK_READERS.get(plain["format"])
         if read is None:
             return None
         network = network_of(plain["network"])
-        if suffix == ".npz" and read is posterior_draws_of:
+        if suffix == ".npz" and plain["format"] == "dpgraph-posterior-draws":
             mixing = mixing_of(plain.get("mixing", {}))
             note = mixing_note({**mixing, "draws": None}) if mixing else ""
             return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
@@ -98,11 +79,7 @@ class LazyTables(Mapping[str, Any]):
 
 
 def read_questions(path: Path) -> list[dict[str, Any]]:
-    """The questions of a TOML file, a table ``[[question]]`` for each.
-
-    Raises:
-        FileError: If it holds none, or one of them has no target or a setting that is not known.
-    """
+    """The questions of a TOML file, a table ``[[question]]`` for each."""
     document = with_source_name(path, lambda: read_document(path))
     asked = document.get("question")
     if not isinstance(asked, list) or not asked or not all(isinstance(one, dict) for one in asked):

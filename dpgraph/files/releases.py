@@ -1,32 +1,56 @@
-"""The kinds of released values, as plain forms and back: each checked against the event that made it."""
+"""The kinds of released values, as plain forms and back: each checked against the event that made it, and its total.
+
+Noise that sums to zero leaves every total at the public n exactly (``NoisyCounts``, ``NoisyMoments`` refuse another).
+Independent noise leaves it near: P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2b) for discrete Laplace noise
+of scale b, by Chernoff's bound at 1 / 2b, and 2 exp(-t^2 / (2 K s^2)) for discrete Gaussian noise of scale s (Canonne,
+Kamath and Steinke 2020): each law says its own. A total further off than happens once in 2^100 is refused.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from functools import singledispatch
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from dpgraph.files.arrays import plain_tables, tables_of
-from dpgraph.files.codecs import Codec, described_in, needed_network, register_codecs, structural, without_network
-from dpgraph.files.joint import joint_of, networks_in, networks_of, plain_several, pooled_of
-from dpgraph.files.moments import moments_of, outcomes_of, plain_sums
-from dpgraph.files.network_models import plain_probabilities, probabilities_in
-from dpgraph.files.noisy_tables import coefficients_of, counts_of, plain_coefficients, plain_counts
-from dpgraph.files.plain import scope_of
-from dpgraph.files.totals import check_total
-from dpgraph.privacy.records import FileError, Provenance, Release
+from dpgraph.files.arrays import integers_of, plain_tables, tables_of
+from dpgraph.files.codecs import (
+    Codec,
+    Plain,
+    needed_network,
+    register_codecs,
+    scope_of,
+    structural,
+    without_network,
+)
+from dpgraph.files.networks import network_of, plain_network
+from dpgraph.mechanisms.reproduction import measured_parts
+from dpgraph.privacy.plain_events import law_of, plain_law
+from dpgraph.privacy.records import Event, FileError, NoiseLaw, PrivacyUnit, Provenance, Release
 from dpgraph.privacy.release import recorded
-from dpgraph.structure.joint import JointCounts, PooledCounts
+from dpgraph.privacy.structural import FORMS, named
+from dpgraph.privacy.structural import value_of as structural_value
+from dpgraph.structure.basis import contrast_matrix, fixed_point
+from dpgraph.structure.design import RESOLUTION, LinearDesign
+from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Network
-from dpgraph.structure.outcomes import NoisyOutcomes, OutcomeDescription
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
+from dpgraph.structure.outcomes import STEPS, NoisyOutcomes, OutcomeDescription
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Probabilities
 
-DESCRIPTION = attrgetter("description")
+#: ln of 2 and of the chance of refusing a true total: once in 2^100.
+NATS = 101 * math.log(2)
+
+# A file names one of the families; ``Natural`` holds functions, and a file holds nothing that runs.
+FORMS[ExponentialFamily] = named((Binomial, Exponential, Gamma, Multinomial, Normal, Poisson))
 
 
-def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: Provenance | None) -> Release[Any]:
+def release_of(codec: Codec, plain: Plain, structure: Any, provenance: Provenance | None) -> Release[Any]:
     """A release, from the rest of its file: its record has been checked, its value and its totals are here."""
     if provenance is None:
         raise FileError("a release without its event")
@@ -35,7 +59,248 @@ def release_of(codec: Codec, plain: dict[str, Any], structure: Any, provenance: 
     return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain)))
 
 
-def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> tuple[float, ...]:
+def reach(law: NoiseLaw, draws: int) -> float:
+    """The bound that the sum of so many draws exceeds once in 2^100.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> round(reach(DiscreteLaplace(1.0), 1))
+    141
+    """
+    return law.reach(draws, NATS)
+
+
+@singledispatch
+def check_total(noisy: Any) -> None:
+    """Refuses a public n that noisy numbers contradict; values of unknown kinds pass.
+
+    Raises:
+        FileError: Naming the numbers that n does not fit.
+    """
+
+
+@check_total.register
+def _(noisy: NoisyCounts) -> None:
+    if noisy.n is not None:
+        for key, table in noisy.tables.items():
+            _check(key, abs(int(table.sum()) - noisy.n), reach(noisy.laws[key], table.size), noisy.n)
+
+
+@check_total.register
+def _(noisy: NoisyCoefficients) -> None:
+    if noisy.n is not None:
+        for block, values in noisy.blocks.items():
+            _check_block(noisy, block, values, noisy.n)
+
+
+@check_total.register(JointCounts)
+@check_total.register(PooledCounts)
+def _(several: JointCounts | PooledCounts) -> None:
+    for single in several.singles:
+        check_total(single)
+
+
+@check_total.register(NoisyMoments)
+@check_total.register(NoisyOutcomes)
+def _(noisy: NoisyMoments | NoisyOutcomes) -> None:
+    if noisy.n is not None:
+        low, high = noisy.description.row_limits(PrivacyUnit("replace"))
+        away = np.maximum(noisy.n * low - noisy.sums, noisy.sums - noisy.n * high)
+        _check(noisy.names, float(away.max(initial=0)), reach(noisy.law, 1), noisy.n)
+
+
+def _check(names: tuple[str, ...], away: float, allowed: float, n: int) -> None:
+    if away > allowed:
+        raise FileError(f"n = {n} is not the number of rows behind the noisy numbers of {', '.join(names) or 'n'}")
+
+
+def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integers, n: int) -> None:
+    """Contrasts are at most n times their largest coefficient.
+
+    Where parity counts were noised, n and the contrasts are even or odd together.
+    """
+    shape = noisy.network.shape(block)
+    largest = fixed_point(shape, noisy.grid).astype(float)
+    for axis, size in enumerate(shape):
+        coefficients = np.abs(contrast_matrix(size)[1:]).max(axis=1)
+        largest = largest * coefficients.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    away = np.abs(values - n) if not block else np.abs(values) - n * largest
+    _check(block, float(away.max(initial=0)), noisy.step * reach(noisy.laws[block], 1), n)
+    if noisy.step == 2 and ((values - n) % 2).any():
+        _check(block, math.inf, 0, n)
+
+
+def _plain_parts(noisy: Any, numbers: Any, name: str) -> list[Plain]:
+    """Tables or blocks, each with its law."""
+    return [
+        {"variables": list(key), "law": plain_law(noisy.laws[key]), name: array.tolist()}
+        for key, array in numbers.items()
+    ]
+
+
+def _plain_counts(noisy: NoisyCounts) -> Plain:
+    return {"n": noisy.n, "tables": _plain_parts(noisy, noisy.tables, "counts")}
+
+
+def _plain_coefficients(noisy: NoisyCoefficients) -> Plain:
+    settings = {"grid": noisy.grid, "step": noisy.step, "pseudo_records": noisy.pseudo_records}
+    return {"n": noisy.n, **settings, "blocks": _plain_parts(noisy, noisy.blocks, "values")}
+
+
+def _counts_of(plain: Plain, network: Network, provenance: Provenance) -> NoisyCounts:
+    tables, laws = _measured(plain["tables"], "counts", provenance, lambda key, _: network.cells(key))
+    return NoisyCounts(network, tables, laws, _rows(plain, provenance))
+
+
+def _coefficients_of(plain: Plain, network: Network, provenance: Provenance) -> NoisyCoefficients:
+    blocks, laws = _measured(plain["blocks"], "values", provenance, lambda _, block: block.size)
+    settings = {name: _whole(plain[name]) for name in ("grid", "step", "pseudo_records")}
+    return NoisyCoefficients(network, blocks, laws, _rows(plain, provenance), **settings)
+
+
+def _measured(
+    entries: list[Plain], values: str, provenance: Provenance, cells: Callable[[Any, Any], int]
+) -> tuple[Any, Any]:
+    """The numbers and the laws of the tables that an event measured, with its laws and so many cells."""
+    keys = [structural_value(entry["variables"], tuple[str, ...], "the variables of a table") for entry in entries]
+    planned = {m.table: m for m in _measuring_event(provenance).measurements}
+    if len(set(keys)) < len(keys) or set(keys) != set(planned):
+        raise FileError("the tables are not those the event measured")
+    numbers = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, entries, strict=True))
+    laws = FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, entries, strict=True))
+    if any(laws[key] != m.law or cells(key, numbers[key]) != m.cells for key, m in planned.items()):
+        raise FileError("a table's noise law is not the event's")
+    return numbers, laws
+
+
+def _measuring_event(provenance: Provenance) -> Event:
+    """The one event that measured; those beside it chose the tables."""
+    measured = measured_parts(provenance.event)
+    if len(measured) != 1:
+        raise FileError("the releases are not as many as their events")
+    return measured[0]
+
+
+def _rows(plain: Plain, provenance: Provenance) -> int | None:
+    n = None if plain["n"] is None else _whole(plain["n"])
+    _check_rows(n, provenance)
+    return n
+
+
+def _check_rows(n: int | None, provenance: Provenance) -> None:
+    if (n is None) == provenance.unit.n_is_public:
+        raise FileError("the number of rows is there exactly when the unit makes it public")
+
+
+def _whole(plain: Any) -> int:
+    number = structural_value(plain, int, "a number")
+    if not 0 <= number < 2**63:
+        raise FileError("a whole number from 0 to 2^63 was expected")
+    return number
+
+
+#: The kinds of single releases that are parts of several: how each is written and read.
+_SINGLES = {
+    "counts": (NoisyCounts, _plain_counts, _counts_of),
+    "coefficients": (NoisyCoefficients, _plain_coefficients, _coefficients_of),
+}
+
+
+def _plain_several(several: Several) -> Plain:
+    """The parts, and the network to learn if one is known."""
+    learns = None if several.network is None else plain_network(several.network)
+    return {"learns": learns, "parts": [_plain_part(part) for part in several.parts]}
+
+
+def _plain_part(part: Any) -> Plain:
+    if isinstance(part, JointCounts):
+        return {"kind": "joint", **_plain_several(part)}
+    for kind, (type_, write, _) in _SINGLES.items():
+        if isinstance(part, type_):
+            return {"kind": kind, "network": plain_network(part.network), **write(part)}
+    raise FileError(f"{type(part).__name__} is no part of a joint release")
+
+
+def _networks_of(several: Several) -> tuple[Network, ...]:
+    return tuple(single.network for single in several.singles)
+
+
+def _networks_in(plain: Plain) -> tuple[Network, ...]:
+    return tuple(network_of(part["network"]) for part in _single_parts(plain))
+
+
+def _single_parts(plain: Plain) -> Iterator[Plain]:
+    """The single releases of a file, in order."""
+    if not isinstance(plain["parts"], list):
+        raise FileError("the parts of several releases are a list")
+    for part in plain["parts"]:
+        yield from _single_parts(part) if part["kind"] == "joint" else [part]
+
+
+def _joint_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> JointCounts:
+    return _Pieces(networks, provenance).joint(plain)
+
+
+def _pooled_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> PooledCounts:
+    pieces = _Pieces(networks, provenance)
+    parts = tuple(pieces.joint(part) if part["kind"] == "joint" else pieces.single(part) for part in plain["parts"])
+    return PooledCounts(parts, _learns(plain))
+
+
+class _Pieces:
+    """The networks and the events of the single releases of a file, taken in order, each checked by its own event."""
+
+    def __init__(self, networks: tuple[Network, ...], provenance: Provenance) -> None:
+        measured = measured_parts(provenance.event)
+        if len(networks) != len(measured):
+            raise FileError("the releases are not as many as their events")
+        self._pairs, self._whole = zip(networks, measured, strict=True), provenance
+
+    def joint(self, plain: Plain) -> JointCounts:
+        """A joint release."""
+        return JointCounts(tuple(self.single(part) for part in plain["parts"]), _learns(plain))
+
+    def single(self, plain: Plain) -> Any:
+        """A single release."""
+        if plain["kind"] not in _SINGLES:
+            raise FileError(f"a part of kind {plain['kind']!r:.60} is not known")
+        network, event = next(self._pairs)
+        return _SINGLES[plain["kind"]][2](plain, network, Provenance(event, self._whole.unit, self._whole.private))
+
+
+def _learns(plain: Plain) -> Network | None:
+    return None if plain["learns"] is None else network_of(plain["learns"])
+
+
+def _check_sums(noisy: NoisyMoments | NoisyOutcomes, provenance: Provenance) -> None:
+    """Refuses sums that the event did not measure."""
+    _check_rows(noisy.n, provenance)
+    (planned, *others) = _measuring_event(provenance).measurements or (None,)
+    if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
+        raise FileError("the sums are not those the event measured")
+
+
+def _grid(description: Any) -> Plain | None:
+    """The unit of the integer sums."""
+    if isinstance(description, LinearDesign):
+        return {"resolution": RESOLUTION, "copies": description.copies}
+    if isinstance(description, OutcomeDescription):
+        return {"steps": STEPS, "weights": [block.weight for block in description.parts]}
+    return None
+
+
+def _sums(kind: str, type_: Any) -> Codec:
+    """The codec of noisy sums, which stand with their grid, so that no later dpgraph misreads them."""
+    write, read = structural(type_, _check_sums)
+
+    def sums_of(plain: Plain, description: Any, provenance: Provenance | None) -> Any:
+        if plain["grid"] != _grid(description):
+            raise FileError("the sums are on another grid than this dpgraph's")
+        return read({name: part for name, part in plain.items() if name != "grid"}, description, provenance)
+
+    return Codec("released", kind, type_, lambda noisy: {"grid": _grid(noisy.description), **write(noisy)}, sums_of)
+
+
+def _numbers_of(plain: Plain, structure: None, provenance: Provenance) -> tuple[float, ...]:
     """As many finite numbers as the event chose."""
     values = plain["values"]
     if not isinstance(values, list) or not all(isinstance(v, float) and np.isfinite(v) for v in values):
@@ -45,11 +310,11 @@ def _numbers(plain: dict[str, Any], structure: None, provenance: Provenance) -> 
     return tuple(values)
 
 
-def _plain_numbers(values: tuple[Any, ...]) -> dict[str, Any] | None:
+def _plain_numbers(values: tuple[Any, ...]) -> Plain | None:
     return {"values": list(values)} if values and all(isinstance(value, float) for value in values) else None
 
 
-def _draws(plain: dict[str, Any], network: Network, provenance: Provenance) -> tuple[Probabilities, ...]:
+def _draws_of(plain: Plain, network: Network, provenance: Provenance) -> tuple[Probabilities, ...]:
     """As many tables of probabilities as the event chose."""
     draws = plain["draws"]
     if not isinstance(draws, list) or not draws:
@@ -60,39 +325,31 @@ def _draws(plain: dict[str, Any], network: Network, provenance: Provenance) -> t
     return tuple(Probabilities(network, tables_of(draw), provenance) for draw in draws)
 
 
-def _plain_draws(draws: tuple[Any, ...]) -> dict[str, Any] | None:
-    return {"draws": [plain_tables(draw.tables) for draw in draws]} if draws and _same_network(draws) else None
+def _plain_draws(draws: tuple[Any, ...]) -> Plain | None:
+    """Draws of probabilities on one network; None for other tuples."""
+    if not draws or not all(isinstance(one, Probabilities) and one.network == draws[0].network for one in draws):
+        return None
+    return {"draws": [plain_tables(draw.tables) for draw in draws]}
 
 
-def _same_network(draws: Any) -> bool:
-    return isinstance(draws, tuple) and all(
-        isinstance(draw, Probabilities) and draw.network == draws[0].network for draw in draws
-    )
+def _released(
+    kind: str, type_: type, write: Any, read: Any, measured: Any = attrgetter("network"), read_measured: Any = None
+) -> Codec:
+    return Codec("released", kind, type_, write, read, measured, read_measured or needed_network)
 
 
-def _first_network(draws: tuple[Probabilities, ...]) -> Network:
-    return draws[0].network
-
-
-def _released(kind: str, type_: type, write: Any, read: Any, measured: Any, measured_in: Any = needed_network) -> Codec:
-    return Codec("released", kind, type_, write, read, measured, measured_in)
-
-
-def _described(kind: str, type_: type) -> Codec:
-    """The codec of a description that is a dataclass."""
-    return Codec("description", kind, type_, *structural(type_))
-
+_SEVERAL = (_networks_of, without_network(_networks_in))
 
 register_codecs(
-    _released("counts", NoisyCounts, plain_counts, counts_of, attrgetter("network")),
-    _released("coefficients", NoisyCoefficients, plain_coefficients, coefficients_of, attrgetter("network")),
-    _released("joint-counts", JointCounts, plain_several, joint_of, networks_of, networks_in),
-    _released("pooled-counts", PooledCounts, plain_several, pooled_of, networks_of, networks_in),
-    _released("probabilities", Probabilities, plain_probabilities, probabilities_in, attrgetter("network")),
-    _released("draws", tuple, _plain_draws, _draws, _first_network),
-    _released("numbers", tuple, _plain_numbers, _numbers, lambda values: None, without_network(lambda plain: None)),
-    _described("moments", MomentDescription),
-    _described("outcomes", OutcomeDescription),
-    _released("moments", NoisyMoments, plain_sums, moments_of, DESCRIPTION, described_in),
-    _released("outcomes", NoisyOutcomes, plain_sums, outcomes_of, DESCRIPTION, described_in),
+    _released("counts", NoisyCounts, _plain_counts, _counts_of),
+    _released("coefficients", NoisyCoefficients, _plain_coefficients, _coefficients_of),
+    _released("joint-counts", JointCounts, _plain_several, _joint_of, *_SEVERAL),
+    _released("pooled-counts", PooledCounts, _plain_several, _pooled_of, *_SEVERAL),
+    _released("probabilities", Probabilities, *structural(Probabilities)),
+    _released("draws", tuple, _plain_draws, _draws_of, lambda draws: draws[0].network),
+    _released("numbers", tuple, _plain_numbers, _numbers_of, lambda values: None, without_network(lambda plain: None)),
+    Codec("description", "moments", MomentDescription, *structural(MomentDescription)),
+    Codec("description", "outcomes", OutcomeDescription, *structural(OutcomeDescription)),
+    _sums("moments", NoisyMoments),
+    _sums("outcomes", NoisyOutcomes),
 )

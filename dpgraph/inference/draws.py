@@ -1,99 +1,242 @@
-"""What draws from a posterior answer, whatever they are draws of, and when Markov chains are not to be trusted."""
+"""Draws from a posterior: what can be asked of all of them, and when Markov chains are not to be trusted."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_whole_number, generator
+from dpgraph.inference.arguments import check_whole_number, generator, tails
+from dpgraph.inference.chains import effective_size, r_hat
+from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: The methods whose draws are Markov chains, even where there is one chain.
+CHAINS = ("records", "counts", "gibbs", "hamiltonian")
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
+#: The share of the entries that the diagnostics of chains speak of.
+JUDGED = 0.99
 #: The share of an unknown's posterior that may be prior without a warning.
 MOST_PRIOR = 0.5
+#: Names that are shown in one line.
+SHOWN = 6
 
 
-@runtime_checkable
-class Draws(Protocol):
-    """Equally weighted draws from a posterior: a frozen dataclass with a field ``provenance``.
+class Draws:
+    """Equally weighted draws from a posterior, as named arrays with axes (chain, draw, ...).
+
+    A family's draws are a frozen dataclass of this base: it has the fields below, returns ``arrays``, and says by
+    ``read`` and ``labels`` what they mean.
 
     Attributes:
         method: The name of the method that drew them.
+        reason: Why that method.
+        mixing: ``r_hat`` and ``effective_size`` of ``diagnostics`` where chains were judged when they were drawn, and
+            ``chains`` where the draws are a selection of several; empty where they were not, and of independent draws.
         provenance: The release behind them, for whom it was made and whether its noise was private; else None.
 
-    >>> from dpgraph.inference.expfam.draws import ParameterDraws
-    >>> isinstance(ParameterDraws({"p": [0.2, 0.4]}, "exact", "as asked"), Draws)
-    True
+    >>> drawn = ParameterDraws({"p": [0.2, 0.4]}, "exact")
+    >>> drawn.mean(), drawn[1], drawn.diagnostics["effective_size"]
+    ({'p': 0.30000000000000004}, {'p': 0.4}, 2.0)
     """
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        ...
+    method: str
+    reason: str
+    mixing: FrozenMap[str, float]
+    provenance: Provenance | None
 
     @property
-    def provenance(self) -> Provenance | None:
-        """The release behind the draws."""
-        ...
+    def arrays(self) -> Mapping[str, Reals]:
+        """The draws of each unknown by its name, in the units that users read, axes (chain, draw, ...)."""
+        raise NotImplementedError
+
+    def read(self, values: Mapping[str, Reals]) -> Any:
+        """One draw, or a mean of draws, as users read it: a number for each name."""
+        return {name: float(value) for name, value in values.items()}
+
+    def labels(self, name: str) -> list[dict[str, Any]]:
+        """The first columns of ``to_frame`` for each entry of an array."""
+        return [{"parameter": name}]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many chains, and how many draws each; independent draws form one chain."""
+        chains, draws = next(iter(self.arrays.values())).shape[:2]
+        return chains, draws
 
     def __len__(self) -> int:
-        """How many draws there are, of all chains together."""
-        ...
+        return self.shape[0] * self.shape[1]
+
+    def __getitem__(self, index: int) -> Any:
+        """One draw, of the form of ``mean``, the chains one after another."""
+        chain, draw = divmod(range(len(self))[index], self.shape[1])
+        one = (slice(chain, chain + 1), slice(draw, draw + 1))
+        return self.read({name: doubles(array[one])[0, 0] for name, array in self.arrays.items()})
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def flat(self, name: str) -> Reals:
+        """All draws of one unknown, axes (draw, ...), the chains one after another."""
+        array = doubles(self.arrays[name])
+        return array.reshape(-1, *array.shape[2:])
 
     def mean(self) -> Any:
         """The posterior mean: probabilities of a network, else a number for each parameter by its name."""
-        ...
-
-    def interval(self, probability: float = 0.9) -> Mapping[str, Any]:
-        """Central credible intervals by name, the low end and the high end.
-
-        Raises:
-            InferenceError: If the probability is not strictly between 0 and 1.
-        """
-        ...
+        return self.read({name: self.flat(name).mean(axis=0) for name in self.arrays})
 
     def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Any, ...]:
         """Some of the draws, each of the form of ``mean``, at random and without repetition until all are used.
 
+        Args:
+            rng: Randomness for post-processing, or a seed for it; the release is already public.
+            size: How many, at least 1.
+
         Raises:
             InferenceError: If the size is not a whole number, at least 1.
         """
-        ...
+        return tuple(self[int(index)] for index in random_indices(len(self), rng, size))
+
+    def interval(self, probability: float = 0.9) -> dict[str, Any]:
+        """Central credible intervals by name: the low end and the high end, of a table for each of its entries.
+
+        Raises:
+            InferenceError: If the probability is not strictly between 0 and 1.
+        """
+        ends = {name: np.quantile(self.flat(name), tails(probability), axis=0) for name in self.arrays}
+        return {name: tuple(found.tolist()) if found.ndim == 1 else found for name, found in ends.items()}
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for each unknown: what it is, and in the last four columns mean, sd, low and high."""
-        ...
+        """A row for each entry: what it is, and in the last four columns mean, sd, low and high."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for name, ends in self.interval(probability).items():
+            drawn = self.flat(name)
+            numbers = np.stack([np.ravel(each) for each in (drawn.mean(axis=0), drawn.std(axis=0), *ends)], axis=1)
+            for label, four in zip(self.labels(name), numbers.tolist(), strict=True):
+                rows.append(label | dict(zip(("mean", "sd", "low", "high"), four, strict=True)))
+        return pd.DataFrame(rows)
 
     @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """How the draws were made and how well the chains mixed; see ``diagnostics_of``."""
-        ...
+    def are_chains(self) -> bool:
+        """Whether the draws are those of Markov chains, and not independent."""
+        return self.method in CHAINS or self.shape[0] > 1
+
+    @cached_property
+    def r_hat(self) -> dict[str, Reals]:
+        """The rank-normalised split R-hat of every entry by name (Vehtari et al. 2021)."""
+        return {name: r_hat(array) for name, array in self.arrays.items()}
+
+    @cached_property
+    def effective_sizes(self) -> dict[str, Reals]:
+        """The bulk effective sample size of every entry by name."""
+        return {name: effective_size(array) for name, array in self.arrays.items()}
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """How the draws were made and how well the chains mixed.
+
+        ``r_hat`` is the R-hat that 99 % of the entries do not exceed, and ``effective_size`` what 99 % reach: among
+        thousands some are beyond any threshold by chance. Below a hundred entries these are the worst; those of each
+        entry are in ``r_hat`` and ``effective_sizes``. Independent draws have no chains to compare: R-hat is 1 and
+        every draw counts in full.
+        """
+        if self.mixing or not self.are_chains:
+            return diagnostics_of(self, **{"chains": self.shape[0], **self.mixing})
+        worst, least = (np.concatenate([np.ravel(a) for a in d.values()]) for d in (self.r_hat, self.effective_sizes))
+        found = np.quantile(worst, JUDGED, method="higher"), np.quantile(least, 1 - JUDGED, method="lower")
+        return diagnostics_of(self, chains=self.shape[0], r_hat=float(found[0]), effective_size=float(found[1]))
+
+    def judged(self) -> Any:
+        """The same draws; of chains with how well they mixed, found once."""
+        if self.mixing or not self.are_chains:
+            return self
+        found, own = self.diagnostics, self
+        return replace(own, mixing=FrozenMap((name, found[name]) for name in ("r_hat", "effective_size")))  # type: ignore[type-var]
+
+    @property
+    def note(self) -> str:
+        """A short note where chains were judged and have not mixed, else empty."""
+        return mixing_note(self.diagnostics) if self.mixing else ""
+
+    def _said(self) -> str:
+        """The unknowns in a few words."""
+        means, ends = self.mean(), self.interval()
+        shown = [f"{name} {means[name]:.3g} [{ends[name][0]:.3g}, {ends[name][1]:.3g}]" for name in [*means][:SHOWN]]
+        return ", ".join([*shown, f"{len(means) - SHOWN} more"] if len(means) > SHOWN else shown)
+
+    def _rows(self) -> list[dict[Any, Any]]:
+        """The rows that a notebook shows."""
+        return self.to_frame().to_dict("records")
+
+    def __repr__(self) -> str:
+        chains, draws = self.shape
+        made = f"method={self.method!r}", f"{chains} x {draws} draws", self.note or None
+        return summary(type(self).__name__, self._said(), *made)
+
+    def _repr_html_(self) -> str:
+        return as_html(self, self._rows(), [note for note in (self.reason, self.provenance) if note])
+
+
+@dataclass(frozen=True, repr=False)
+class ParameterDraws(Draws):
+    """Draws from the posterior of a family's parameters, each a number.
+
+    Attributes:
+        parameters: For each parameter an array of draws, shape (draws,), the chains one after another.
+        method: ``"exact"``, ``"quadrature"``, ``"gibbs"`` or ``"plug-in"``.
+        reason: Why this method.
+        chains: How many chains drew them; 1 for independent draws.
+        mixing: As in all draws.
+        provenance: The release behind them.
+    """
+
+    parameters: FrozenMap[str, Reals]
+    method: str
+    reason: str = "as asked"
+    chains: int = 1
+    mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        frozen = ((name, frozen_array(values, np.float64)) for name, values in self.parameters.items())
+        object.__setattr__(self, "parameters", FrozenMap(frozen))
+
+    @property
+    def arrays(self) -> Mapping[str, Reals]:
+        """The draws of each unknown by its name, axes (chain, draw, ...)."""
+        return {name: values.reshape(self.chains, -1) for name, values in self.parameters.items()}
+
+
+def doubles(array: Reals) -> Reals:
+    """Draws in doubles: as they are, or of tables in a file in single precision, whose columns sum to 1 again."""
+    if not isinstance(array, np.memmap):
+        return array
+    read = np.asarray(array, np.float64)
+    return read / read.sum(axis=2, keepdims=True)
 
 
 def diagnostics_of(
-    draws: Any, *, chains: int = 1, r_hat: float | None = None, effective_size: float | None = None
+    draws: Any, *, chains: float = 1, r_hat: float | None = None, effective_size: float | None = None
 ) -> dict[str, Any]:
-    """The entries that the diagnostics of all draws have.
-
-    Args:
-        draws: Draws, with a method and the reason for it.
-        chains: How many chains there were.
-        r_hat: The largest R-hat of any unknown; 1 for independent draws.
-        effective_size: The smallest effective sample size of any unknown; of independent draws their number.
-    """
+    """The entries that the diagnostics of all draws have; an R-hat of 1 and full size where none are given."""
     return {
         "method": draws.method,
         "reason": draws.reason,
-        "chains": chains,
+        "chains": int(chains),
         "draws": len(draws),
         "r_hat": 1.0 if r_hat is None else r_hat,
         "effective_size": float(len(draws)) if effective_size is None else effective_size,

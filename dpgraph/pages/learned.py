@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.draws import mixing_note
-from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.draws import ParameterDraws, mixing_note
 from dpgraph.inference.graphs.learned import strength
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior

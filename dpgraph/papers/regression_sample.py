@@ -15,7 +15,6 @@ import numpy as np
 
 from dpgraph.files.arrays import tables_of
 from dpgraph.files.codecs import Codec, register_codecs, without_network
-from dpgraph.files.designs import design_of, plain_design
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
@@ -35,6 +34,7 @@ from dpgraph.privacy.records import (
     Selection,
     exact,
 )
+from dpgraph.privacy.structural import plain_of, value_of
 from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rowwise import weighted
@@ -332,7 +332,7 @@ class SampledRegressionModel:
 
 def _plain_weights(drawn: SampledWeights) -> dict[str, Any]:
     settings = {"radius": drawn.radius, "precision": drawn.precision}
-    return {"design": plain_design(drawn.design), **settings, "weights": drawn.weights}
+    return {"design": plain_of(drawn.design), **settings, "weights": drawn.weights}
 
 
 def _weights_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> SampledWeights:
@@ -366,7 +366,7 @@ def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
     return _event(RegressionSample(event.epsilon, event.selections[0].draws))
 
 
-_READ_DESIGN = without_network(lambda plain: design_of(plain["design"]))
+_READ_DESIGN = without_network(lambda plain: value_of(plain["design"], LinearDesign, "design"))
 register_mechanism("RegressionSample (idealized numerics)", _replanned)
 register_codecs(
     Codec(

@@ -74,7 +74,7 @@ def test_standard_errors_are_those_of_simulated_releases(design, n, epsilon, del
     error, and a product counted once in place of twice would show."""
     unit = dg.PrivacyUnit(neighbours)
     mechanism = dg.GaussianMechanism(epsilon, delta) if delta else dg.LaplaceMechanism(epsilon)
-    table = dg.regression_cost(design, epsilon, n, delta=delta, unit=unit, noise=0.4)
+    table = dg.privacy_cost(design, epsilon=epsilon, n=n, delta=delta, unit=unit, noise=0.4)
     alone, together = simulated(design, n, mechanism, unit, 0.4, tables=250, releases=8)
     inner = {name: one.half for name, one in design.features.items() if isinstance(one, dg.Bounded)}
     units = np.array([25.0 / inner.get(column.variable, 1.0) for column in design.columns[:-1]])
@@ -87,7 +87,7 @@ def test_standard_errors_are_those_of_simulated_releases(design, n, epsilon, del
 
 
 def test_more_rows_and_more_epsilon_cost_less_and_both_may_be_several():
-    table = dg.regression_cost(DESIGN, [0.1, "1", 10], [10_000, 1_000_000])
+    table = dg.privacy_cost(DESIGN, epsilon=[0.1, "1", 10], n=[10_000, 1_000_000])
     assert len(table) == 3 * 2 * 6
     wide = table.pivot_table(index=["epsilon", "n"], columns="coefficient", values="ratio", sort=True)
     assert (wide.groupby("n").diff().dropna() < 0).all(axis=None)
@@ -98,16 +98,16 @@ def test_more_rows_and_more_epsilon_cost_less_and_both_may_be_several():
 def test_correlated_features_cost_more():
     design = dg.LinearDesign({"a": (0, 1), "b": (0, 1)}, "y", (0, 1))
     moments = np.array([[1, 0, 0], [0, 1 / 3, 0.3], [0, 0.3, 1 / 3]])
-    plain, close = (dg.regression_cost(design, 1, 5000, second_moments=one) for one in (None, moments))
+    plain, close = (dg.privacy_cost(design, epsilon=1, n=5000, second_moments=one) for one in (None, moments))
     assert (close["with"][1:] > 2 * plain["with"][1:]).all()
     assert close["noise share"][0] > 5 * plain["noise share"][0]
 
 
 def test_spread_and_noise_share_scale_the_errors():
-    table = dg.regression_cost(DESIGN, 1, 5000, noise=1.0, spread=50 / math.sqrt(12))
-    again = dg.regression_cost(DESIGN, 1, 5000, noise=1.0)
+    table = dg.privacy_cost(DESIGN, epsilon=1, n=5000, noise=1.0, spread=50 / math.sqrt(12))
+    again = dg.privacy_cost(DESIGN, epsilon=1, n=5000, noise=1.0)
     assert np.allclose(table["with"], again["with"])
-    assert np.allclose(dg.regression_cost(DESIGN, 1, 5000, noise=0.25)["without"], again["without"] / 2)
+    assert np.allclose(dg.privacy_cost(DESIGN, epsilon=1, n=5000, noise=0.25)["without"], again["without"] / 2)
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_spread_and_noise_share_scale_the_errors():
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(dg.errors.ReleaseError, match=message):
-        dg.regression_cost(DESIGN, **({"epsilon": 1, "n": 100} | settings))
+        dg.privacy_cost(DESIGN, **({"epsilon": 1, "n": 100} | settings))

@@ -11,7 +11,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.cli import exit_codes
-from dpgraph.files import temporary
+from dpgraph.files import atomic_write
 from dpgraph.privacy.errors import PriorWarning
 
 pytestmark = pytest.mark.systems
@@ -180,7 +180,7 @@ def test_a_program_that_imports_the_package_keeps_its_handlers(run):
 
 def test_what_an_interrupted_clean_up_leaves_is_removed_in_the_end(tmp_path):
     def broken_off():
-        manager = temporary.temporary_file(tmp_path / "made", 0o600)
+        manager = atomic_write.temporary_file(tmp_path / "made", 0o600)
         os.close(manager.__enter__()[0])
         left.append(manager)  # never left by its own end
 

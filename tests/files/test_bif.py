@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import dpgraph as dg
-from dpgraph.files.bif import read_bif
-from dpgraph.files.declared import MAX_CELLS, MAX_NAME, MAX_VARIABLES
+from dpgraph.files.bif import MAX_CELLS, MAX_NAME, MAX_VARIABLES, read_bif
 from dpgraph.files.limits import MAX_EXCERPT, MAX_NETWORK_BYTES
 from dpgraph.files.pgmpy import write_bif
 from tests.fuzz.readers import RICH_BIF, bundled

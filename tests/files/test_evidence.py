@@ -14,7 +14,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.files.digest import digest
 from dpgraph.files.documents import document
-from dpgraph.files.totals import reach
+from dpgraph.files.releases import reach
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from tests.files.edits import edited
 

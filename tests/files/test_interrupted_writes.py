@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpgraph.files import atomic_write, temporary
+from dpgraph.files import atomic_write
 from dpgraph.files.atomic_write import write_frames, write_text
 
 pytestmark = pytest.mark.systems
@@ -72,7 +72,7 @@ def test_a_live_temporary_file_is_not_taken_for_an_orphan(tmp_path):
 
 
 def test_an_orphan_goes_with_the_next_write_to_its_target_alone(tmp_path):
-    names = [f"{temporary._prefix(tmp_path / name)}{'0' * 16}.tmp" for name in ("one.json", "two.json")]
+    names = [f"{atomic_write._prefix(tmp_path / name)}{'0' * 16}.tmp" for name in ("one.json", "two.json")]
     for name in names:
         (tmp_path / name).write_text("what a killed writer left")
     write_text(tmp_path / "one.json", "new")
@@ -81,19 +81,19 @@ def test_an_orphan_goes_with_the_next_write_to_its_target_alone(tmp_path):
 
 def test_a_name_that_was_taken_away_before_its_lock_is_made_again(tmp_path, monkeypatch):
     """A cleaner between a file's creation and its lock: the writer notices, and nothing of it is left."""
-    made, lock = [], temporary._is_ours
+    made, lock = [], atomic_write._is_ours
 
     def late(handle):
         made.append(next(tmp_path.glob(".dpgraph-*")))
         if len(made) == 1:
-            temporary._remove_if_orphan(made[0])
+            atomic_write._remove_if_orphan(made[0])
         return lock(handle)
 
-    monkeypatch.setattr(temporary, "_is_ours", late)
+    monkeypatch.setattr(atomic_write, "_is_ours", late)
     write_text(tmp_path / "made.json", "new")
     assert len({*made}) == 2
     assert os.listdir(tmp_path) == ["made.json"]
-    assert temporary._MADE == {}
+    assert atomic_write._MADE == {}
 
 
 def rewritten(target, word, times):
@@ -119,12 +119,12 @@ def test_writers_in_threads_and_processes_leave_one_of_their_files(tmp_path):
 
 
 def test_a_fork_leaves_the_files_of_its_parent(tmp_path):
-    with temporary.temporary_file(tmp_path / "made", 0o600) as (handle, name):
+    with atomic_write.temporary_file(tmp_path / "made", 0o600) as (handle, name):
         os.close(handle)
-        temporary._MADE[name] = os.getpid() + 1  # as a child sees it
-        temporary.remove_all()
+        atomic_write._MADE[name] = os.getpid() + 1  # as a child sees it
+        atomic_write.remove_all()
         assert os.path.exists(name)
-        temporary._MADE[name] = os.getpid()
+        atomic_write._MADE[name] = os.getpid()
     assert os.listdir(tmp_path) == []
 
 
@@ -151,4 +151,4 @@ def test_an_interruption_between_name_and_file_leaves_nothing(tmp_path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         write_frames(tmp_path / "made.csv", [])
     assert os.listdir(tmp_path) == []
-    assert temporary._MADE == {}
+    assert atomic_write._MADE == {}

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.draws import Draws, diagnostics_of, random_indices, warn_if_not_mixed
-from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.draws import Draws, ParameterDraws, random_indices, warn_if_not_mixed
 from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
@@ -157,8 +156,8 @@ def test_independent_draws_are_never_warned_of(family):
     ],
 )
 def test_one_pair_of_thresholds_judges_all_chains(r_hat, size, warned):
-    draws = ParameterDraws(FrozenMap({"p": np.zeros(1000)}), "gibbs", "as asked")
-    found = diagnostics_of(draws, chains=4, r_hat=r_hat, effective_size=size)
+    mixing = FrozenMap({"r_hat": r_hat, "effective_size": size})
+    found = ParameterDraws(FrozenMap({"p": np.zeros(1000)}), "gibbs", "as asked", chains=4, mixing=mixing).diagnostics
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_if_not_mixed(found)

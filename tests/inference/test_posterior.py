@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.arguments import tails
-from dpgraph.inference.draws import ConvergenceWarning, Draws, diagnostics_of, random_indices
-from dpgraph.inference.expfam.draws import ParameterDraws
+from dpgraph.inference.draws import ConvergenceWarning, Draws, ParameterDraws
 from dpgraph.inference.methods import Automatic
 from dpgraph.inference.network import posterior as networks
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -293,34 +291,18 @@ class NoisyHeights:
 
 
 @dataclass(frozen=True)
-class HeightDraws:
+class HeightDraws(Draws):
     """and draws of its one parameter."""
 
     values: tuple
     method: str = "auto"
     reason: str = "the only one"
+    mixing: tuple = ()
     provenance: object = None
 
-    def __len__(self):
-        return len(self.values)
-
-    def mean(self):
-        return {"height": float(np.mean(self.values))}
-
-    def interval(self, probability=0.9):
-        return {"height": tuple(np.quantile(self.values, tails(probability)))}
-
-    def sample(self, rng, size=1):
-        return tuple({"height": self.values[i]} for i in random_indices(len(self), rng, size))
-
-    def to_frame(self, probability=0.9):
-        low, high = self.interval(probability)["height"]
-        rows = [("height", np.mean(self.values), np.std(self.values), low, high)]
-        return pd.DataFrame(rows, columns=["parameter", "mean", "sd", "low", "high"])
-
     @property
-    def diagnostics(self):
-        return diagnostics_of(self)
+    def arrays(self):
+        return {"height": np.array([self.values])}
 
 
 def heights_posterior(description, noisy, *, prior, method, draws, rng, progress):

@@ -1,19 +1,14 @@
-"""Draws from the posterior of a network's conditional probability tables, with convergence diagnostics."""
+"""Draws from the posterior of a network's conditional probability tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import tails
-from dpgraph.inference.chains import effective_size, r_hat
-from dpgraph.inference.draws import diagnostics_of, mixing_note, random_indices
-from dpgraph.inference.network.held_draws import doubles, read_only
-from dpgraph.privacy.display import as_html
+from dpgraph.inference.draws import Draws
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -23,14 +18,9 @@ from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The share of parameters that the diagnostics of chains speak of.
-JUDGED = 0.99
-#: The methods whose draws are chains.
-CHAINS = ("records", "counts")
 
-
-@dataclass(frozen=True, eq=False)
-class PosteriorDraws:
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorDraws(Draws):
     """Equally weighted draws of every conditional probability table, given what was released.
 
     Attributes:
@@ -68,7 +58,7 @@ class PosteriorDraws:
         frozen: dict[str, Reals] = {}
         for name in self.network.domain.names:
             table = self.tables[name]
-            frozen[name] = table if read_only(table) else frozen_array(table, np.float64)
+            frozen[name] = table if _can_be_kept(table) else frozen_array(table, np.float64)
             if frozen[name].shape[2:] != self.network.shape(self.network.family(name)):
                 raise NetworkError(f"the draws of {name!r} have the wrong shape {frozen[name].shape}")
         if len({table.shape[:2] for table in frozen.values()}) != 1:
@@ -77,113 +67,37 @@ class PosteriorDraws:
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """How many chains, and how many draws each."""
-        chains, draws = next(iter(self.tables.values())).shape[:2]
-        return chains, draws
+    def arrays(self) -> Mapping[str, Reals]:
+        """The tables."""
+        return self.tables
 
-    def __len__(self) -> int:
-        return self.shape[0] * self.shape[1]
+    def read(self, values: Mapping[str, Reals]) -> Probabilities:
+        """Tables as probabilities."""
+        return Probabilities(self.network, FrozenMap(values.items()), self.provenance)
 
-    def __getitem__(self, index: int) -> Probabilities:
-        """One draw as tables, the chains one after another."""
-        chain, draw = divmod(range(len(self))[index], self.shape[1])
-        one = (slice(chain, chain + 1), slice(draw, draw + 1))
-        tables = FrozenMap((name, doubles(table[one])[0, 0]) for name, table in self.tables.items())
-        return Probabilities(self.network, tables, self.provenance)
-
-    def __iter__(self) -> Iterator[Probabilities]:
-        return (self[index] for index in range(len(self)))
+    def labels(self, name: str) -> list[dict[str, Any]]:
+        """The variable, its level and those of its parents for each entry of a table."""
+        family, found = self.network.family(name), []
+        for index in np.ndindex(self.network.shape(family)):
+            level, *given = (self.network.domain.levels(v)[i] for v, i in zip(family, index, strict=True))
+            said = ", ".join(f"{v}={level}" for v, level in zip(family[1:], given, strict=True))
+            found.append({"variable": name, "level": level, "given": said})
+        return found
 
     def flat(self, name: str) -> Reals:
         """All draws of one table, axes (draw, variable, *parents)."""
         self.network.domain[name]
-        table = doubles(self.tables[name])
-        return table.reshape(-1, *table.shape[2:])
+        return super().flat(name)
 
     def mean(self) -> Probabilities:
         """The posterior mean of every table."""
         found = self.means or {name: self.flat(name).mean(axis=0) for name in self.tables}
-        means = FrozenMap((name, _columns(table)) for name, table in found.items())
-        return Probabilities(self.network, means, self.provenance)
-
-    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Probabilities, ...]:
-        """Some of the draws, picked at random without repetition until all are used; then all over again.
-
-        Args:
-            rng: Randomness for post-processing, or a seed for it; the release is already public.
-            size: How many, at least 1.
-
-        Raises:
-            InferenceError: If the size is not a whole number, at least 1.
-        """
-        return tuple(self[int(index)] for index in random_indices(len(self), rng, size))
-
-    def interval(self, probability: float = 0.9) -> dict[str, Reals]:
-        """Equal-tailed credible intervals of every entry: axes (low and high, variable, *parents).
-
-        Raises:
-            InferenceError: If the probability is not strictly between 0 and 1.
-        """
-        ends = tails(probability)
-        return {name: np.quantile(self.flat(name), ends, axis=0) for name in self.tables}
-
-    @cached_property
-    def r_hat(self) -> dict[str, Reals]:
-        """The rank-normalised split R-hat of every entry (Vehtari et al. 2021), axes (variable, *parents)."""
-        return {name: r_hat(table) for name, table in self.tables.items()}
-
-    @cached_property
-    def effective_sizes(self) -> dict[str, Reals]:
-        """The bulk effective sample size of every entry, axes (variable, *parents)."""
-        return {name: effective_size(table) for name, table in self.tables.items()}
+        return self.read({name: table / table.sum(axis=0) for name, table in found.items()})
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the chains mixed.
-
-        ``r_hat`` is the R-hat that 99 % of the parameters do not exceed, and ``effective_size`` what 99 % reach: among
-        thousands some are beyond any threshold by chance. Below a hundred parameters these are the worst; those of
-        each parameter are in ``draws.r_hat`` and ``draws.effective_sizes``. Independent draws have no chains to
-        compare: R-hat is 1 and every draw counts in full.
-        """
-        accepted = {f"acceptance of {name}": share for name, share in self.acceptance.items()}
-        if self.method not in CHAINS:
-            return diagnostics_of(self) | accepted
-        if self.mixing:
-            return diagnostics_of(self, chains=self.shape[0], **self.mixing) | accepted
-        worst = np.quantile(_flat(self.r_hat), JUDGED, method="higher")
-        least = np.quantile(_flat(self.effective_sizes), 1 - JUDGED, method="lower")
-        return diagnostics_of(self, chains=self.shape[0], r_hat=float(worst), effective_size=float(least)) | accepted
-
-    def judged(self) -> PosteriorDraws:
-        """The same draws; of chains with how well they mixed, found once."""
-        if self.method not in CHAINS or self.mixing:
-            return self
-        found = self.diagnostics
-        return replace(self, mixing=FrozenMap((name, found[name]) for name in ("r_hat", "effective_size")))
-
-    @property
-    def note(self) -> str:
-        """A short note where chains were judged and have not mixed, else empty."""
-        return mixing_note(self.diagnostics) if self.mixing else ""
-
-    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for each entry of each table: mean, standard deviation and the credible interval."""
-        import pandas as pd
-
-        rows: list[dict[str, Any]] = []
-        intervals = self.interval(probability)
-        for name in self.tables:
-            draws, (low, high) = self.flat(name), intervals[name]
-            family = self.network.family(name)
-            for index in np.ndindex(draws.shape[1:]):
-                levels = [self.network.domain.levels(v)[i] for v, i in zip(family, index, strict=True)]
-                given = ", ".join(f"{v}={level}" for v, level in zip(family[1:], levels[1:], strict=True))
-                values = draws[(slice(None), *index)]
-                row = {"variable": name, "level": levels[0], "given": given, "mean": values.mean(), "sd": values.std()}
-                rows.append(row | {"low": low[index], "high": high[index]})
-        return pd.DataFrame(rows)
+        """As of all draws, with the share of accepted moves of each kind."""
+        return super().diagnostics | {f"acceptance of {name}": share for name, share in self.acceptance.items()}
 
     def latent_tables(self) -> Tables:
         """The family tables of one draw of the latent rows: whole, non-negative, and those of one possible data set.
@@ -212,27 +126,19 @@ class PosteriorDraws:
         }
         return pd.DataFrame(columns)
 
-    def _latent(self) -> dict[str, Integers]:
+    def _latent(self) -> FrozenMap[str, Integers]:
         if self.records is None:
             raise InferenceError(f'method {self.method!r} has no latent rows; use method="records"')
-        return dict(self.records)
+        return self.records
 
-    def __repr__(self) -> str:
-        chains, draws = self.shape
-        note = f"; {self.note}" if self.note else ""
-        return f"PosteriorDraws({len(self.tables)} variables, method={self.method!r}, {chains} x {draws} draws{note})"
+    def _said(self) -> str:
+        return f"{len(self.tables)} variables"
 
-    def _repr_html_(self) -> str:
-        rows = [{"": name, "value": value} for name, value in self.diagnostics.items() if name != "reason"]
-        notes = [note for note in (self.note, self.reason, self.provenance) if note]
-        return as_html(self, rows, notes)
+    def _rows(self) -> list[dict[Any, Any]]:
+        return [{"": name, "value": value} for name, value in self.diagnostics.items() if name != "reason"]
 
 
-def _flat(tables: Mapping[str, Reals]) -> Reals:
-    """The entries of all tables, one after another."""
-    return np.concatenate([table.reshape(-1) for table in tables.values()])
-
-
-def _columns(table: Reals) -> Reals:
-    """Columns that sum to 1 to the last digit."""
-    return table / table.sum(axis=0)
+def _can_be_kept(table: Reals) -> bool:
+    """Whether an array needs no copy: it lies in a file, or is its own and read-only."""
+    mine = table.flags.owndata and table.dtype == np.float64 and table.flags.c_contiguous
+    return isinstance(table, np.memmap) or (isinstance(table, np.ndarray) and mine and not table.flags.writeable)

@@ -6,12 +6,16 @@ gone with the draws; a question reads the tables it needs. The figure is known b
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
+from typing import Any
 
 import numpy as np
 
 from dpgraph import memory
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -25,19 +29,13 @@ WORKING = 9
 
 
 def draws_bytes(network: Network, draws: int, at_once: int) -> tuple[int, int]:
-    """About how much draws take in memory: what is kept of them, and what is held besides while they are made.
-
-    Args:
-        network: The DAG over its domain.
-        draws: How many, of all chains.
-        at_once: How many numbers are made at once.
-    """
+    """About how much so many draws take in memory: the draws, and ``at_once`` numbers in work while they are made."""
     kept = network.cell_count * draws * IN_MEMORY
     return kept, at_once * WORKING * IN_MEMORY + len(network.families) * BYTES_PER_VARIABLE
 
 
 class HeldDraws:
-    """Arrays for the draws of every table, axes (chain, draw, variable, *parents), to be filled and then frozen.
+    """Draws of every table given counts, axes (chain, draw, variable, *parents), and the tables' means.
 
     Raises:
         InferenceError: If neither memory nor the temporary folder has room for them; nothing is allocated then.
@@ -45,75 +43,42 @@ class HeldDraws:
 
     def __init__(self, network: Network, draws: int, at_once: int) -> None:
         self.on_disk = check_draws(network, draws, at_once)
-        names = network.domain.names
-        shapes = [(1, draws, *network.shape(network.family(name))) for name in names]
+        self._network, self._draws, self._means = network, draws, dict[str, Any]()
+        self._tables: dict[str, Any] = {}
+        shapes = {name: (1, draws, *network.shape(network.family(name))) for name in network.domain.names}
         if not self.on_disk:
-            self._tables = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
+            self._tables = {name: np.empty(shape) for name, shape in shapes.items()}
             return
         with tempfile.TemporaryFile() as file:  # the mapping keeps it
             whole = np.memmap(file, np.float32, "w+", shape=(network.cell_count * draws,))
-        self._tables, start = {}, 0
-        for name, shape in zip(names, shapes, strict=True):
-            size = int(np.prod(shape))
-            self._tables[name] = whole[start : start + size].reshape(shape)
-            start += size
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
+        parts = zip(shapes.items(), np.split(whole, ends), strict=True)
+        self._tables = {name: part.reshape(shape) for (name, shape), part in parts}
 
-    def put(self, name: str, start: int, values: Reals) -> None:
-        """Keeps some draws of one table, axes (draw, variable, *parents), from the given draw on."""
+    def draw(self, name: str, start: int, concentration: Reals, rng: np.random.Generator) -> None:
+        """Draws one table, from draw ``start`` on, given prior plus counts, axes (draw, variable, *parents)."""
+        values = dirichlet_draws(concentration, rng)
         self._tables[name][0, start : start + len(values)] = values
+        mean = (concentration / concentration.sum(axis=1, keepdims=True)).sum(axis=0)
+        self._means[name] = self._means.get(name, 0.0) + mean / self._draws
 
-    def finished(self) -> FrozenMap[str, Reals]:
-        """All tables, read-only."""
+    def finished(self, method: str) -> PosteriorDraws:
+        """All draws, read-only."""
         for table in self._tables.values():
             table.setflags(write=False)
-        return FrozenMap(self._tables)
+        return PosteriorDraws(self._network, FrozenMap(self._tables), method, means=FrozenMap(self._means))
 
 
 def check_draws(network: Network, draws: int, at_once: int) -> bool:
-    """Refuses draws that neither memory nor the temporary folder has room for; whoever spends before drawing asks this.
-
-    Args:
-        network: The DAG over its domain.
-        draws: How many, of all chains.
-        at_once: How many numbers are made at once.
-
-    Returns:
-        Whether they go to a file.
-
-    Raises:
-        InferenceError: With the figure.
-    """
+    """Refuses draws without room in memory or on disk, before anything is charged; whether they go to a file."""
     kept, working = draws_bytes(network, draws, at_once)
     memory.check(working, "each step of these draws", "ask for fewer draws", InferenceError)
-    on_disk = not memory.fits(kept + working, InferenceError)
-    if on_disk:
-        _check_room(network.cell_count * draws * IN_FILE, kept)
-    return on_disk
-
-
-def _check_room(needed: int, kept: int) -> None:
-    """Refuses draws that fit neither memory nor the temporary folder.
-
-    Raises:
-        InferenceError: With what they take, and no word of how much room there is.
-    """
-    room = shutil.disk_usage(tempfile.gettempdir()).free
-    if needed > room:
+    if memory.fits(kept + working, InferenceError):
+        return False
+    needed = network.cell_count * draws * IN_FILE
+    if needed > shutil.disk_usage(tempfile.gettempdir()).free:
         raise InferenceError(
             f"these draws would take about {memory.size(kept)} of memory or {memory.size(needed)} of the temporary "
             f"folder, which has less free: ask for fewer draws, or set {memory.VARIABLE} or TMPDIR"
         )
-
-
-def doubles(table: Reals) -> Reals:
-    """A table of draws in doubles, its columns summing to 1: as it is, or read from a file."""
-    if not isinstance(table, np.memmap):
-        return table
-    read = np.asarray(table, np.float64)
-    return read / read.sum(axis=2, keepdims=True)
-
-
-def read_only(table: Reals) -> bool:
-    """Whether an array can be kept as it is: on disk, or its own and read-only."""
-    mine = table.flags.owndata and table.dtype == np.float64 and table.flags.c_contiguous
-    return isinstance(table, np.memmap) or (isinstance(table, np.ndarray) and mine and not table.flags.writeable)
+    return True

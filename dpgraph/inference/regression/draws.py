@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import tails
-from dpgraph.inference.draws import diagnostics_of, random_indices
+from dpgraph.inference.draws import Draws
 from dpgraph.privacy.errors import DomainError, InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class RegressionDraws:
+@dataclass(frozen=True, repr=False)
+class RegressionDraws(Draws):
     """Draws from the posterior of a linear regression.
 
     Attributes:
@@ -65,11 +66,8 @@ class RegressionDraws:
             if self.prior_covariance.shape != (d, d) or not np.isfinite(self.prior_covariance).all():
                 raise InferenceError(f"the prior's covariance must be finite, of shape ({d}, {d})")
 
-    def __len__(self) -> int:
-        return len(self.variance)
-
     @property
-    def reason(self) -> str:
+    def reason(self) -> str:  # type: ignore[override]
         """Why this method."""
         return "as asked" if self.method == "plug-in" else "the noise-aware method of a regression"
 
@@ -123,43 +121,14 @@ class RegressionDraws:
         """The intercept and the coefficients, as columns are named."""
         return ("intercept", *(column.name for column in self.design.columns[:-1] if column.kind != "intercept"))
 
-    def mean(self) -> dict[str, float]:
-        """The posterior mean of the intercept and of each coefficient, in the units of the rows."""
-        return dict(zip(self.names, map(float, self.in_units.mean(axis=0)), strict=True))
-
-    def interval(self, probability: float = 0.9) -> dict[str, tuple[float, float]]:
-        """The central interval of the intercept and of each coefficient, in the units of the rows.
-
-        Raises:
-            InferenceError: If the probability is not between 0 and 1.
-        """
-        low, high = np.quantile(self.in_units, tails(probability), axis=0).tolist()
-        return dict(zip(self.names, zip(low, high, strict=True), strict=True))
-
-    def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[dict[str, float], ...]:
-        """Some of the draws, picked at random without repetition until all are used; then all over again.
-
-        Args:
-            rng: Randomness for post-processing, or a seed for it; the release is already public.
-            size: How many, at least 1.
-
-        Raises:
-            InferenceError: If the size is not a whole number, at least 1.
-        """
-        picked = self.in_units[random_indices(len(self), rng, size)].tolist()
-        return tuple(dict(zip(self.names, values, strict=True)) for values in picked)
-
-    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for the intercept and each coefficient: mean, standard deviation and the credible interval."""
-        shown = self.coefficients(probability).drop(columns="prior").reset_index(names="coefficient")
-        return shown.rename(columns={"std": "sd", "lower": "low", "upper": "high"})
-
     @property
-    def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the chains mixed: worst R-hat and smallest effective sample size."""
-        found = self.mixing
-        chains, worst, least = int(found.get("chains", 1)), found.get("r_hat"), found.get("effective_size")
-        return diagnostics_of(self, chains=chains, r_hat=worst, effective_size=least)
+    def arrays(self) -> Mapping[str, Reals]:
+        """The intercept and each coefficient, in the units of the rows."""
+        return dict(zip(self.names, self.in_units.T.reshape(len(self.names), 1, -1), strict=True))
+
+    def labels(self, name: str) -> list[dict[str, Any]]:
+        """The coefficient's name."""
+        return [{"coefficient": name}]
 
     def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for the intercept and each coefficient, in the units of the rows: mean, std, a credible interval.

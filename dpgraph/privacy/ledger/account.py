@@ -24,18 +24,7 @@ from dpgraph.privacy.structural import plain_of
 
 @dataclass(frozen=True)
 class DurableAccount:
-    """An account in a ledger.
-
-    Attributes:
-        chain: The rows of the data set.
-        opens: Opens the same account in another process.
-        key: ``""`` for the whole budget, else the group's account.
-        limit: The most that it may spend.
-        unit: Whom it protects.
-        accounting: How charges add.
-        who: The label of those who charge.
-        purpose: What for.
-    """
+    """An account in a ledger."""
 
     chain: Chain
     opens: Callable[..., Any]
@@ -81,13 +70,7 @@ class DurableAccount:
             return self._left(self._spent(rows), allowance, allowed)
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What would be left after an event, also of the allowance.
-
-        Raises:
-            BudgetExceededError: If it does not fit one of them.
-            LedgerError: If the ledger cannot be read, or was edited.
-            ReleaseError: If the event could not be read back, or has no price.
-        """
+        """What would be left after an event, also of the allowance."""
         text = event_text(event)
         with self.chain.store.reading() as rows:
             row = self._next(rows, event, text, Made())
@@ -120,14 +103,7 @@ class DurableAccount:
         return ()
 
     def charge(self, event: Event, made: Made) -> Receipt:
-        """Checks an event against the account, and the allowance, and writes its row, in one transaction.
-
-        Raises:
-            BudgetExceededError: If it does not fit one of them; nothing is charged.
-            LedgerError: If the ledger cannot be read or written, or was edited.
-            ReleaseError: If the event could not be read back, or has no price, or a group beside this one was charged
-                for another choice of rows.
-        """
+        """Checks an event against the account, and the allowance, and writes its row, in one transaction."""
         text = event_text(event)
         with self.chain.store.writing() as rows:
             row = self._next(rows, event, text, made)
@@ -167,11 +143,7 @@ class DurableAccount:
         )
 
     def _terms(self, rows: Rows, made: Made) -> str:
-        """What the row lays down: groups, or the choice of rows that it is charged for.
-
-        Raises:
-            ReleaseError: If a group of the same split of the whole was charged for another choice.
-        """
+        """What the row lays down: groups, or the choice of rows that it is charged for."""
         if made.split is not None:
             return canonical(plain_of(made.split))
         if made.choice is None:
@@ -205,11 +177,7 @@ class DurableAccount:
         return None if laid is None else laid_down(laid.terms, Allowance, who=self.who)
 
     def _within(self, rows: Rows, allowance: Allowance, event: Event) -> str:
-        """The allowance's totals with an event that fits.
-
-        Raises:
-            BudgetExceededError: If it does not fit, or the allowance has ended.
-        """
+        """The allowance's totals with an event that fits."""
         if _ended(allowance):
             assert allowance.expires is not None
             raise BudgetExceededError(
@@ -239,11 +207,7 @@ class DurableAccount:
         ]
 
     def split_of(self, groups: tuple[Fixed, ...], number: int | None) -> tuple[Receipt, Split]:
-        """The row that paid for groups of this account's rows, and what they got.
-
-        Raises:
-            LedgerError: If there is none.
-        """
+        """The row that paid for groups of this account's rows, and what they got."""
         with self.chain.store.reading() as rows:
             self.chain.newest(rows)
             found = [

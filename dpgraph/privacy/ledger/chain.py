@@ -41,11 +41,7 @@ class Chain:
                 self._seen = Head(row.number, row.digest)
 
     def newest(self, rows: Rows) -> LedgerRow:
-        """The newest row, checked.
-
-        Raises:
-            LedgerError: If rows were edited, removed or replaced, as far as this tells.
-        """
+        """The newest row, checked."""
         row = newest_row(rows, self.dataset)
         if row is None:
             raise self.fault("it does not hold the data set any more")
@@ -59,11 +55,7 @@ class Chain:
         return row
 
     def own(self, row: LedgerRow | None) -> LedgerRow | None:
-        """A row that a total is read from, held to its digest.
-
-        Raises:
-            LedgerError: If it was edited.
-        """
+        """A row that a total is read from, held to its digest."""
         if row is not None and digest_of(row) != row.digest:
             raise self.fault(f"row {row.number} was edited")
         return row
@@ -80,11 +72,7 @@ class Chain:
 
 
 def newest_row(rows: Rows, dataset: str) -> LedgerRow | None:
-    """The row that the head names, held to its digest; None where there is no such data set.
-
-    Raises:
-        LedgerError: If the head names another row, or the row was edited.
-    """
+    """The row that the head names, held to its digest; None where there is no such data set."""
     head = rows.head(dataset)
     if head is None:
         if rows.row(dataset, 0) is not None:
@@ -108,11 +96,7 @@ def chain_problems(rows: Iterator[LedgerRow], before: LedgerRow | None, head: Le
 
 
 def opened_chain(store: Store, rows: Rows, dataset: str) -> Chain | None:
-    """The rows of a data set, held to their digests; None where there is none.
-
-    Raises:
-        LedgerError: If rows were edited, removed or reordered.
-    """
+    """The rows of a data set, held to their digests; None where there is none."""
     head = newest_row(rows, dataset)
     if head is None:
         return None

@@ -74,15 +74,7 @@ def verified(
     expected_head: str | None = None,
     release: Any = None,
 ) -> Verification:
-    """Checks rows, all of one data set and in order.
-
-    Args:
-        dataset: The data set.
-        rows: The rows as they are in the store.
-        head: The head as it is there.
-        expected_head: A digest that was kept elsewhere: one of the rows must have it.
-        release: A release that must be one that rows paid for.
-    """
+    """Checks rows, all of one data set and in order."""
     problems: list[str] = []
     digests: dict[str, LedgerRow] = {}
     before: LedgerRow | None = None
@@ -233,11 +225,7 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
 
 
 def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:
-    """The rows that a release, or what was learned from one, names.
-
-    Raises:
-        LedgerError: If it names none, or one that is not there.
-    """
+    """The rows that a release, or what was learned from one, names."""
     record = getattr(release, "provenance", None)
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:

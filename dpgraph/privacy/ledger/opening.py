@@ -36,11 +36,7 @@ class Asked:
     def of(
         cls, epsilon: Number | None, delta: Number | None, unit: Any, accounting: str | None, source: str | None
     ) -> Asked:
-        """From arguments.
-
-        Raises:
-            ReleaseError: If one of them is not valid.
-        """
+        """From arguments."""
         return cls(
             None if epsilon is None else exact(epsilon),
             None if delta is None else exact_delta(delta),
@@ -50,11 +46,7 @@ class Asked:
         )
 
     def made(self) -> Terms:
-        """What the first row lays down, where there is none.
-
-        Raises:
-            ReleaseError: If the accounting is not one that a ledger keeps.
-        """
+        """What the first row lays down, where there is none."""
         if self.accounting == "pld":
             raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
         limit = PrivacyCost(self.epsilon, self.delta or 0 * self.epsilon)
@@ -63,11 +55,7 @@ class Asked:
         return terms
 
     def check(self, terms: Terms) -> None:
-        """Holds what was asked to what was laid down.
-
-        Raises:
-            LedgerError: If they differ.
-        """
+        """Holds what was asked to what was laid down."""
         there = {
             "epsilon": (self.epsilon, terms.limit.epsilon),
             "delta": (self.delta, terms.limit.delta),
@@ -85,11 +73,7 @@ class Asked:
 
 
 def opened(url: str, dataset: str, asked: Asked, who: str = "", purpose: str = "") -> DurableAccount:
-    """The account of a data set's whole budget; it is made if ``asked`` has an epsilon and there is none.
-
-    Raises:
-        LedgerError, ReleaseError: See ``Budget.open``.
-    """
+    """The account of a data set's whole budget; it is made if ``asked`` has an epsilon and there is none."""
     checked_label("dataset", dataset, empty=False)
     labels = checked_label("who", who), checked_label("purpose", purpose, most=1000, compared=False)
     if asked.epsilon is not None:
@@ -131,11 +115,7 @@ def _made(store: Store, dataset: str, asked: Asked, labels: tuple[str, str]) -> 
 
 
 def _check_source(rows: Rows, source: str | None) -> None:
-    """One source has one budget.
-
-    Raises:
-        LedgerError: If another data set of the ledger is of the source.
-    """
+    """One source has one budget."""
     for name in rows.datasets() if source is not None else ():
         first = rows.row(name, 0)
         if first is not None and terms_of(first.terms, first.unit).source == source:
@@ -159,11 +139,7 @@ def _first(dataset: str, terms: Terms, who: str, purpose: str) -> LedgerRow:
 
 
 def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tuple[Any, ...]) -> DurableAccount:
-    """An account that was pickled: of the same first row, and with the newest row that was seen still there.
-
-    Raises:
-        LedgerError: If the ledger cannot be read, is another one or has lost rows.
-    """
+    """An account that was pickled: of the same first row, and with the newest row that was seen still there."""
     with _closed_if_refused(store_of(url, create=False)) as store, store.reading() as rows:
         row = rows.row(dataset, 0)
         if row is None or row.digest != first:
@@ -175,11 +151,7 @@ def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tu
 
 
 def datasets(url: str) -> list[str]:
-    """The names of a ledger's data sets, sorted.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
+    """The names of a ledger's data sets, sorted."""
     store = store_of(url, create=False)
     try:
         with store.reading() as rows:
@@ -189,11 +161,7 @@ def datasets(url: str) -> list[str]:
 
 
 def verify_at(url: str, dataset: str, *, expected_head: str | None = None, release: Any = None) -> Verification:
-    """Checks a data set's rows as ``Ledger.verify`` does, also of a ledger that ``Budget.open`` refuses.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
+    """Checks a data set's rows as ``Ledger.verify`` does, also of a ledger that ``Budget.open`` refuses."""
     store = store_of(url, create=False)
     try:
         with store.reading() as rows:
@@ -205,12 +173,6 @@ def verify_at(url: str, dataset: str, *, expected_head: str | None = None, relea
 def store_of(url: str, *, create: bool) -> Store:
     """The store at an address.
 
-    Args:
-        url: A path, ``sqlite:///path``, or ``postgresql://...``.
-        create: Whether a SQLite file that is not there is made.
-
-    Raises:
-        LedgerError: If the address is of another kind, or psycopg is not installed.
 
     >>> store_of("mysql://host/db", create=False)
     Traceback (most recent call last):

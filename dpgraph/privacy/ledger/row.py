@@ -112,11 +112,7 @@ def sealed(row: LedgerRow, previous: str) -> LedgerRow:
 
 
 def row_of(values: Sequence[Any]) -> LedgerRow:
-    """A row from the values of its columns.
-
-    Raises:
-        LedgerError: If they are of the wrong kinds.
-    """
+    """A row from the values of its columns."""
     texts = [value for name, value in zip(COLUMNS, values, strict=True) if name != "number"]
     number = values[COLUMNS.index("number")]
     if (

@@ -139,11 +139,7 @@ class SqliteStore:
         return connection
 
     def _check_place(self, *, written: bool = False) -> None:
-        """The path still leads to the file that is open, and its log is still there.
-
-        Raises:
-            LedgerError: If not.
-        """
+        """The path still leads to the file that is open, and its log is still there."""
         self._check_names()
         if self._file != _place(self._path) or self._log != _place(self._log_path):
             self.close()
@@ -154,11 +150,7 @@ class SqliteStore:
             )
 
     def _check_names(self) -> None:
-        """The file has one name, or is not there.
-
-        Raises:
-            LedgerError: If it has several.
-        """
+        """The file has one name, or is not there."""
         with suppress(OSError):
             if (names := os.stat(self._path).st_nlink) > 1:
                 self.close()

@@ -33,13 +33,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one of those who share a budget may spend of it.
-
-    Attributes:
-        who: The label.
-        limit: The most.
-        expires: From when on nothing more, in UTC; None for never.
-    """
+    """What one of those who share a budget may spend of it."""
 
     who: str
     limit: PrivacyCost
@@ -48,28 +42,14 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows of each person a charge is for; ``Rows.chosen`` finds it by its beginning.
-
-    Attributes:
-        among: The number of the row that split the whole into groups, if one of those was charged, or one within one.
-        choice: The choice's random name.
-    """
+    """Which rows of each person a charge is for; ``Rows.chosen`` finds it by its beginning."""
 
     among: int | None
     choice: str
 
 
 def laid_down(text: str, kind: type[T], **given: Any) -> T:
-    """What a row's column holds, the inverse of ``plain_of``.
-
-    Args:
-        text: JSON.
-        kind: The class.
-        given: Fields that have a column of their own.
-
-    Raises:
-        LedgerError: If the text is not whole.
-    """
+    """What a row's column holds, the inverse of ``plain_of``."""
     try:
         plain = json.loads(text)
         if kind is Terms and plain["version"] != VERSION:
@@ -82,11 +62,7 @@ def laid_down(text: str, kind: type[T], **given: Any) -> T:
 
 
 def terms_of(text: str, unit: str) -> Terms:
-    """What the first row of a data set lays down, from two columns.
-
-    Raises:
-        LedgerError: If they are not whole.
-    """
+    """What the first row of a data set lays down, from two columns."""
     return laid_down(text, Terms, unit=laid_down(unit, PrivacyUnit))
 
 
@@ -118,8 +94,6 @@ FORMS.update(
 def moment_of(expires: Any) -> datetime | None:
     """When an allowance ends: a date, whose whole day is included, or a time; without a zone it is in UTC.
 
-    Raises:
-        ReleaseError: If it is neither.
 
     >>> moment_of("2026-12-31").isoformat()
     '2027-01-01T00:00:00+00:00'
@@ -143,9 +117,6 @@ def checked_label(name: str, label: Any, *, most: int = 200, empty: bool = True,
 
     One that is compared with others is written as Unicode composes it and without spaces around it: two texts that look
     the same would be two data sets, or a name that no allowance limits.
-
-    Raises:
-        ReleaseError: If it is not.
     """
     if not isinstance(label, str) or len(label) > most or not label.isprintable() or not (label.strip() or empty):
         least = "" if empty else ", not empty"

@@ -10,9 +10,8 @@ from scipy import stats
 from scipy.special import gammaln
 
 import dpgraph as dg
-from dpgraph.inference.draws import ConvergenceWarning
+from dpgraph.inference.draws import ConvergenceWarning, ParameterDraws
 from dpgraph.inference.expfam import posterior as exponential_family
-from dpgraph.inference.expfam.draws import ParameterDraws
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 

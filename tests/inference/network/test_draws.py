@@ -130,7 +130,7 @@ def test_independent_draws_have_nothing_to_diagnose():
         "effective_size": 50.0,
         "acceptance of records": 0.5,
     }
-    assert repr(drawn) == "PosteriorDraws(3 variables, method='tables', 1 x 50 draws)"
+    assert repr(drawn) == "PosteriorDraws(3 variables; method='tables'; 1 x 50 draws)"
 
 
 def released(neighbours, n=80):

@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record written that cannot be read",
-        "files/plain.py",
+        "files/codecs.py",
         "    check_reproduced(provenance, structure)\n    event, unit = provenance.event, provenance.unit\n",
         "    event, unit = provenance.event, provenance.unit\n",
         (f"{EVIDENCE}::test_a_record_that_could_not_be_read_is_not_written",),
@@ -131,7 +131,7 @@ MUTANTS = (
     ),
     Mutant(
         "true totals refused once in a million",
-        "files/totals.py",
+        "files/releases.py",
         "NATS = 101 * math.log(2)",
         "NATS = 21 * math.log(2)",
         (f"{EVIDENCE}::test_totals_are_refused_once_in_2_to_the_100_and_no_less_than_need_be",),

@@ -9,14 +9,14 @@ REFUSED = f"{BIF}::test_what_does_not_fit_is_refused_with_its_line"
 MUTANTS = (
     Mutant(
         "probabilities of a file that do not sum to 1 made to",
-        "files/declared.py",
+        "files/bif.py",
         "TOLERANCE = 1e-6",
         "TOLERANCE = 0.5",
         (f"{REFUSED}[a sum off by 2e-6]",),
     ),
     Mutant(
         "a second table of a variable put in place of the first",
-        "files/declared.py",
+        "files/bif.py",
         "if family[0] in self._with_table:",
         "if False:",
         (f"{REFUSED}[a second table]",),
@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     Mutant(
         "the draws of a question not checked",
-        "files/network_models.py",
+        "files/models.py",
         "    _check_drawn(table)\n    return table\n",
         "    return table\n",
         ("tests/files/test_packed.py::test_an_array_of_numbers_that_are_no_probabilities_is_refused",),

@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "step sizes adapted after burn-in",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "            if burning:\n                mine.steps.adapt(shifts, tally[RESIZES:])\n            else:",
         "            mine.steps.adapt(shifts, tally[RESIZES:])\n            if not burning:",
         (f"{AUGMENTATION}::test_steps_adapt_in_burn_in_and_nowhere_else",),
@@ -973,8 +973,8 @@ MUTANTS = (
     ),
     Mutant(
         "part of a file left behind by an interruption",
-        "files/temporary.py",
-        "        yield handle, name\n    finally:\n        remove(name)",
+        "files/atomic_write.py",
+        "        yield handle, name\n    finally:\n        _remove(name)",
         "        yield handle, name\n    finally:\n        _MADE.pop(name, None)",
         ("tests/files/test_atomic_write.py::test_a_frame_that_fails_leaves_the_old_file_whole",),
     ),

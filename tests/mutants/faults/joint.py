@@ -41,14 +41,14 @@ MUTANTS = (
     ),
     Mutant(
         "latent rows of one release that forget the others'",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "layout._replace(prior=prior + self._counts() - mine.counts)",
         "layout",
         (f"{POOLED}::test_compiled_equals_plain_and_the_state_stays_that_of_the_rows",),
     ),
     Mutant(
         "a prior learned from the rows of one release",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "run.relearn(self._rng, self._layouts[0], self._counts(),",
         "run.relearn(self._rng, self._layouts[0], self.latent[0].counts,",
         (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),

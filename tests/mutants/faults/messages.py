@@ -130,8 +130,8 @@ MUTANTS = (
     Mutant(
         "strictness lost in a file",
         "files/networks.py",
-        'strict = {"strict": True} if network.domain.strict else {}',
-        "strict = {}",
+        'plain: dict[str, Any] = {"strict": True} if domain.strict else {}',
+        "plain: dict[str, Any] = {}",
         ("tests/files/test_networks.py::test_a_strict_network_is_read_and_written_strict",),
     ),
     Mutant(

@@ -10,21 +10,21 @@ PRINTED = "tests/cli/test_printed.py"
 MUTANTS = (
     Mutant(
         "a live temporary file taken for an orphan",
-        "files/temporary.py",
+        "files/atomic_write.py",
         "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "",
         (f"{INTERRUPTED}::test_a_live_temporary_file_is_not_taken_for_an_orphan",),
     ),
     Mutant(
         "what a killed writer left stays",
-        "files/temporary.py",
+        "files/atomic_write.py",
         "    _remove_orphans(folder, prefix)\n    handle",
         "    handle",
         (f"{INTERRUPTED}::test_an_orphan_goes_with_the_next_write_to_its_target_alone",),
     ),
     Mutant(
         "a temporary file without a name used all the same",
-        "files/temporary.py",
+        "files/atomic_write.py",
         "os.fstat(handle).st_nlink > 0",
         "True",
         (f"{INTERRUPTED}::test_a_name_that_was_taken_away_before_its_lock_is_made_again",),
