@@ -46,7 +46,7 @@ class CrossValidation:
 
     @property
     def private(self) -> bool:
-        """Whether all noise was private."""
+        """True if all noise was private."""
         return self.evaluation.release.private
 
     def to_frame(self) -> pd.DataFrame:

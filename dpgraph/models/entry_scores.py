@@ -73,7 +73,7 @@ def markov_scores(
     Args:
         model: The model.
         codes: The entries, an encoded column for every variable.
-        cells: Which cells count, shape (sequences, steps); all by default.
+        cells: Flags of the cells that count, shape (sequences, steps); all by default.
 
     Raises:
         DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.

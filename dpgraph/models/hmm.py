@@ -81,7 +81,7 @@ class HiddenMarkovModel:
         inference: ``"noise-aware"`` or ``"plug-in"``.
         sampler: ``"blocked"`` or ``"collapsed"``.
         acceptance: The share of accepted moves by their name.
-        provenance: What was released, for whom, and whether the noise was private.
+        provenance: The release, the protected unit, and the privacy of the noise.
         effects: For each field what each sequence adds to the log weight of each level, whatever the state, shape
             (copies, draws, sequences, levels); empty where sequences have no effects. ``emissions`` is then the law of
             a sequence without any.
@@ -173,11 +173,11 @@ class HiddenMarkovModel:
 
     @cached_property
     def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the sampler's chains mixed, on what labels do not change.
+        """The making of the draws and the mixing of the chains, in quantities that labels do not change.
 
         ``"r_hat"`` is the worst of the log joint probability, the numbers of cells in each state, most first, the
-        spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``: that of
-        99 % of the probabilities of a level in a sequence, averaged over its steps; of at most 500 sequences.
+        spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``, which
+        99 % of the probabilities of a level in a sequence, averaged over its steps, do not exceed (500 sequences).
         """
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
@@ -281,7 +281,7 @@ class HiddenMarkovModel:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
-            cells: Which cells, held out or not: a table or file with the sequence and time columns, or flags, shape
+            cells: The cells, held out or not: a table or file with the sequence and time columns, or flags, shape
                 (sequences, steps); all by default.
             interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: neither
                 the cell's state is known there, nor the states' laws.
@@ -360,7 +360,7 @@ class HiddenMarkovModel:
 
         Args:
             log: The entries: a table, the path of a CSV or Parquet file, or an encoded column for every variable.
-            cells: Which cells count, as ``predict_fields`` takes them; all by default.
+            cells: The cells that count, as ``predict_fields`` takes them; all by default.
 
         Raises:
             DomainError: If the rows do not fit the domain, or a column of codes is missing, is not whole numbers below

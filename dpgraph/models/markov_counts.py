@@ -68,19 +68,19 @@ def fit_hmm(
         entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
             from the noisy tables of the fields, which all sum to it.
         most_states: The largest number of states that ``"auto"`` tries.
-        sequence_effects: Whether each sequence has an effect of its own on every field, whatever its state, shrunk to
+        sequence_effects: True if each sequence has an effect of its own on every field in all states, shrunk to
             zero by a spread learned for each field. None: yes with ``"auto"``, else no. One state with effects is a law
             for each sequence; without, one law for all.
-        seed: For the draws; what was released is public, so a seed is fine here.
-        progress: Whether to show a bar on a terminal.
+        seed: For the draws; the release is public, so a seed is fine here.
+        progress: True for a bar on a terminal.
 
     Raises:
         InferenceError: If the release is of another kind, a setting is out of range, or there is no room
             (``DPGRAPH_MEMORY``).
 
     Warns:
-        ConvergenceWarning: If R-hat of what labels do not change is above 1.05. It is computed from the draws, which
-            know the release and nothing else of the log.
+        ConvergenceWarning: If R-hat of quantities that labels do not change is above 1.05. It is computed from the
+            draws, which know the release and nothing else of the log.
     """
     value, provenance = released_value(noisy)
     given = log_evidence(value, sequence, time)

@@ -13,7 +13,7 @@ from dpgraph.inference.counts.noisy_means import allows_zero, mean_law
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.structure.domain import Level
 from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
-from dpgraph.structure.tables import Integers, Reals
+from dpgraph.structure.tables import Reals
 
 #: Numbers of rows that stand for a private n, each the mean of an equally likely slice, and points of a slice.
 ROWS, SLICES = 15, 50
@@ -60,7 +60,7 @@ def evidence(noisy: NoisyOutcomes, value: float, *blocks: tuple[str, int]) -> Ev
     return Evidence(float(value), scales, noisy.law.gaussian)
 
 
-def _cells(noisy: NoisyOutcomes, name: str) -> Integers:
+def _cells(noisy: NoisyOutcomes, name: str) -> Reals:
     """The noisy cells of a released block."""
     cells = noisy.block(name)
     assert cells is not None

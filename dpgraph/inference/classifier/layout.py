@@ -35,7 +35,7 @@ class Star:
 
 
 def is_star(given: Evidence, target: str) -> bool:
-    """Whether a release has noisy counts of tables that all hold the label, each feature in exactly one."""
+    """True if a release has noisy counts of tables that all hold the label, each feature in exactly one."""
     if any(table.weights is not None or target not in table.variables for table in given.tables):
         return False
     seen = [name for table in given.tables for name in table.variables if name != target]

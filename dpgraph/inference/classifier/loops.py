@@ -54,7 +54,7 @@ class Plan(NamedTuple):
             ``margin[f] + x * labels + y``.
         centre: Where each feature's centre starts in ``centres``, shape (features,).
         prior: The concentration of each label, above 0.
-        n_is_public: Whether rows neither join nor leave.
+        n_is_public: True if rows neither join nor leave.
     """
 
     labels: int
@@ -121,6 +121,13 @@ def joined(plan: Plan, state: Unseen, f: int, x: int, y: int, many: int) -> floa
     return math.lgamma(had + many) - math.lgamma(had)
 
 
+def to_margins(plan: Plan, state: Unseen, g: int, cell: int, many: int) -> None:
+    """Adds ``many`` rows of a cell to the counts of its features and label."""
+    y, u, last = (cell - plan.start[g]) % plan.labels, (cell - plan.start[g]) // plan.labels, plan.first[g + 1]
+    for f in range(plan.first[g], last):
+        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] += many
+
+
 def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> bool:
     """Moves rows of one label between two cells of a table."""
     labels = plan.labels
@@ -147,10 +154,8 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
         return False
     state.counts[source] -= many
     state.counts[target] += many
-    for f in range(plan.first[g], last):
-        base = plan.margin[f] + y
-        state.margins[base + level_of(plan, f, last, u) * labels] -= many
-        state.margins[base + level_of(plan, f, last, v) * labels] += many
+    to_margins(plan, state, g, source, -many)
+    to_margins(plan, state, g, target, many)
     return True
 
 
@@ -169,9 +174,7 @@ def leave(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, r
         while state.counts[cell] + change[cell] == 0:
             cell += plan.labels
     change[cell] -= 1
-    u, last = (cell - at) // plan.labels, plan.first[g + 1]
-    for f in range(plan.first[g], last):
-        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] -= 1
+    to_margins(plan, state, g, cell, -1)
 
 
 def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, had: int, change: Integers) -> None:
@@ -192,7 +195,7 @@ def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, ha
 
 
 def relabelled(rng: np.random.Generator, plan: Plan, state: Unseen, source: int, target: int, many: int) -> bool:
-    """Moves rows between labels, or in (source -1), or out (target -1), in all tables; whether that was accepted."""
+    """Moves rows between labels, or in (source -1), or out (target -1), in all tables, if the move is accepted."""
     change = np.zeros(len(state.counts), np.int64)
     kept = state.margins.copy()
     log = moved_labels(plan, state.label, source, target, many)
@@ -376,10 +379,7 @@ def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log
         change[cell] = 0
         if accepted and moved != 0:
             state.counts[cell] += moved
-            u = (cell - first) // plan.labels
-            for f in range(plan.first[g], plan.first[g + 1]):
-                x = level_of(plan, f, plan.first[g + 1], u)
-                state.margins[plan.margin[f] + x * plan.labels + (cell - first) % plan.labels] += moved
+            to_margins(plan, state, g, cell, moved)
     return accepted
 
 
@@ -537,7 +537,7 @@ def sweep(
 
 #: The callees of ``sweep``, in the order in which they call each other.
 PARTS = (
-    penalty, amount, level_of, joined, transfer, leave, join, moved_labels, relabelled, relabel, resize,
+    penalty, amount, level_of, joined, to_margins, transfer, leave, join, moved_labels, relabelled, relabel, resize,
     log_probability, concentrated, new_draws, centred, binomial, carried, kept_or_not, drawn_laws, shift, spread_out,
     scale, moved_columns,
 )  # fmt: skip

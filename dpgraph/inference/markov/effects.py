@@ -142,7 +142,7 @@ def reweighted(
 
 
 def stays_possible(law: Reals, w: int, by: float) -> bool:
-    """Whether every level of a state's law stays above the least when one level's weight is multiplied by e^by."""
+    """True if every level of a state's law stays above the least when one level's weight is multiplied by e^by."""
     return law.min() * min(1.0, math.exp(by)) / (1.0 + law[w] * (math.exp(by) - 1.0)) > LEAST[0]
 
 
@@ -284,7 +284,7 @@ def exchange(
 ) -> None:  # fmt: skip
     """Two states j, k, picked evenly, change places along a sequence whose effects gain ln phi_j - ln phi_k, centred.
 
-    The laws of cells in j do not change; those of cells in k, the transitions and the effects' prior have a say.
+    The laws of cells in j do not change; the laws of cells in k, the transitions and the effects' prior have a say.
     ``sums``, the tables of each row's cells, move too.
     """
     size, steps = emissions.shape[0], states.shape[1]

@@ -29,7 +29,7 @@ class LogEvidence:
         absolute: The cost of a unit of |noise| in log-likelihood, shape (columns,): 1 / scale for Laplace noise.
         squares: The cost of a unit of noise^2, shape (columns,): 1 / (2 scale^2) for Gaussian noise.
         deviation: The standard deviation of the noise, shape (columns,).
-        observed: Which cells may be learned from, shape (sequences, steps); the others are held out.
+        observed: Flags of the cells to learn from, shape (sequences, steps); the others are held out.
     """
 
     values: Integers

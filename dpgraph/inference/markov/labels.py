@@ -1,7 +1,7 @@
 """Label matching: one labelling of the states for all draws; R-hat on quantities that labels do not change.
 
 A posterior of hidden states does not change when their labels do, and samplers switch them. Each draw is relabelled
-by the assignment that agrees best with a reference: where its cells are, and what its states emit.
+by the assignment that agrees best with a reference in the states of cells and the emissions of states.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
 
 
 def _memberships(states: Integers, size: int) -> Reals:
-    """Which cells are in each state, shape (states, cells)."""
+    """Flags of the cells in each state, shape (states, cells)."""
     return (states == np.arange(size)[:, None]).astype(float)
 
 

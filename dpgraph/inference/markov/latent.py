@@ -45,7 +45,7 @@ def latent_cells(
 
 
 def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
-    """Which cells have the same noise law, up to a factor, for each block of numbers of entries.
+    """Numbers of cells, the same where the noise law is the same, up to a factor, for each block of numbers of entries.
 
     Laplace noise does not tell values below 0 apart, nor values above the most entries of the block (proofs.md P125).
 

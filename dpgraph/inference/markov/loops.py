@@ -223,7 +223,7 @@ class Pieces(NamedTuple):
 
     Attributes:
         weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
-        begins: Whether a lane begins a chain, shape (lanes,).
+        begins: True where a lane begins a chain, shape (lanes,).
         rows: From how many states each piece is filtered: 1 where no chain is cut.
     """
 
@@ -423,7 +423,7 @@ def retune(
 
 
 def kinds_of_chains(cells: Cells, alone: npt.NDArray[np.bool_], few: npt.NDArray[np.bool_]) -> None:
-    """Which chains have one observed cell, and which were released with few entries: ``FEW_ENTRIES`` a cell on average.
+    """Flags of chains with one observed cell, and of chains released with at most ``FEW_ENTRIES`` a cell on average.
 
     Nothing but its number of entries tells of the rate of a chain with one cell.
     """
@@ -553,7 +553,7 @@ def drawn_tables(
 
 
 def block_of(entries: int, ends: Integers) -> int:
-    """Which block of numbers of entries holds this one; as many as there are blocks where none does."""
+    """The block of numbers of entries that holds this one; the number of blocks where none does."""
     block = 0
     for b in range(ends.size):
         block += entries > ends[b]

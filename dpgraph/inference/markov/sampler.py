@@ -111,7 +111,7 @@ def draw_markov(
         copies: Independent sampler chains.
         iterations: Draws of each after burn-in.
         burn_in: Sweeps before the first draw, while the sizes of moves adapt.
-        effects: Whether sequences have emission effects of their own.
+        effects: True if sequences have emission effects of their own.
         known: The state of each cell where it is not hidden, shape (chains, steps); transitions then say nothing.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
         progress: Called with the number of each sweep when all chains have made as many more on average.

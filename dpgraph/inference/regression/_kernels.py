@@ -24,21 +24,21 @@ class Problem(NamedTuple):
     """The part of the problem that all chains share: ``density.Layout``, the noise and the prior, as arrays.
 
     Attributes:
-        source: Which sum an entry of X'X is, shape (d, d); any where ``factor`` is 0.
+        source: The place of an entry of X'X among the sums, shape (d, d); any where ``factor`` is 0.
         factor: A unit of that sum adds this to it.
         fixed: The known part of X'X.
-        squares: Which sums are squares of numbers.
-        features: Which released sums are those of features, and where n is private that of n.
-        target: Which released sums are X'y and y'y.
+        squares: The places of squares of numbers among the sums.
+        features: The places of sums of features, and where n is private of n, among the released sums.
+        target: The places of X'y and y'y among the released sums.
         scale: Of the noise on each released sum.
         mean: The prior mean of the weights.
         numbers: size; n, or -1 where it is private; the prior's shape; exponents of the features' prior: of |S|, of
             mean squares of numbers, and of 1 minus these.
         order: The columns, those that are no numbers first.
         others: How many these are.
-        g_prior: Whether slopes have the inverse of the columns' covariance in their prior.
-        intercept: Whether the first column is one.
-        laplace: Whether the noise is Laplace, or normal.
+        g_prior: True if slopes have the inverse of the columns' covariance in their prior.
+        intercept: True if the first column is one.
+        laplace: True if the noise is Laplace, False if it is normal.
     """
 
     source: Integers

@@ -42,7 +42,7 @@ class Model:
         root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
         structure: Of the precision of the weights, shape (d, d).
-        alike: Which column is of which feature, 1 or 0, shape (d, features); the intercept is of none.
+        alike: 1 where a column is of a feature, else 0, shape (d, features); the intercept is of none.
 
     Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.

@@ -29,16 +29,16 @@ class Layout:
     """The positions of a design's sums, all in units of ``size``, a rough number of rows.
 
     Attributes:
-        source: Which sum of features each entry of X'X is, shape (d, d), any where it is known; where n is private it
-            counts as the last of the sums.
-        factor: What a unit of that sum adds to it, shape (d, d); 0 where it is known.
+        source: The place of each entry of X'X among the sums of features, shape (d, d), any where it is known; where n
+            is private it counts as the last of the sums.
+        factor: The increase of the entry by a unit of that sum, shape (d, d); 0 where it is known.
         fixed: The known part of X'X, shape (d, d).
-        squares: Which sums of features are squares of numbers, and so at most n.
-        features: Which released sums are those of features.
-        target: Which released sums are X'y, in the order of the columns, and last y'y.
+        squares: The places of squares of numbers, at most n, among the sums of features.
+        features: The places of sums of features among the released sums.
+        target: The places of X'y, in the order of the columns, and last of y'y among the released sums.
         size: The unit.
         n: The number of rows, None where it is unknown.
-        intercept: Whether the first column is one.
+        intercept: True if the first column is one.
     """
 
     source: Integers
@@ -63,7 +63,7 @@ class Layout:
 
     @property
     def is_number(self) -> npt.NDArray[np.bool_]:
-        """Which columns are numbers: their squares are sums of their own, shape (d,)."""
+        """Flags of the columns that are numbers: their squares are sums of their own, shape (d,)."""
         return np.isin(self.source.diagonal(), self.squares) & (self.factor.diagonal() != 0)
 
     def matrix(self, sums: Reals) -> Reals:
@@ -189,7 +189,7 @@ class Point:
 
 
 def sums_are_possible(sums: Reals, layout: Layout) -> npt.NDArray[np.bool_]:
-    """Which sums of features bounded columns can have: X'X positive definite, squares at most n."""
+    """Flags of possible sums of features of bounded columns: X'X positive definite, squares at most n."""
     rows = layout.rows(sums) / layout.size
     sound = np.isfinite(sums).all(axis=1) & (rows > 0)
     sound &= (sums[:, layout.squares] < rows[:, None]).all(axis=1)

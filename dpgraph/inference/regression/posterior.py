@@ -103,9 +103,9 @@ def _until_mixed(
     where that has mixed and all have not.
     """
     burn_in, thin = method.burn_in, method.thin
-    with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
-        settled = settled_chains(model, begin, burn_in, rng, tick)
-        later = None if tick is None else lambda i: tick(burn_in + i)
+    with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as bar:
+        settled = settled_chains(model, begin, burn_in, rng, bar)
+        later = None if bar is None else lambda i: bar(burn_in + i)
         chains, made = sampled(settled, length, thin, rng, later)
     while True:
         longest = made.length >= LONGEST * length
