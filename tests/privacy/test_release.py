@@ -204,7 +204,6 @@ GIVEN_A_GENERATOR = (
     "queries/synthetic",
     "regression/chain",
     "regression/draws",
-    "regression/plug_in",
     "regression/posterior",
     "regression/start",
 )

@@ -7,7 +7,7 @@ from scipy import stats
 from dpgraph.inference.regression import chain
 from dpgraph.inference.regression.chain import _first_prior, _hyperparameters, sampled, settled_chains
 from dpgraph.inference.regression.density import sums_are_possible
-from dpgraph.inference.regression.plug_in import plug_in_draws
+from dpgraph.inference.regression.posterior import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import PrivacyUnit
