@@ -14,8 +14,7 @@ from dpgraph.estimators.fitting import check_seed, fit_budget, inference_seed, w
 from dpgraph.estimators.persons import cap_for
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
-from dpgraph.inference.markov.memory_use import check_fit
-from dpgraph.inference.markov.sampler import check_settings
+from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network

@@ -13,8 +13,7 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, LogEvidence, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
-from dpgraph.inference.markov.memory_use import check_fit
-from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_settings, draw_markov
+from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_fit, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.state_choice import choose_states, sweeps_of_choice

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.markov.evidence import LogEvidence
+from dpgraph.inference.markov.latent import entries_estimate
 from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov
-from dpgraph.inference.markov.starts import entries_estimate
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.tables import Reals
 

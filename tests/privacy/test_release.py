@@ -189,7 +189,7 @@ GIVEN_A_GENERATOR = (
     "markov/effects",
     "markov/loops",
     "markov/sampler",
-    "markov/starts",
+    "markov/latent",
     "network/_kernels",
     "network/by_normal",
     "network/by_records",

@@ -533,11 +533,3 @@ def sweep(
         concentrated(rng, plan, state, f, grid, log_prior)
         centred(rng, plan, state, f)
     moved_columns(rng, plan, state, grid, log_prior, np.zeros(len(state.counts), np.int64))
-
-
-#: The callees of ``sweep``, in the order in which they call each other.
-PARTS = (
-    penalty, amount, level_of, joined, to_margins, transfer, leave, join, moved_labels, relabelled, relabel, resize,
-    log_probability, concentrated, new_draws, centred, binomial, carried, kept_or_not, drawn_laws, shift, spread_out,
-    scale, moved_columns,
-)  # fmt: skip

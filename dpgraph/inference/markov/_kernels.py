@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,6 +194,8 @@ def compiled() -> Kernels:
     import numba
     from numba.extending import register_jitable
 
-    for part in (collapsed, draw_states, dirichlet, transitions_of, relative, *loops.PARTS, *effects.PARTS):
+    found = [part for module in (loops, effects) for part in vars(module).values() if isfunction(part)]
+    parts = [part for part in dict.fromkeys(found) if part.__module__ in (loops.__name__, effects.__name__)]
+    for part in (collapsed, draw_states, dirichlet, transitions_of, relative, *parts):
         register_jitable(part)
     return Kernels(*(numba.njit(kernel, cache=True, nogil=True, error_model="numpy") for kernel in PLAIN))

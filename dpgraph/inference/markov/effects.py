@@ -453,10 +453,3 @@ def sweep(
             ridge(rng, cells.edges, emissions, given, priors[1])
             spreads(rng, cells, states, emissions, given, given.laws, scale, speed, 1)
         move_cells(rng, cells, given.laws, key, priors[2:], speed, alone, few, size > 1, p > 0)
-
-
-#: The callees of ``sweep`` and ``given_cells``, in the order in which they call each other.
-PARTS = (
-    fill_laws, fill_every_field, members_of, followed, given_tables, reweighted, stays_possible, scaled, kept, taken,
-    adapted, state_ratio, normal_ratio, levels, ridge, trade, exchange, spread_alone, spreads, sums_of, given_cells,
-)  # fmt: skip

@@ -1162,13 +1162,3 @@ def sweep(
             return
         shift(rng, cells, key, emissions, priors[1], speed)
         move_cells(rng, cells, emissions, key, priors[2:], speed, alone, few, summed, p > 0)
-
-
-#: The callees of ``sweep``, callees first.
-PARTS = (
-    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, onward,
-    totals_of, joined, log_likelihood, forward, picked, backward, retune, kinds_of_chains, powers_of, noise_of_few,
-    sum_over_tables, block_of, sorted_by, terms_of, law_of_number, drawn_tables, room_of, classes_of, part_of,
-    weights_of_few, lanes_of, tables_of_few, switch, flip_gain, gap, taken_from, shift, redraw, leave, log_of_more,
-    resize, joiners, rescale, rates_given_entries, with_more_than, move_cells,
-)  # fmt: skip

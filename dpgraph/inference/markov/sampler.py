@@ -16,16 +16,23 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph import memory
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
-from dpgraph.inference.interruption import stop_flag
+from dpgraph.inference.interruption import processors, stop_flag
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.inference.markov.latent import alike_cells, latent_cells
-from dpgraph.inference.markov.loops import ALL_DIFFER, FEW_ENTRIES, MOVES
-from dpgraph.inference.markov.starts import entries_estimate, fitted_emissions, rounded_to_total, shrunken
+from dpgraph.inference.markov.latent import (
+    alike_cells,
+    entries_estimate,
+    fitted_emissions,
+    latent_cells,
+    rounded_to_total,
+    shrunken,
+)
+from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES
 from dpgraph.inference.progress import say_that_loops_are_compiled
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.markov import transition_counts
@@ -35,6 +42,16 @@ from dpgraph.structure.tables import Integers, Reals
 PASSES = 3
 #: Cells of all sampler chains from which these run side by side.
 WORTH_THREADS = 4000
+#: Bytes of a number, and of a hidden state that is kept.
+NUMBER, STATE = 8, 2
+#: How often a chain holds a number of each column of each cell: tables, what was released, a start or a turn's columns.
+COLUMNS = 7
+#: How often it holds a number of each state of each cell: weights, in pieces, and filtered.
+STATES = 4
+#: How often it holds one number of each cell: orders, places, rates, sizes of moves.
+CELLS = 10
+#: How often all draws are held while labels are matched, and the model is made.
+DRAWS = 3
 
 Sampler = Literal["blocked", "collapsed"]
 Inference = Literal["noise-aware", "plug-in"]
@@ -263,3 +280,31 @@ def check_settings(states: int, sampler: str, inference: str, numbers: dict[str,
             raise InferenceError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
     for name, value in {"n_states": states, **numbers}.items():
         check_whole_number(name, value, 0 if name == "burn_in" else 1)
+
+
+def fit_bytes(
+    shape: tuple[int, int], columns: int, states: int, *, chains: int, draws: int, effects: bool = False
+) -> int:
+    """The bytes of a fit of ``shape`` sequences and steps, where all cells have so many entries that they have pools.
+
+    ``columns`` are the levels of all fields; as many sampler chains move at once as there are processors.
+
+    >>> fit_bytes((1, 10**5), 4, 3, chains=2, draws=200) < 1e9
+    True
+    """
+    cells = shape[0] * shape[1]
+    moving = STATES * states + max(1, MOST_TABLES // states) * states * (columns + 1)
+    numbers = chains * (COLUMNS * columns + CELLS) + min(chains, processors()) * moving + columns + 3 * states
+    kept = chains * draws * (STATE * cells + effects * NUMBER * shape[0] * columns)
+    return NUMBER * cells * numbers + 4 * BLOCKS.size * cells + DRAWS * kept
+
+
+def check_fit(*problem: Any, **settings: Any) -> None:
+    """Refuses a fit that there is no room for, before the charge; arguments as ``fit_bytes``.
+
+    Raises:
+        InferenceError: With the figure.
+    """
+    needed = fit_bytes(*problem, **settings)
+    way_out = "declare fewer or coarser sequences, steps and levels, or ask for fewer chains and iterations"
+    memory.check(needed, "this hidden Markov model", way_out, InferenceError)

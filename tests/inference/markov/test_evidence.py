@@ -6,7 +6,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.markov.evidence import log_evidence
-from dpgraph.inference.markov.starts import (
+from dpgraph.inference.markov.latent import (
     entries_estimate,
     fitted_emissions,
     rounded_to_total,
