@@ -25,11 +25,14 @@ from dpgraph.inference.markov.loops import (
     AIM,
     Cells,
     accepts,
+    binomial,
     couple,
     kinds_of_chains,
+    leave,
     log_law,
     move_cells,
     rates_given_entries,
+    scattered,
     switch,
 )
 
@@ -120,6 +123,36 @@ def followed(
     return gain
 
 
+def followed_level(
+    rng: np.random.Generator, cells: Cells, members: Integers, rows: Integers, many: int, a: int, b: int, w: int,
+    by: float, laws: Reals, tables: Integers,
+) -> float:  # fmt: skip
+    """As ``followed``, but faster, where the weight of column ``w`` alone is multiplied by e^by."""
+    gain, factor = 0.0, math.exp(by)
+    for at in range(many):
+        i, row = members[at], rows[at]
+        whole, after, mine, others = 1.0 + laws[row, w] * (factor - 1.0), tables[at, a:b], cells.counts[i, w], 0
+        for v in range(a, b):
+            after[v - a] = cells.counts[i, v]
+            others += cells.counts[i, v] if v != w else 0
+        if by > 0.0:
+            moved = binomial(rng, others, 1.0 - 1.0 / whole)
+            after[w - a] = 0
+            leave(rng, moved, others, after)
+            after[w - a] = mine + moved
+        else:
+            moved = binomial(rng, mine, 1.0 - factor / whole)
+            if moved > 0:
+                weight = laws[row, w]
+                laws[row, w] = 0.0
+                scattered(rng, moved, laws[row, a:b], 1.0 - weight, after)
+                laws[row, w] = weight
+                after[w - a] -= moved
+        if moved > 0:
+            gain += log_law(cells, i, after, a, b) - log_law(cells, i, cells.counts[i, a:b], a, b)
+    return gain
+
+
 def given_tables(sums: Reals, laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int) -> float:
     """The gain of ln P(tables | laws) in some rows of laws; ``sums`` are the tables of each row's cells."""
     gain = 0.0
@@ -189,7 +222,7 @@ def levels(
 ) -> None:  # fmt: skip
     """The move ``level`` of every level of every state, then of every sequence; tables follow where ``follow`` is 1."""
     size, chains, many = emissions.shape[0], states.shape[0], 0
-    proposed, tables, room = np.empty_like(given.laws), np.empty_like(cells.counts), np.empty(emissions.shape[1])
+    proposed, tables = np.empty_like(given.laws), np.empty_like(cells.counts)
     members, rows = np.empty(states.size, np.int64), np.empty(states.size, np.int64)
     wanted = np.ones(chains, np.bool_)
     for owner in range(size + chains):
@@ -210,7 +243,7 @@ def levels(
                     gain = normal_ratio(given.effects[r, w], by, given.spread[f])
                 reweighted(given.laws, proposed, start, stop, step, a, b, w, by)
                 if follow == 1:
-                    gain += followed(rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room)
+                    gain += followed_level(rng, cells, members, rows, many, a, b, w, by, given.laws, tables)
                 else:
                     gain += given_tables(sums, given.laws, proposed, start, stop, step, a, b)
                 accepted = accepts(rng, gain) and (not of_state or stays_possible(emissions[k, a:b], w - a, by))
