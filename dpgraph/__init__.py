@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # sensitive statistics
     from dpgraph.statistics.counts import count as count
-    from dpgraph.statistics.records import sufficient_statistics as sufficient_statistics
+    from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
     from dpgraph.statistics.regression import regression_moments as regression_moments
 
     # the door
@@ -60,8 +60,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.inference.graphs.choosing import choose_network as choose_network
     from dpgraph.structure.tables import Probabilities as Probabilities
     from dpgraph.inference.network.consistency import reconcile as reconcile
-    from dpgraph.inference.network.plug_in import posterior as posterior
-    from dpgraph.inference.posterior import noise_aware_posterior as noise_aware_posterior
+    from dpgraph.inference.posterior import posterior as posterior
     from dpgraph.inference.network.prior import HierarchicalPrior as HierarchicalPrior
     from dpgraph.inference.regression.prior import RegressionPrior as RegressionPrior
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
@@ -110,3 +109,11 @@ registers(
     "sampled-regression",
     "sampled-weights",
 )
+registers("mechanisms.additive.laplace", "LaplaceMechanism")
+registers("mechanisms.additive.gaussian", "GaussianMechanism")
+registers("mechanisms.additive.fourier", "FourierMechanism")
+registers("mechanisms.selection.posterior_sample", "PosteriorSample", "PosteriorSample (idealized numerics)")
+registers("mechanisms.selection.map_estimate", "MapEstimate")
+registers("mechanisms.selection.quantile", "PrivateQuantile")
+registers("mechanisms.selection.parents_choice", "ParentsChoice")
+registers("mechanisms.selection.table_choice", "TableChoice")

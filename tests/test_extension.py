@@ -489,9 +489,9 @@ def _other_total(plain):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (_wider, "would not record"),
+        (_wider, "not the scales it was made with"),
         (_no_unit, "no multiple of 2"),
-        (_other_cap, "would not record"),
+        (_other_cap, "not the scales it was made with"),
         (_other_mechanism, "no mechanism whose record can be checked"),
         (_other_law, "noise law is not known"),
         (_other_kind, "not known"),
@@ -573,7 +573,6 @@ class ShareDraws(ext.Draws):
     draws: Any
     method: str = "plug-in"
     reason: str = "there is no other"
-    mixing: Any = ()
     provenance: ext.Provenance | None = None
 
     @property
@@ -590,6 +589,6 @@ ext.posterior_given.register(Purchases, share_posterior)
 
 
 def test_the_posterior_of_the_family_is_found_by_its_description():
-    made = dg.noise_aware_posterior(released(dg.LaplaceMechanism(50)), draws=200, seed=0)
+    made = dg.posterior(released(dg.LaplaceMechanism(50)), draws=200, seed=0)
     assert made.provenance.event.epsilon == 50
     np.testing.assert_allclose(list(made.mean().values()), [0.25, 0.5, 0.25], atol=0.1)

@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "parts of a file whose records are not checked",
         "mechanisms/reproduction.py",
-        "check_reproduced(replace(provenance, event=part), next(structures))",
+        "_check_single(part, unit, next(structures))",
         "next(structures)",
         (f"{FILES}::test_the_noise_of_a_part_is_that_of_its_claim",),
     ),
