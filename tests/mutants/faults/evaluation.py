@@ -231,7 +231,7 @@ MUTANTS = (
     ),
     Mutant(
         "a strict evaluation whose y numpy reads",
-        "estimators/labelled.py",
+        "estimators/reading.py",
         "column_of(y, NO_COLUMN, strict=strict)",
         "column_of(y, NO_COLUMN)",
         (f"{STRICT}::test_no_cell_refuses_an_evaluation_or_moves_another_row",),
