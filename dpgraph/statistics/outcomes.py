@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
 from dpgraph.structure.rowwise import added, in_blocks
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def classifier_outcomes(

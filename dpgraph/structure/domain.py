@@ -261,11 +261,7 @@ class Domain:
         return name in self.variables
 
     def code(self, name: str, value: object) -> int:
-        """The position of one public value among a variable's levels.
-
-        Raises:
-            DomainError: If the value is no level; the message lists the levels, and the value, which is public.
-        """
+        """The position of one public value among a variable's levels; another value is refused, with the levels."""
         position = self[name].code(value)
         if position is None:
             raise DomainError(f"{value!r} is not a level of {name!r}; declared: {show_levels(self.levels(name))}")
@@ -287,11 +283,7 @@ class Domain:
 
 
 def warn_of_many_levels(domain: Domain, *, stacklevel: int = 3) -> None:
-    """Warns of variables that have so many levels that each is mostly noise, and that time goes with them.
-
-    Warns:
-        DomainWarning: With the variables and what to do; all of it is declared in public.
-    """
+    """Warns of variables that have so many levels that each is mostly noise, and that time goes with them."""
     many = [f"{escaped(name)} ({size:,})" for name, size in domain.sizes.items() if size > MANY_LEVELS]
     if many:
         warnings.warn(

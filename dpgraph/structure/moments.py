@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.descriptions import Block, Name, noisy_value
 from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
@@ -25,9 +26,6 @@ from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array, frozen_integers
 from dpgraph.structure.tables import check_fixed_total, check_rows
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Intervals between the bounds of a continuous record, and steps up to a statistic's largest size.
 RESOLUTION = 1 << 16
@@ -250,11 +248,7 @@ class NoisyMoments:
 
     @property
     def of_family(self) -> MomentDescription:
-        """The description, where it is that of an exponential family.
-
-        Raises:
-            ReleaseError: If the moments are a regression's.
-        """
+        """The description, where it is that of an exponential family; a regression's is refused."""
         if not isinstance(self.description, MomentDescription):
             raise ReleaseError("these are the moments of a regression, not of an exponential family")
         return self.description

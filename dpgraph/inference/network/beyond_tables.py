@@ -20,8 +20,7 @@ from dpgraph.inference.network.posterior import read_prior
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 
