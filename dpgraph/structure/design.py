@@ -306,7 +306,11 @@ class LinearDesign:
                 'on_missing="drop" makes the number of rows depend on their values; use an add-remove unit, or '
                 "declare missing=... for each feature"
             )
-        return unit.rows_per_person * math.floor(self._row_l1(unit) * RESOLUTION**2)
+        row_l1 = Fraction(sum(self._added_row_weights))
+        if unit.n_is_public:
+            intercept, numbers, signs, groups = self._column_counts
+            row_l1 = largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra_mean_weight)
+        return unit.rows_per_person * math.floor(row_l1 * RESOLUTION**2)
 
     def squared_sensitivity(self, unit: PrivacyUnit) -> int:
         """The largest squared L2 distance, in squared steps, that one person's rows move what is released."""
@@ -352,13 +356,6 @@ class LinearDesign:
         mean = [c + self._extra_mean_weight] if intercept else []
         with_target = [c] * (features - intercept) + mean
         return [1] * (features * (features - 1) // 2 + squares + 1) + with_target + [c * (c + 1) // 2]
-
-    def _row_l1(self, unit: PrivacyUnit) -> Fraction:
-        """The largest L1 distance by which one row moves what is released, in products of columns at their bounds."""
-        intercept, numbers, signs, groups = self._column_counts
-        if unit.n_is_public:
-            return largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra_mean_weight)
-        return Fraction(sum(self._added_row_weights))
 
     def matrix(self, values: Reals, n: float) -> Reals:
         """The symmetric matrix of sums of products, shape (columns, columns), known entries filled in.

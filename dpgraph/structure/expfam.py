@@ -22,16 +22,19 @@ from dpgraph.structure.domain import DomainError, Level
 MOST_POINTS = 1 << 20
 
 
-def _check_hyperparameters(prior: object, free: tuple[str, ...] = ()) -> None:
-    """Refuses hyperparameters that are not finite numbers, or not above 0 where they must be."""
-    for one in fields(prior):  # type: ignore[arg-type]
-        value = getattr(prior, one.name)
-        values = value if isinstance(value, tuple) else (value,)
-        for number in values:
-            if not is_number(number) or not math.isfinite(number):
-                raise InferenceError(f"{one.name} of the prior must be finite; got {value!r}")
-            if one.name not in free and number <= 0:
-                raise InferenceError(f"{one.name} of the prior must be above 0; got {value!r}")
+def _checking(*free: str) -> Callable[[object], None]:
+    """The ``__post_init__`` of a prior: hyperparameters are finite numbers, above 0 but for those that are free."""
+
+    def check(prior: object) -> None:
+        for one in fields(prior):  # type: ignore[arg-type]
+            value = getattr(prior, one.name)
+            for number in value if isinstance(value, tuple) else (value,):
+                if not is_number(number) or not math.isfinite(number):
+                    raise InferenceError(f"{one.name} of the prior must be finite; got {value!r}")
+                if one.name not in free and number <= 0:
+                    raise InferenceError(f"{one.name} of the prior must be above 0; got {value!r}")
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,7 @@ class BetaPrior:
     alpha: float = 1.0
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self)
+    __post_init__ = _checking()
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,7 @@ class DirichletPrior:
 
     concentration: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self)
+    __post_init__ = _checking()
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class GammaPrior:
     shape: float
     rate: float
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self)
+    __post_init__ = _checking()
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ class NormalPrior:
     mean: float
     variance: float
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self, free=("mean",))
+    __post_init__ = _checking("mean")
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ class NormalInverseGammaPrior:
     shape: float
     rate: float
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self, free=("mean",))
+    __post_init__ = _checking("mean")
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,7 @@ class NaturalPrior:
     statistics: tuple[float, ...]
     records: float
 
-    def __post_init__(self) -> None:
-        _check_hyperparameters(self, free=("statistics",))
+    __post_init__ = _checking("statistics")
 
 
 Prior = BetaPrior | DirichletPrior | GammaPrior | NormalPrior | NormalInverseGammaPrior | NaturalPrior

@@ -164,7 +164,10 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
     """
     values = checked_values(releases, "a pooled release")
     if len(values) == 1:
-        return releases[0] if network is None else _with_network(releases[0], network)
+        one = releases[0]
+        if network is None:
+            return one
+        return one.map(lambda value: learning(value, network)) if isinstance(one, Release) else learning(one, network)
     if any(isinstance(value, PooledCounts) for value in values):
         raise ReleaseError("a pooled release is not pooled again; pool all of the releases at once")
     if isinstance(releases[0], Release):
@@ -185,12 +188,6 @@ def learning(value: Any, network: Network) -> Any:
     _check_domains(network, value.network)
     _check_readable(network, (value,))
     return replace(value, network=network) if isinstance(value, NoisyCounts) else value
-
-
-def _with_network(release: Any, network: Network) -> Any:
-    if isinstance(release, Release):
-        return release.map(lambda value: learning(value, network))
-    return learning(release, network)
 
 
 def _check_apart(one: Release[Any], other: Release[Any]) -> None:

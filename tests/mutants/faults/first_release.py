@@ -890,8 +890,8 @@ MUTANTS = (
     Mutant(
         "rows per person ignored for a regression",
         "structure/design.py",
-        "return unit.rows_per_person * math.floor(self._row_l1(unit) * RESOLUTION**2)",
-        "return math.floor(self._row_l1(unit) * RESOLUTION**2)",
+        "return unit.rows_per_person * math.floor(row_l1 * RESOLUTION**2)",
+        "return math.floor(row_l1 * RESOLUTION**2)",
         (f"{DESIGN}::test_rows_at_the_witness_move_the_release_that_far_through_the_encoding",),
     ),
     Mutant(
