@@ -1,6 +1,6 @@
-"""Further questions of a model: what variables tell of each other, what explains evidence best, how probable rows are.
+"""Further questions of a model: information between variables, the best explanation of evidence, probabilities of rows.
 
-Each takes what ``dg.query`` takes, and costs nothing.
+Each takes the arguments of ``dg.query`` and costs nothing.
 
 >>> import dpgraph as dg
 >>> dg.questions.mutual_information(dg.load("example:asia"), "smoke", "bronc")

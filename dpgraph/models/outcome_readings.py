@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice, share_draws
-from dpgraph.inference.counts.noisy_means import allows_zero, mean_law
+from dpgraph.inference.counts.noisy_counts import Evidence, allows_zero, latent_count, lattice, mean_law, share_draws
 from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
 from dpgraph.structure.tables import Reals
 

@@ -192,7 +192,7 @@ GIVEN_A_GENERATOR = (
     "network/by_normal",
     "network/by_records",
     "network/by_tables",
-    "network/draws",
+    "network/held_draws",
     "network/plug_in",
     "network/posterior",
     "network/prior",
@@ -201,10 +201,10 @@ GIVEN_A_GENERATOR = (
     "queries/sampling",
     "queries/synthetic",
     "regression/chain",
-    "regression/draws",
     "regression/plug_in",
     "regression/posterior",
     "regression/start",
+    "simplex",
 )
 
 
@@ -245,7 +245,6 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/learned.py": {"np.random.Generator", "np.random.default_rng"},
         "inference/graphs/factors.py": {"np.random.Generator"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
-        "inference/network/beyond_tables.py": {"np.random.Generator"},
         "inference/counts/many_cells.py": makes,
         "inference/arguments.py": makes,
         "inference/posterior.py": {"np.random.Generator"},

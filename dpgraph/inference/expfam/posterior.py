@@ -57,7 +57,7 @@ def moments_posterior(
 
     Args:
         description: The family, and the public bounds of its records.
-        noisy: What was released of their sums.
+        noisy: The released noisy sums.
         prior: ``family.prior(...)``; None is uniform for a binomial or multinomial family, others need one.
         method: ``Exact()``: independent draws of a binomial or multinomial, known n or not. ``Gibbs(...)``: chains
             under the central limit theorem, any family. ``Quadrature()``: the same model without chains, for one
@@ -101,7 +101,7 @@ def moments_posterior(
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
     parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
-    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains).judged()
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains)
 
 
 def _check(value: object, method: Method) -> None:
@@ -125,7 +125,7 @@ def _check(value: object, method: Method) -> None:
 
 
 def _has_quadrature(value: NoisyMoments) -> bool:
-    """Whether there is one parameter, one sum and nothing else unknown."""
+    """True for one parameter, one sum and a public n."""
     family = value.of_family.family
     return value.n is not None and len(family.parameters) == 1 and not isinstance(family, Natural)
 

@@ -14,8 +14,8 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs.averaging import averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
-from dpgraph.inference.network.beyond_tables import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables
 from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.records import InferenceError, Provenance, joined, released_value
 from dpgraph.structure.network import Network

@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         "the label's share from a private n",
         "estimators/naive_bayes.py",
-        "counts.sensitive_rows if budget.unit.n_is_public else None",
+        "counts.sensitive_rows if unit.n_is_public else None",
         "counts.sensitive_rows",
         (SHARE,),
     ),

@@ -189,8 +189,8 @@ MUTANTS = (
     Mutant(
         "hidden states that see the log",
         "estimators/hmm.py",
-        "        seed = inference_seed(self.random_state)\n",
-        "        seed = int(counts.sensitive_margin((self.sequence,))[0])\n",
+        "seed=inference_seed(self.random_state), **settings",
+        "seed=int(counts.sensitive_margin((self.sequence,))[0]), **settings",
         ("tests/privacy/test_replay_models.py::test_a_hidden_markov_model_sees_the_release_alone",),
     ),
     Mutant(
@@ -613,16 +613,17 @@ MUTANTS = (
     Mutant(
         "random_state seeds the noise",
         "estimators/naive_bayes.py",
-        "spend(counts, mechanism, budget, self.noise)",
-        "spend(counts, mechanism, budget, self.noise or self._seeded())",
+        "            new = fit.new\n",
+        "            new = fit.new\n            new.noise = self.noise or self._seeded()\n",
         ("tests/estimators/test_naive_bayes.py::test_a_random_state_never_reaches_the_noise",),
         first=True,
     ),
     Mutant(
         "prior chosen from data",
         "estimators/naive_bayes.py",
-        "        self.posterior_ = self._posterior()\n",
-        "        self.prior = self.prior + 1e-6 * len(frame)\n        self.posterior_ = self._posterior()\n",
+        "            released = fit.release(counts, new._planned(network, target, counts), X)\n",
+        "            released = fit.release(counts, new._planned(network, target, counts), X)\n"
+        "            self.prior = self.prior + 1e-6 * counts.sensitive_rows\n",
         ("tests/privacy/test_replay.py::test_add_remove_whatever_the_number_of_rows",),
     ),
     Mutant(
@@ -1142,14 +1143,14 @@ MUTANTS = (
     Mutant(
         "a regression's prior chosen from the data",
         "estimators/regression.py",
-        "        prior.centre(design)\n",
-        "        prior = RegressionPrior(typical=float(np.median(target[1])))\n",
+        "            prior.centre(design)\n",
+        "            prior = RegressionPrior(typical=float(np.median(rows[design.target])))\n",
         ("tests/estimators/test_regression.py::test_a_fit_sees_the_release_alone",),
     ),
     Mutant(
         "a bad prior found after the charge",
         "estimators/regression.py",
-        "        prior.centre(design)\n",
+        "            prior.centre(design)\n",
         "",
         ("tests/estimators/test_regression.py::test_a_bad_setting_is_refused_before_anything_is_charged",),
     ),
