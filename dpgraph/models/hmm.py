@@ -28,7 +28,7 @@ from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
-from dpgraph.structure.rows_to_predict import columns_to_predict
+from dpgraph.structure.rowwise import columns_to_predict
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:

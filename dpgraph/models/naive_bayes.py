@@ -21,8 +21,7 @@ from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.records import InferenceError, Provenance, Release, joined, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import added
+from dpgraph.structure.rowwise import added, columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.

@@ -15,8 +15,7 @@ from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import weighted
+from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:

@@ -199,7 +199,6 @@ GIVEN_A_GENERATOR = (
     "network/queries",
     "queries/buckets",
     "queries/sampling",
-    "queries/synthetic",
     "regression/chain",
     "regression/posterior",
     "regression/start",
@@ -221,7 +220,7 @@ def test_noise_is_drawn_through_its_one_home():
     homes = {
         "privacy/seeded_noise.py": makes,
         "privacy/recording_noise.py": makes,
-        "mechanisms/additive/nonnegativity.py": makes,
+        "mechanisms/additive/fourier.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow", "secrets.token_bytes"},
         "privacy/accounts.py": {"secrets.token_hex"},
         "privacy/ledger/opening.py": {"secrets.token_hex"},

@@ -17,8 +17,7 @@ from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import weighted
+from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
