@@ -9,9 +9,8 @@ I(smoke; bronc) = 0.0462
 
 from __future__ import annotations
 
-from dpgraph.inference.queries.explanation import Explanation, most_probable
-from dpgraph.inference.queries.information import entropy, mutual_information
+from dpgraph.inference.queries.buckets import Explanation, most_probable, sample_given
+from dpgraph.inference.queries.measures import entropy, mutual_information
 from dpgraph.inference.queries.rows import row_probabilities
-from dpgraph.inference.queries.synthetic import sample_given
 
 __all__ = ["Explanation", "entropy", "most_probable", "mutual_information", "row_probabilities", "sample_given"]

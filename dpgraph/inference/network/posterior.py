@@ -29,8 +29,7 @@ from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Tables
 from dpgraph.waiting import waiting
 
@@ -196,7 +195,7 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked.records, "the only method for a hierarchical prior"
     if not isinstance(noisy, PooledCounts):
         return _automatic(given[0], asked.records, draws)
-    seconds = sum(_seconds(one, asked.records, draws) for one in given)
+    seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
     rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
     if seconds <= PATIENCE:
         return asked.records, f"exact, in about {max(1, round(seconds))} s: {rows}"
@@ -237,7 +236,7 @@ def _named(names: tuple[str, ...]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-def _seconds(given: Evidence, records: Records, draws: int) -> float:
+def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     """How long chains of records would take, each on a core of its own, within a factor of two."""
     rows, _ = rows_estimate(given)
     sweeps = records.burn_in + draws * records.thin
@@ -248,14 +247,14 @@ def _seconds(given: Evidence, records: Records, draws: int) -> float:
 
 def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
     """Chains with more sweeps for each draw where these take seconds."""
-    seconds = sum(_seconds(one, records, draws) for one in given)
+    seconds = sum(seconds_of_records(one, records, draws) for one in given)
     return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
     """The method for a release, and why."""
     rows, network = rows_estimate(given)[0], given.network
-    seconds = _seconds(given, records, draws)
+    seconds = seconds_of_records(given, records, draws)
     if seconds <= PATIENCE:
         return records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"

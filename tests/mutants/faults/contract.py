@@ -279,9 +279,9 @@ ROWS = (
     ),
     Mutant(
         "no noise on a table without rows",
-        "mechanisms/additive/laplace.py",
-        "    for law, sharing in by_law.items():",
-        "    for law, sharing in by_law.items() if any(t.any() for t in exact_tables.values()) else ():",
+        "mechanisms/additive/moment_noise.py",
+        "    for (law, _), sharing in counted(list(groups.items())):",
+        "    for (law, _), sharing in groups.items() if any(t.any() for t in true.values()) else ():",
         _mechanism(LAPLACE, ADD),
         first=True,
     ),
