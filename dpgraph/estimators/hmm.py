@@ -11,13 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, cap_for, check_seed, fit_budget, inference_seed, warn_if_drowned
-from dpgraph.inference.markov.memory_use import check_fit
-from dpgraph.inference.markov.sampler import check_settings
+from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-from dpgraph.models.markov_baselines import markov_baselines
-from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm
+from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact

@@ -27,8 +27,7 @@ from dpgraph.inference.expfam.conjugate import (
     to_line,
 )
 from dpgraph.inference.expfam.region_moments import RegionMoments, region_moments
-from dpgraph.structure.expfam import ExponentialFamily, Natural
-from dpgraph.structure.priors import Prior
+from dpgraph.structure.expfam import ExponentialFamily, Natural, Prior
 from dpgraph.structure.tables import Reals
 
 Form = Literal["corrected", "coded", "printed"]

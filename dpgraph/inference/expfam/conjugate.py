@@ -6,12 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.structure.expfam import Binomial, ExponentialFamily, Gamma, Multinomial, Natural, Normal
-from dpgraph.structure.priors import (
+from dpgraph.structure.expfam import (
     BetaPrior,
+    Binomial,
     DirichletPrior,
+    ExponentialFamily,
+    Gamma,
     GammaPrior,
+    Multinomial,
+    Natural,
     NaturalPrior,
+    Normal,
     NormalInverseGammaPrior,
     NormalPrior,
     Prior,

@@ -23,10 +23,9 @@ from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadratur
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
+from dpgraph.structure.expfam import BetaPrior, Binomial, DirichletPrior, Multinomial, Natural, Prior, check_prior
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
-from dpgraph.structure.priors import BetaPrior, DirichletPrior, Prior
 from dpgraph.structure.tables import Reals
 
 Method = Automatic | Exact | Quadrature | Gibbs | PlugIn

@@ -15,8 +15,7 @@ from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import learning
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCounts, Probabilities, margin
 
 #: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).

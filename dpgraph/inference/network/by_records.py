@@ -26,8 +26,7 @@ from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.progress import progress_bar
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.

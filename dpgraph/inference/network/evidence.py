@@ -19,8 +19,7 @@ import numpy.typing as npt
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.joint import JointCounts
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 
 

@@ -25,8 +25,8 @@ MUTANTS = (
     Mutant(
         "moved rows without their multinomial coefficients",
         "inference/classifier/loops.py",
-        "math.lgamma(had - many + 1.0) + math.lgamma(has + 1.0) - math.lgamma(has + many + 1.0)",
-        "math.lgamma(had + 1.0)",
+        "log -= math.lgamma(had - many + 1.0) - math.lgamma(has + 1.0) + math.lgamma(has + many + 1.0)",
+        "log -= math.lgamma(had + 1.0)",
         (PUBLIC,),
     ),
     Mutant(
