@@ -29,12 +29,10 @@ Structure = Any
 #: What a mechanism plans for a description, from what its record says of its settings.
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 
-#: The part of a charge beyond its other parts: a claim of nothing drawn.
-UNSPENT = "unspent"
 #: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
 HELD_OUT_FITS = "fits of folds"
-#: Parts that are claims without measurements, and those that chose the tables that another part measured.
-_UNDRAWN, _CHOICES = (UNSPENT, HELD_OUT_FITS), ("ParentsChoice", "TableChoice")
+#: The part that chose the tables that another part measured.
+PARENTS_CHOICE = "ParentsChoice"
 
 _REPLANS: dict[str, Replan] = {}
 
@@ -148,7 +146,7 @@ def _check_parts(event: Event, unit: PrivacyUnit, structures: Iterator[Structure
     for part in event.parts:
         if part.parts:
             _check_parts(part, unit, structures)
-        elif part.mechanism in _UNDRAWN:
+        elif part.mechanism == HELD_OUT_FITS:
             _check_undrawn(part, event, next(structures))
         else:
             _check_single(part, unit, next(structures))
@@ -161,19 +159,17 @@ def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
     beside = [other for other in whole.parts if other.mechanism == part.mechanism]
     if part.measurements or part.selections or part.joint is not None or len(beside) > 1:
         raise ReleaseError(f"the part {part.mechanism!r} is there once at most, and drew nothing")
-    if part.mechanism == UNSPENT and not any(other.mechanism in _CHOICES for other in whole.parts):
-        raise ReleaseError(f"only a release whose tables were chosen has a part {UNSPENT!r}")
-    if part.mechanism == HELD_OUT_FITS and not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
+    if not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
         raise ReleaseError(f"only one evaluation, which read {HELD_OUT_FITS}, has them beside it")
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
-    """The parts of an event that released a value of their own; the others chose what these measured, or are unspent.
+    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds.
 
     >>> [part.mechanism for part in measured_parts(Event("LaplaceMechanism", Fraction(1)))]
     ['LaplaceMechanism']
     """
-    return tuple(part for part in event.events if part.mechanism not in (*_CHOICES, *_UNDRAWN))
+    return tuple(part for part in event.events if part.mechanism not in (PARENTS_CHOICE, HELD_OUT_FITS))
 
 
 def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
@@ -184,7 +180,7 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
         raise ReleaseError("the releases are not as many as their events")
     rest = iter(known)
     for part in event.events:
-        if part.mechanism in _CHOICES:
+        if part.mechanism == PARENTS_CHOICE:
             yield AnyTables(known[0].domain) if isinstance(known[0], Network) else None
         else:
-            yield known[0] if part.mechanism in _UNDRAWN else next(rest)
+            yield known[0] if part.mechanism == HELD_OUT_FITS else next(rest)
