@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT_PATH, writable
-from dpgraph.cli.output import TableRows, plain, records, save_charged, say, show, show_json, telling
-
-if TYPE_CHECKING:
-    from dpgraph.models.evaluation import Evaluation
+from dpgraph.cli.output import plain, records, save_charged, say, show, show_json, telling
 
 
 @click.command()
@@ -31,7 +28,7 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool
     from dpgraph.estimators.evaluation import task_of
     from dpgraph.files.documents import load
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.structure.outcomes import OutcomeDescription
+    from dpgraph.structure.outcomes import Classification, OutcomeDescription
 
     loaded, budget = load(model, progress=True), payer.budget()
     planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task_of(loaded)), budget.unit)
@@ -40,13 +37,15 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool
     if out is not None:
         out = writable(out, ".json", ".npz")
     with charging(budget):
-        settings: dict[str, Any] = {"epsilon": payer.epsilon, "budget": budget, "interval": interval / 100}
-        settings["person"] = payer.person
-        judged = telling(lambda: judge(loaded, rows, progress=True, **settings))
+        settings: dict[str, Any] = {"epsilon": payer.epsilon, "budget": budget, "person": payer.person}
+        judged = telling(lambda: judge(loaded, rows, interval=interval / 100, progress=True, **settings))
         if out is not None:
             save_charged(judged.release, out)
             say(f"wrote {out}")
-        tables = _tables(judged)
+        frames = {"scores": judged.to_frame()}
+        if isinstance(judged.release.value.description.task, Classification):
+            frames |= {"confusion": judged.confusion, "reliability": judged.reliability}
+        tables: dict[str, Any] = {name: frame.to_dict("records") for name, frame in frames.items()}
         if as_json:
             show_json({name: records(table) for name, table in tables.items()}, indent=1)
         else:
@@ -60,13 +59,3 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool
         say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
     if budget.unit.rows_per_person > 1:
         say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")
-
-
-def _tables(judged: Evaluation) -> dict[str, TableRows]:
-    """The scores, and of a classifier its tables."""
-    from dpgraph.structure.outcomes import Classification
-
-    tables: dict[str, Any] = {"scores": judged.to_frame()}
-    if isinstance(judged.release.value.description.task, Classification):
-        tables |= {"confusion": judged.confusion, "reliability": judged.reliability}
-    return {name: table.to_dict("records") for name, table in tables.items()}

@@ -1,8 +1,8 @@
 """How a command ends: its exit code, its last words, and that it ends soon and cleanly when it is told to stop.
 
-| code | what it says |
+| code | meaning |
 |---|---|
-| 0 | done: what was asked for is written or printed; words on stderr may be lost |
+| 0 | done: the result is written or printed; words on stderr may be lost |
 | 1 | refused: nothing was written |
 | 2 | wrong usage: nothing was read |
 | 3 | done, and charged where it costs, but not delivered whole: stdout closed or full, no room for ``--out`` |
@@ -32,15 +32,11 @@ import click
 from dpgraph.cli.output import Undelivered, say
 from dpgraph.privacy.display import escaped
 
-#: How long a command that is told to stop may take to end by itself, in seconds.
-GRACE = 5.0
-
-#: How often an interruption that was held is tried again, in seconds.
-AGAIN = 0.05
-
-_COMPILERS = re.compile(r"[/\\](numba|llvmlite)[/\\]")
-
+#: How long a command that is told to stop may take to end by itself, and how often an interruption that was held is
+#: tried again, in seconds.
+GRACE, AGAIN = 5.0, 0.05
 STOPPING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))
+_COMPILERS = re.compile(r"[/\\](numba|llvmlite)[/\\]")
 
 
 class Stopped(BaseException):
@@ -51,8 +47,103 @@ class Stopped(BaseException):
         self.number = number
 
 
+def ended(command: Callable[[], Any]) -> int:
+    """Runs a command and returns its exit code; what it raises is told in a line."""
+    _fill_closed_streams()
+    with _plain_warnings(), _stoppable() as hearing:
+        code = _code(command, hearing)
+    for stream in (sys.stdout, sys.stderr):
+        if not _settled(stream) and stream is sys.stdout and code == 0:
+            code = Undelivered.exit_code
+    return code
+
+
+def _code(command: Callable[[], Any], hearing: Hearing) -> int:
+    try:
+        try:
+            found = command()
+        finally:
+            hearing.open = False
+    except Stopped as stopped:
+        say(f"stopped by {signal.Signals(stopped.number).name}")
+        return 128 + stopped.number
+    except (click.Abort, KeyboardInterrupt):
+        say("Aborted!")
+        return 128 + signal.SIGINT
+    except click.UsageError as error:
+        words = io.StringIO()
+        error.show(words)
+        for line in words.getvalue().removesuffix("\n").split("\n"):
+            say(line)
+        return error.exit_code
+    except click.ClickException as error:
+        if not (isinstance(error, Undelivered) and error.silent):
+            say(f"Error: {error.format_message()}")
+        return error.exit_code
+    except OSError as error:
+        if error.errno is None:
+            raise
+        say(f"Error: {os.strerror(error.errno)} [OSError]")
+        return Undelivered.exit_code
+    return found if isinstance(found, int) else 0
+
+
+def _fill_closed_streams() -> None:
+    """Takes the numbers of closed standard streams, which keeps messages out of output files.
+
+    They are open for reading, so that whoever writes to them is told that it cannot.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def _settled(stream: Any) -> bool:
+    """Whether a stream takes what it still holds; if not it is led to nowhere, so that Python's end is quiet."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except ValueError:
+        return True
+    except OSError:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+        return False
+    return True
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as a line each, escaped as all words are, without the place in the code."""
+    before = warnings.formatwarning
+
+    def line(message: Any, *_: Any, **__: Any) -> str:
+        return f"warning: {escaped(message)}\n"
+
+    warnings.formatwarning = line  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt."""
+    """Which signals have come, and whether the next one may still interrupt.
+
+    Attributes:
+        open: Whether the command still runs.
+        told: The signals that have come.
+        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
+        again: Whether the next call is such an interruption, and no second signal.
+    """
 
     def __init__(self) -> None:
         self.open = True
@@ -93,104 +184,9 @@ class Hearing:
 
 def _compiling(frame: FrameType | None) -> bool:
     """Whether a compiler is at work: an exception inside its callbacks is lost, and its library may crash of it."""
-    while frame is not None:
-        if _COMPILERS.search(frame.f_code.co_filename):
-            return True
+    while frame is not None and not _COMPILERS.search(frame.f_code.co_filename):
         frame = frame.f_back
-    return False
-
-
-def ended(command: Callable[[], Any]) -> int:
-    """Runs a command and returns its exit code; what it raises is told in a line."""
-    _fill_closed_streams()
-    with _plain_warnings(), _stoppable() as hearing:
-        code = _code(command, hearing)
-    for stream in (sys.stdout, sys.stderr):
-        if not _settled(stream) and stream is sys.stdout and code == 0:
-            code = Undelivered.exit_code
-    return code
-
-
-def _code(command: Callable[[], Any], hearing: Hearing) -> int:
-    try:
-        try:
-            found = command()
-        finally:
-            hearing.open = False
-    except Stopped as stopped:
-        say(f"stopped by {signal.Signals(stopped.number).name}")
-        return 128 + stopped.number
-    except (click.Abort, KeyboardInterrupt):
-        say("Aborted!")
-        return 128 + signal.SIGINT
-    except click.ClickException as error:
-        _tell(error)
-        return error.exit_code
-    except OSError as error:
-        if error.errno is None:
-            raise
-        say(f"Error: {os.strerror(error.errno)} [OSError]")
-        return Undelivered.exit_code
-    return found if isinstance(found, int) else 0
-
-
-def _tell(error: click.ClickException) -> None:
-    """The words of a refusal; of wrong usage with its usage lines."""
-    if isinstance(error, click.UsageError):
-        words = io.StringIO()
-        error.show(words)
-        for line in words.getvalue().removesuffix("\n").split("\n"):
-            say(line)
-    elif not (isinstance(error, Undelivered) and error.silent):
-        say(f"Error: {error.format_message()}")
-
-
-def _fill_closed_streams() -> None:
-    """Takes the numbers of closed standard streams, so that no file that is written gets what is meant for them.
-
-    They are open for reading, so that whoever writes to them is told that it cannot.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDONLY)
-    if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
-
-
-def _settled(stream: Any) -> bool:
-    """Whether a stream takes what it still holds; if not it is led to nowhere, so that Python's end is quiet."""
-    if stream is None:
-        return True
-    try:
-        stream.flush()
-    except ValueError:
-        return True
-    except OSError:
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
-        return False
-    return True
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Warnings as a line each, escaped as all words are, without the place in the code."""
-    before = warnings.formatwarning
-
-    def line(message: Any, *_: Any, **__: Any) -> str:
-        return f"warning: {escaped(message)}\n"
-
-    warnings.formatwarning = line  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        yield
-    finally:
-        warnings.formatwarning = before
+    return frame is not None
 
 
 @contextmanager
@@ -199,10 +195,10 @@ def _stoppable() -> Iterator[Hearing]:
 
     A signal that was ignored when the process began, as by ``nohup``, stays ignored.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield Hearing()
-        return
     hearing = Hearing()
+    if threading.current_thread() is not threading.main_thread():
+        yield hearing
+        return
     heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     with _watched(heard, hearing), hearing.dropped():
         before = {number: signal.signal(number, hearing.stop) for number in heard}
@@ -217,10 +213,9 @@ def _stoppable() -> Iterator[Hearing]:
 @contextmanager
 def _watched(heard: list[int], hearing: Hearing) -> Iterator[None]:
     """A thread that sends a held signal again, and ends the process if the main thread does not hear it in time."""
-    main = threading.get_ident()
+    main, over = threading.get_ident(), threading.Event()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    over = threading.Event()
 
     def watch() -> None:
         while (number := os.read(reader, 1)[0]) not in heard:
@@ -257,6 +252,6 @@ def _end_now(number: int) -> None:
 
 
 def _remove_temporary_files() -> None:
-    """Removes what an interruption in the middle of clean-up may have left."""
+    """Removes files that an interruption in the middle of clean-up may have left."""
     if (files := sys.modules.get("dpgraph.files.atomic_write")) is not None:
         files.remove_all()

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import OUT, writable
+from dpgraph.cli.options import OUT, whole, writable
 from dpgraph.cli.output import delivering, say
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.structure.tables import Probabilities
 
 #: Synthetic rows that are drawn and written at once, and their codes.
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
-
 
 RAW = click.option(
     "--raw",
@@ -32,9 +30,7 @@ RAW = click.option(
 @click.command()
 @click.argument("model")
 @click.argument("rows", required=False)
-@click.option(
-    "--forecast", type=click.IntRange(min=1), metavar="STEPS", help="Of a hidden Markov model: fields so far ahead."
-)
+@whole("--forecast", 1, help="Of a hidden Markov model: fields so far ahead.", metavar="STEPS")
 @RAW
 @OUT
 def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: Path) -> None:
@@ -67,8 +63,12 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     if rows is None and not hidden:
         raise click.UsageError("ROWS are missing")
     match found:
+        case HiddenMarkovModel() as fitted if forecast is not None:
+            table = fitted.forecast(forecast)
+        case HiddenMarkovModel() as fitted if rows is not None:
+            table = fitted.predict_fields(rows, interval=0.9)
         case HiddenMarkovModel() as fitted:
-            table = _hidden(fitted, rows, forecast)
+            table = fitted.predict().assign(path=fitted.most_likely_path()["state"])
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
         case NaiveBayes() | NaiveBayesEnsemble() as fitted:
@@ -85,21 +85,10 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     say(f"wrote {out}")
 
 
-def _hidden(model: HiddenMarkovModel, rows: str | None, forecast: int | None) -> pd.DataFrame:
-    """What a hidden Markov model says of its cells, of some of them, or of steps to come."""
-    if forecast is not None:
-        return model.forecast(forecast)
-    if rows is not None:
-        return model.predict_fields(rows, interval=0.9)
-    return model.predict().assign(path=model.most_likely_path()["state"])
-
-
 @click.command()
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=None, help="A seed for the draw; the model is public already."
-)
+@whole("--seed", 0, help="A seed for the draw; the model is public already.")
 @RAW
 @OUT
 def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:

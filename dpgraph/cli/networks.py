@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends, unit_of
-from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, OUT, OUT_UNLESS_DRY, ROWS_PER_PERSON, writable
-from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
+from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, OUT, OUT_UNLESS_DRY, ROWS_PER_PERSON, writable
+from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.cli.queries import question_of
-from dpgraph.cli.reporting import HTML, write_page
 from dpgraph.privacy.display import WIDTH, cell, escaped
 from dpgraph.waiting import waiting
 

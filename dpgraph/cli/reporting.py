@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.options import OUT_PATH, writable
-from dpgraph.cli.output import delivering, plain, say, show
+from dpgraph.cli.output import plain, say, show, write_page
 from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
     from dpgraph.models.hmm import HiddenMarkovModel
-
-#: Where a page is written; of commands that have one beside their other results.
-HTML = click.option("--html", type=OUT_PATH, help="Write a page too: one file, for people without Python.")
 
 
 @click.command()
@@ -71,14 +68,6 @@ def _value_of(source: str, beside: bool) -> Any:
     from dpgraph.files.documents import load
 
     return load(source, release=beside, progress=True)
-
-
-def write_page(value: Any, page: Path) -> None:
-    """Writes a page where it can be written."""
-    from dpgraph.pages.writing import write_html
-
-    with delivering(page):
-        write_html(value, page, progress=True)
 
 
 def _show_states(model: HiddenMarkovModel) -> None:

@@ -104,11 +104,12 @@ class _Declared:
 
     def family(self, names: Sequence[str]) -> Family:
         """A variable and its parents, whose table may take its memory."""
-        family: Family = ()
+        known: list[str] = []
         for name in names:
-            if (known := self.find(name)) is None:
+            if (found := self.find(name)) is None:
                 raise FileError(f"no variable is called {excerpt(name)}")
-            family = (*family, known)
+            known.append(found)
+        family = tuple(known)
         if len(set(family)) < len(family):
             raise FileError(f"the probability table of {excerpt(family[0])} names a variable twice")
         if family[0] in self._with_table:

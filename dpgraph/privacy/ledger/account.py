@@ -13,13 +13,19 @@ from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.filters import Filter, Spent, filter_of, too_dear
 from dpgraph.privacy.ledger.book import Ledger
 from dpgraph.privacy.ledger.chain import Chain, now
-from dpgraph.privacy.ledger.fingerprint import fingerprint
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
+from dpgraph.privacy.ledger.row import (
+    Allowance,
+    Choice,
+    LedgerRow,
+    checked_label,
+    fingerprint,
+    laid_down,
+    sealed,
+    text_of,
+)
 from dpgraph.privacy.ledger.store import Rows
-from dpgraph.privacy.ledger.terms import Allowance, Choice, checked_label, laid_down
 from dpgraph.privacy.plain_events import event_text
 from dpgraph.privacy.rows import Fixed
-from dpgraph.privacy.structural import plain_of
 
 
 @dataclass(frozen=True)
@@ -132,11 +138,11 @@ class DurableAccount:
                 allowance="" if allowance is None else allowance.who,
                 mechanism=event.mechanism,
                 event=text,
-                unit=canonical(plain_of(self.unit)),
+                unit=text_of(self.unit),
                 description=fingerprint(made.description),
                 settings=fingerprint(made.mechanism),
                 terms=self._terms(rows, made),
-                spent=canonical(plain_of(after)),
+                spent=text_of(after),
                 allowed=allowed,
             ),
             head.digest,
@@ -145,14 +151,14 @@ class DurableAccount:
     def _terms(self, rows: Rows, made: Made) -> str:
         """What the row lays down: groups, or the choice of rows that it is charged for."""
         if made.split is not None:
-            return canonical(plain_of(made.split))
+            return text_of(made.split)
         if made.choice is None:
             return ""
         among = self._among(rows)
         first = None if among is None else self.chain.own(rows.chosen(self.chain.dataset, among))
         if first is not None and laid_down(first.terms, Choice).choice != made.choice:
             raise other_choice()
-        return canonical(plain_of(Choice(among, made.choice)))
+        return text_of(Choice(among, made.choice))
 
     def _among(self, rows: Rows) -> int | None:
         """The number of the row that split the whole into the groups of which this is one, or is part of one."""
@@ -189,7 +195,7 @@ class DurableAccount:
         if not rule.fits(after):
             refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
             raise BudgetExceededError(refused)
-        return canonical(plain_of(after))
+        return text_of(after)
 
     def _allowed(self, rows: Rows, who: str) -> Spent:
         """The totals in the allowance's newest row."""

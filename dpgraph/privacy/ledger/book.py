@@ -10,9 +10,7 @@ from dpgraph.privacy.events import Number, PrivacyCost, exact, exact_delta
 from dpgraph.privacy.filters import filter_of
 from dpgraph.privacy.ledger.chain import Chain, now
 from dpgraph.privacy.ledger.checking import Verification, rows_behind, verified
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
-from dpgraph.privacy.ledger.terms import Allowance, checked_label, laid_down, moment_of
-from dpgraph.privacy.structural import plain_of
+from dpgraph.privacy.ledger.row import Allowance, LedgerRow, checked_label, laid_down, moment_of, sealed, text_of
 
 
 class Ledger:
@@ -111,9 +109,9 @@ class Ledger:
                 who=by,
                 allowance=who,
                 unit=self._chain.first.unit,
-                terms=canonical(plain_of(allowance, but=("who",))),
+                terms=text_of(allowance, but=("who",)),
                 spent=whole.spent,
-                allowed=canonical(plain_of(self._chain.allowed(rows, who) or start)),
+                allowed=text_of(self._chain.allowed(rows, who) or start),
             )
             row = sealed(row, head.digest)
             rows.append(row)

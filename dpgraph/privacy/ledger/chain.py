@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import get_args
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.filters import Spent
-from dpgraph.privacy.ledger.row import LedgerRow, digest_of, link_problem
+from dpgraph.privacy.ledger.row import KINDS, LedgerRow, Terms, digest_of, laid_down, link_problem, terms_of
 from dpgraph.privacy.ledger.store import Head, Rows, Store
-from dpgraph.privacy.ledger.terms import Kind, Terms, laid_down, terms_of
 
 #: How many of the newest rows are held to their digests when a ledger is opened; ``verify`` checks all.
 CHECKED = 2_000
@@ -62,7 +60,7 @@ class Chain:
 
     def allowed(self, rows: Rows, who: str) -> Spent | None:
         """An allowance's totals in its newest row; None where it has none."""
-        found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in get_args(Kind)]
+        found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in KINDS]
         newest = max((row for row in found if row is not None), key=lambda row: row.number, default=None)
         return None if newest is None else laid_down(newest.allowed, Spent)
 

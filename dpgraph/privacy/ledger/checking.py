@@ -11,11 +11,9 @@ from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.filters import LESS, Concentrated, Filter, Spent, filter_of
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
+from dpgraph.privacy.ledger.row import Allowance, Choice, LedgerRow, Terms, laid_down, link_problem, terms_of, text_of
 from dpgraph.privacy.ledger.store import Head
-from dpgraph.privacy.ledger.terms import Allowance, Choice, Terms, laid_down, terms_of
 from dpgraph.privacy.records import Provenance
-from dpgraph.privacy.structural import plain_of
 
 #: How many problems are listed.
 LISTED = 20
@@ -105,7 +103,7 @@ def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
     if row.kind == "open":
         rule = filter_of(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
-        return [] if row.number == 0 and row.spent == _text(rule.start) else ["makes the budget anew"]
+        return [] if row.number == 0 and row.spent == text_of(rule.start) else ["makes the budget anew"]
     if row.kind == "allow":
         return _allow_problems(row, totals)
     return _charge_problems(row, totals)
@@ -119,9 +117,9 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     rule, unit, spent = totals.accounts[row.account]
     after = rule.after(spent, event)
     totals.accounts[row.account] = rule, unit, after
-    found = [] if row.spent == _text(after) else ["has totals that are not those of the events up to it"]
+    found = [] if row.spent == text_of(after) else ["has totals that are not those of the events up to it"]
     found += [] if rule.fits(after) else ["spends more than there was"]
-    found += [] if row.unit == canonical(plain_of(unit)) else ["has another unit than its account"]
+    found += [] if row.unit == text_of(unit) else ["has another unit than its account"]
     found += [] if row.mechanism == event.mechanism else ["names another mechanism than its event"]
     limited = totals.allowances.get(row.who) if not row.account else None
     if (row.allowance != "") != (limited is not None) or (limited and row.allowance != row.who):
@@ -131,7 +129,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         own = filter_of(totals.terms.accounting, allowance.limit)
         now = own.after(before, event)
         totals.allowances[row.who] = allowance, now
-        found += [] if row.allowed == _text(now) else ["has totals of the allowance that are not those of its events"]
+        found += [] if row.allowed == text_of(now) else ["has totals of the allowance that are not those of its events"]
         found += [] if own.fits(now) else ["spends more than the allowance"]
     if row.kind == "split":
         _add_groups(row, laid_down(row.terms, Split), unit, totals)
@@ -168,7 +166,7 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     start = filter_of(totals.terms.accounting, allowance.limit).start
     before = totals.allowances.get(row.allowance, (allowance, start))[1]
     totals.allowances[row.allowance] = allowance, before
-    same = (row.spent, row.allowed, row.account) == (_text(spent), _text(before), "")
+    same = (row.spent, row.allowed, row.account) == (text_of(spent), text_of(before), "")
     return [] if same else ["changes totals though it charges nothing"]
 
 
@@ -182,7 +180,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     except ReleaseError as error:
         return [str(error)]
     found = [] if same else ["the release's event is not that of the rows it names"]
-    unit = canonical(plain_of(record.unit))
+    unit = text_of(record.unit)
     found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
         return found
@@ -234,7 +232,3 @@ def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tu
     if any(row is None for row in rows):
         raise LedgerError("the release names a row that this data set's ledger does not have")
     return tuple(row for row in rows if row is not None)
-
-
-def _text(spent: Spent) -> str:
-    return canonical(plain_of(spent))

@@ -16,10 +16,8 @@ from dpgraph.privacy.filters import filter_of
 from dpgraph.privacy.ledger.account import DurableAccount
 from dpgraph.privacy.ledger.chain import Chain, now, opened_chain
 from dpgraph.privacy.ledger.checking import Verification, verified
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
-from dpgraph.privacy.ledger.store import Head, Rows, Store, to_make
-from dpgraph.privacy.ledger.terms import Terms, checked_label, terms_of
-from dpgraph.privacy.structural import plain_of
+from dpgraph.privacy.ledger.row import LedgerRow, Terms, checked_label, sealed, terms_of, text_of
+from dpgraph.privacy.ledger.store import Head, Store, to_make
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def opened(url: str, dataset: str, asked: Asked, who: str = "", purpose: str = "
     labels = checked_label("who", who), checked_label("purpose", purpose, most=1000, compared=False)
     if asked.epsilon is not None:
         asked.made()
-    with _closed_if_refused(store_of(url, create=asked.epsilon is not None)) as store:
+    with _closed(store_of(url, create=asked.epsilon is not None), always=False) as store:
         if asked.epsilon is not None:
             store.prepare()
         with store.reading() as rows:
@@ -87,60 +85,54 @@ def opened(url: str, dataset: str, asked: Asked, who: str = "", purpose: str = "
             raise LedgerError(
                 f"the ledger at {store.shown} has no data set {dataset!r}; {to_make(store.shown, dataset)}"
             )
-        chain = _made(store, dataset, asked, labels) if chain is None else chain
+        chain = _made(store, dataset, asked, *labels) if chain is None else chain
         asked.check(chain.terms)
     terms = chain.terms
     return DurableAccount(chain, reopened, "", terms.limit, terms.unit, terms.accounting, *labels)
 
 
 @contextmanager
-def _closed_if_refused(store: Store) -> Iterator[Store]:
-    """A store whose connection is given back where nothing comes of it."""
+def _closed(store: Store, *, always: bool = True) -> Iterator[Store]:
+    """A store whose connection is given back in the end, or only where nothing comes of it."""
     try:
         yield store
     except BaseException:
         store.close()
         raise
+    if always:
+        store.close()
 
 
-def _made(store: Store, dataset: str, asked: Asked, labels: tuple[str, str]) -> Chain:
+def _made(store: Store, dataset: str, asked: Asked, who: str, purpose: str) -> Chain:
     """The chain of a new data set; that of another process which made it first."""
     with store.making() as rows:
         if (chain := opened_chain(store, rows, dataset)) is not None:
             return chain
-        _check_source(rows, asked.source)
-        row = _first(dataset, asked.made(), *labels)
+        for name in rows.datasets() if asked.source is not None else ():
+            first = rows.row(name, 0)
+            if first is not None and terms_of(first.terms, first.unit).source == asked.source:
+                words = f"{asked.source!r} is the source of data set {name!r}, which has a budget in this ledger"
+                raise LedgerError(words)
+        terms = asked.made()
+        row = LedgerRow(
+            dataset=dataset,
+            number=0,
+            kind="open",
+            time=now(),
+            who=who,
+            purpose=purpose,
+            unit=text_of(terms.unit),
+            terms=text_of(terms, but=("unit",)),
+            spent=text_of(filter_of(terms.accounting, terms.limit).start),
+        )
+        row = sealed(row, "")
         rows.append(row)
     return Chain(store, dataset, row, Head(0, row.digest))
 
 
-def _check_source(rows: Rows, source: str | None) -> None:
-    """One source has one budget."""
-    for name in rows.datasets() if source is not None else ():
-        first = rows.row(name, 0)
-        if first is not None and terms_of(first.terms, first.unit).source == source:
-            raise LedgerError(f"{source!r} is the source of data set {name!r}, which has a budget in this ledger")
-
-
-def _first(dataset: str, terms: Terms, who: str, purpose: str) -> LedgerRow:
-    """The row that makes a budget."""
-    row = LedgerRow(
-        dataset=dataset,
-        number=0,
-        kind="open",
-        time=now(),
-        who=who,
-        purpose=purpose,
-        unit=canonical(plain_of(terms.unit)),
-        terms=canonical(plain_of(terms, but=("unit",))),
-        spent=canonical(plain_of(filter_of(terms.accounting, terms.limit).start)),
-    )
-    return sealed(row, "")
-
-
 def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tuple[Any, ...]) -> DurableAccount:
     """An account that was pickled: of the same first row, and with the newest row that was seen still there."""
-    with _closed_if_refused(store_of(url, create=False)) as store, store.reading() as rows:
+    with _closed(store_of(url, create=False), always=False) as store, store.reading() as rows:
         row = rows.row(dataset, 0)
         if row is None or row.digest != first:
             raise LedgerError(f"the ledger of {dataset!r} at {store.shown} is not the one that was handed over")
@@ -152,22 +144,14 @@ def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tu
 
 def datasets(url: str) -> list[str]:
     """The names of a ledger's data sets, sorted."""
-    store = store_of(url, create=False)
-    try:
-        with store.reading() as rows:
-            return rows.datasets()
-    finally:
-        store.close()
+    with _closed(store_of(url, create=False)) as store, store.reading() as rows:
+        return rows.datasets()
 
 
 def verify_at(url: str, dataset: str, *, expected_head: str | None = None, release: Any = None) -> Verification:
     """Checks a data set's rows as ``Ledger.verify`` does, also of a ledger that ``Budget.open`` refuses."""
-    store = store_of(url, create=False)
-    try:
-        with store.reading() as rows:
-            return verified(dataset, rows.rows(dataset), rows.head(dataset), expected_head, release)
-    finally:
-        store.close()
+    with _closed(store_of(url, create=False)) as store, store.reading() as rows:
+        return verified(dataset, rows.rows(dataset), rows.head(dataset), expected_head, release)
 
 
 def store_of(url: str, *, create: bool) -> Store:
@@ -181,14 +165,14 @@ def store_of(url: str, *, create: bool) -> Store:
     """
     scheme, there, rest = url.partition("://")
     if scheme in ("postgresql", "postgres", "postgresql+psycopg") and there:
-        from dpgraph.privacy.ledger.postgres import PostgresStore
+        from dpgraph.privacy.ledger.postgres import Postgres
 
-        return PostgresStore(f"postgresql://{rest}")
+        return Store(Postgres(f"postgresql://{rest}"))
     if there and scheme != "sqlite":
         raise LedgerError(f"a ledger is a path, sqlite:///path or postgresql://...; got {scheme:.20}://")
-    from dpgraph.privacy.ledger.sqlite import SqliteStore
+    from dpgraph.privacy.ledger.sqlite import Sqlite
 
     path = rest.removeprefix("/") if there else url
     if not path or path == ":memory:" or (there and not rest.startswith("/")):
         raise LedgerError("a ledger in SQLite is a file: give a path, or sqlite:/// and a path")
-    return SqliteStore(os.path.abspath(path), create=create)
+    return Store(Sqlite(os.path.abspath(path), create=create))
