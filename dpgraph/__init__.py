@@ -110,3 +110,11 @@ registers(
     "sampled-regression",
     "sampled-weights",
 )
+registers("mechanisms.additive.laplace", "LaplaceMechanism")
+registers("mechanisms.additive.gaussian", "GaussianMechanism")
+registers("mechanisms.additive.fourier", "FourierMechanism")
+registers("mechanisms.selection.posterior_sample", "PosteriorSample", "PosteriorSample (idealized numerics)")
+registers("mechanisms.selection.map_estimate", "MapEstimate")
+registers("mechanisms.selection.quantile", "PrivateQuantile")
+registers("mechanisms.selection.parents_choice", "ParentsChoice")
+registers("mechanisms.selection.table_choice", "TableChoice")

@@ -20,12 +20,11 @@ from scipy import stats
 import dpgraph as dg
 from dpgraph import extension as ext
 from dpgraph.audit import losses
+from dpgraph.audit.calibrating import coverage_limits, judged_ranks
 from dpgraph.audit.checks import Check, Clock
-from dpgraph.audit.differences import difference
 from dpgraph.audit.losses import Loss, exact_loss_check, judged
 from dpgraph.audit.neighbours import all_neighbours, changed, telling_neighbours
-from dpgraph.audit.ranks import coverage_limits, judged_ranks
-from dpgraph.audit.replaying import MAKERS, frame_of, recorded, replay_check
+from dpgraph.audit.replaying import MAKERS, difference, frame_of, recorded, replay_check
 from dpgraph.cli import main
 from dpgraph.pages.writing import html_of
 from dpgraph.privacy.recording_noise import RecordingNoise

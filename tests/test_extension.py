@@ -489,9 +489,9 @@ def _other_total(plain):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (_wider, "would not record"),
+        (_wider, "not the scales it was made with"),
         (_no_unit, "no multiple of 2"),
-        (_other_cap, "would not record"),
+        (_other_cap, "not the scales it was made with"),
         (_other_mechanism, "no mechanism whose record can be checked"),
         (_other_law, "noise law is not known"),
         (_other_kind, "not known"),

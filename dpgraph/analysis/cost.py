@@ -246,9 +246,29 @@ class PrivacyReport:
 
 
 @overload
-def privacy_cost(network: Network | Probabilities, *, epsilon: Number, **settings: Any) -> PrivacyReport: ...
+def privacy_cost(
+    network: Network | Probabilities,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    n: int | None = None,
+    unit: PrivacyUnit | None = None,
+    question: Mapping[str, Any] | None = None,
+    worlds: int = 4,
+    progress: bool = False,
+) -> PrivacyReport: ...
 @overload
-def privacy_cost(network: LinearDesign, *, epsilon: Any, n: Any, **settings: Any) -> pd.DataFrame: ...
+def privacy_cost(
+    network: LinearDesign,
+    *,
+    epsilon: Any,
+    delta: Number = 0,
+    n: Any,
+    unit: PrivacyUnit | None = None,
+    noise: float = 0.5,
+    spread: float | None = None,
+    second_moments: npt.ArrayLike | None = None,
+) -> pd.DataFrame: ...
 def privacy_cost(
     network: Network | Probabilities | LinearDesign,
     *,

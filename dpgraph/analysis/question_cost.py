@@ -18,11 +18,11 @@ import numpy as np
 
 from dpgraph.analysis.choice import mechanism_named
 from dpgraph.inference.methods import Records, Tables
+from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import DEFAULT_PRIOR
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.network.record_chains import tables_given_counts
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.queries.answer import Answer

@@ -14,29 +14,32 @@ Calibration is about inference. It is no evidence of privacy, and it needs no da
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.audit.checks import FALSE_ALARM as AUDIT_FALSE_ALARM
+from dpgraph.audit.checks import Check, Clock
 from dpgraph.inference.arguments import tails
-from dpgraph.inference.draws import ConvergenceWarning
 from dpgraph.inference.methods import Automatic, Records, method_name
+from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior, posterior
 from dpgraph.inference.network.posterior import METHODS, read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.network.record_chains import tables_given_counts
 from dpgraph.inference.posterior import noise_aware_posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.errors import ConvergenceWarning, DPGraphError
 from dpgraph.privacy.records import InferenceError, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
@@ -50,9 +53,6 @@ from dpgraph.waiting import at_terminal, result_of
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Methods that can be audited besides those of ``noise_aware_posterior``, for comparison.
-COMPARISONS = ("plug-in", "exact-counts")
-
 #: Chains where a method is named: one, of few correlated draws, as ranks among correlated draws are not uniform.
 ONE_CHAIN = {
     "records": Records(chains=1, thin=5),
@@ -64,6 +64,22 @@ _CRITICAL = {0.05: 1.358, 0.01: 1.628}
 
 #: The chance that the verdict on a right posterior is bad, half of it for each of the two tests; and worlds for them.
 FALSE_ALARM, WORLDS = 0.05, 1000
+
+
+SEES = (
+    "a posterior that is too sure or too timid of a parameter, or of many a little, by more than the limits given with "
+    "what was found."
+)
+BLIND = (
+    "privacy: a calibrated posterior may leak all. Smaller errors, other numbers of rows, other priors than the one "
+    "the tables were drawn from, rows that are not from the network."
+)
+
+#: Fewer worlds say nothing at so small a false alarm.
+FEWEST = 20
+
+#: The central interval whose coverage over all parameters is judged.
+CENTRAL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +156,7 @@ class Calibration:
         """The distance that the ranks of one parameter exceed with probability ``level`` if the posterior is right."""
         if level not in _CRITICAL:
             raise InferenceError(f"level must be 0.05 or 0.01; got {level!r}")
-        return _critical(self.trials, level)
+        return critical_distance(self.trials, level)
 
     @property
     def calibrated(self) -> bool:
@@ -277,7 +293,7 @@ class _Study:
         exact = {name: counts.sensitive_margin(self.network.family(name)) for name in self.network.domain.names}
         reference = self._known(exact, rng, 1)[0]
         drawn = self._draws(counts, exact, rng)
-        values = self._free(truth)
+        values = self._flat({name: truth.table(name)[None] for name in self.network.domain.names})[0]
         low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
         below = (drawn < values).sum(axis=0)
         return _Outcome(
@@ -327,10 +343,6 @@ class _Study:
         tables = [np.moveaxis(drawn[name][:, :-1], 1, -1) for name in self.network.domain.names]
         return np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
 
-    def _free(self, tables: Probabilities) -> Reals:
-        """All probabilities but the last of each row, which the others determine."""
-        return np.concatenate([np.moveaxis(tables.table(v)[:-1], 0, -1).ravel() for v in self.network.domain.names])
-
     def summary(self, outcomes: list[_Outcome]) -> Calibration:
         """Distances, coverages and errors over all trials."""
         import pandas as pd
@@ -339,7 +351,13 @@ class _Study:
             return np.stack([getattr(outcome, field) for outcome in outcomes]).astype(float)
 
         ranks = gathered("rank")
-        frame = pd.DataFrame(self._names(), columns=["variable", "level", "given"])
+        names: list[tuple[str, Any, str]] = []
+        for name in self.network.domain.names:
+            family, levels = self.network.family(name), self.network.domain.levels
+            for place in np.ndindex(*self.network.shape(family[1:])):
+                given = ", ".join(f"{v}={levels(v)[i]}" for v, i in zip(family[1:], place, strict=True))
+                names += [(name, level, given) for level in levels(name)[:-1]]
+        frame = pd.DataFrame(names, columns=["variable", "level", "given"])
         frame["ks"] = _uniform_distance(ranks)
         frame["coverage"] = gathered("inside").mean(axis=0)
         frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))
@@ -348,21 +366,11 @@ class _Study:
         null = null_of([outcome.places for outcome in outcomes], np.random.default_rng(self.seed))
         return Calibration(frame, ranks, self.draws, self.name, mmd, null)
 
-    def _names(self) -> list[tuple[str, Any, str]]:
-        """The variable, the level and the parents' levels of each free parameter."""
-        rows: list[tuple[str, Any, str]] = []
-        for name in self.network.domain.names:
-            family, levels = self.network.family(name), self.network.domain.levels
-            for place in np.ndindex(*self.network.shape(family[1:])):
-                given = ", ".join(f"{v}={levels(v)[i]}" for v, i in zip(family[1:], place, strict=True))
-                rows += [(name, level, given) for level in levels(name)[:-1]]
-        return rows
 
-
-def _critical(trials: int, level: float) -> float:
+def critical_distance(trials: int, level: float = 0.05) -> float:
     """The distance that uniform ranks of one parameter exceed with probability ``level``."""
-    root = np.sqrt(trials)
-    return float(_CRITICAL[level] / (root + 0.12 + 0.11 / root))
+    root = math.sqrt(trials)
+    return _CRITICAL[level] / (root + 0.12 + 0.11 / root)
 
 
 def null_of(places: Sequence[npt.NDArray[np.int32]], rng: np.random.Generator, worlds: int = WORLDS) -> Reals:
@@ -379,7 +387,7 @@ def null_of(places: Sequence[npt.NDArray[np.int32]], rng: np.random.Generator, w
     Returns:
         Shape (worlds, 2).
     """
-    found, limit = np.empty((worlds, 2)), _critical(len(places), 0.05)
+    found, limit = np.empty((worlds, 2)), critical_distance(len(places))
     for world in range(worlds):
         chosen = np.stack([mine[rng.integers(len(mine))] for mine in places])
         steps = np.array([len(mine) for mine in places])[:, None]
@@ -412,3 +420,73 @@ def discrepancy(one: Reals, other: Reals) -> float:
     pairs = within[0] + within[1] - across - across.T
     np.fill_diagonal(pairs, 0.0)
     return float(pairs.sum() / (len(one) * (len(one) - 1)))
+
+
+def calibration_check(
+    network: Network, mechanism: Any, *, unit: PrivacyUnit, n: int, worlds: int, clock: Clock, seed: int = 0
+) -> Check:
+    """Calibrates the posterior of a mechanism's releases on as many worlds of n rows as there is time for."""
+    blank = Check("calibration", repr(mechanism), "not possible", "", SEES, BLIND)
+    study = _Study(network, mechanism, 1.0, n, unit, "auto", 50, seed)
+    ranks: list[Reals] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
+            first, *others = np.random.SeedSequence(seed).spawn(worlds + 1)
+            study.trial(first)  # loads and compiles
+            before = clock.spent
+            for world in others:
+                if clock.left == 0 and len(ranks) >= FEWEST:
+                    break
+                ranks.append(study.trial(world).rank)
+                each = (clock.spent - before) / len(ranks)
+                if len(ranks) <= FEWEST and each * (FEWEST - len(ranks)) > clock.left:
+                    words = f"a world takes {each:.2g} s: {FEWEST} do not fit into {clock.seconds:.0f} s"
+                    return replace(blank, found=words, seconds=clock.spent)
+    except DPGraphError as error:
+        return replace(blank, found=f"{error}", seconds=clock.spent)
+    if len(ranks) < FEWEST:
+        return replace(blank, found=f"{len(ranks)} worlds are fewer than {FEWEST}", seconds=clock.spent)
+    return replace(judged_ranks(np.array(ranks), blank), seconds=clock.spent)
+
+
+def judged_ranks(ranks: Reals, blank: Check, share: float = AUDIT_FALSE_ALARM / 2) -> Check:
+    """The verdict on ranks, shape (worlds, parameters): a right posterior fails with a chance of at most ``share``."""
+    from scipy.special import smirnovi
+
+    trials, parameters = ranks.shape
+    farthest, worst = float(smirnovi(trials, share / 4 / parameters)), float(_uniform_distance(ranks).max())
+    inside = (ranks > (1 - CENTRAL) / 2) & (ranks < (1 + CENTRAL) / 2)
+    covered, (low, high) = float(inside.mean()), coverage_limits(trials, share / 2)
+    right = worst <= farthest and low <= covered <= high
+    words = (
+        f"{trials} worlds: {CENTRAL:.0%} intervals hold {covered:.1%} of {parameters} parameters "
+        f"({low:.0%} to {high:.0%} would pass), the worst ranks are {worst:.3f} from uniform (up to {farthest:.3f})"
+    )
+    numbers = {"worlds": trials, "parameters": parameters, "coverage": covered, "coverage from": low}
+    numbers |= {"coverage to": high, "worst": worst, "worst up to": farthest}
+    return replace(blank, verdict="pass" if right else "fail", found=words, numbers=FrozenMap(numbers))
+
+
+def coverage_limits(trials: int, level: float) -> tuple[float, float]:
+    """Between which the mean coverage of independent worlds stays but for a chance of ``level``, half on each side.
+
+    Hoeffding 1963, Theorem 1: the mean of variables in [0, 1] is below x with a chance of at most
+    exp(-trials KL(x, p)), whatever the dependence inside a world.
+
+    >>> low, high = coverage_limits(100, 1e-6)
+    >>> round(low, 2), round(high, 2)
+    (0.71, 1.0)
+    """
+    from scipy.optimize import brentq
+
+    wanted = math.log(2 / level) / trials
+
+    def excess(x: float) -> float:
+        left = x * math.log(x / CENTRAL) if x > 0 else 0.0
+        right = (1 - x) * math.log((1 - x) / (1 - CENTRAL)) if x < 1 else 0.0
+        return left + right - wanted
+
+    low = float(brentq(excess, 0.0, CENTRAL)) if excess(0.0) > 0 else 0.0  # type: ignore[arg-type]
+    high = float(brentq(excess, CENTRAL, 1.0)) if excess(1.0) > 0 else 1.0  # type: ignore[arg-type]
+    return low, high

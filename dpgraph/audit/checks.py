@@ -44,7 +44,7 @@ class Check:
 
 
 class Clock:
-    """How much of some seconds is left."""
+    """The rest of a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.begun, self.seconds = time.perf_counter(), seconds
@@ -56,7 +56,7 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; none below 0."""
+        """Seconds that are left, at least 0."""
         return max(0.0, self.seconds - self.spent)
 
     def part(self, share: float) -> Clock:

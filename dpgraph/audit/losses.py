@@ -29,7 +29,6 @@ from dpgraph.privacy.release import release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 
-NAME = "exact loss"
 SEES = (
     "any loss above the claim between the data sets tried, exactly; noise that is too small, shared by cells or not "
     "drawn from the source; anything of the rows in the value, the claim, the calls or an exception."
@@ -133,17 +132,11 @@ def exact_loss_check(
 ) -> Check:
     """The largest loss of a mechanism over neighbours of the network's data sets, against its claim.
 
-    Args:
-        network: What is counted.
-        mechanism: What ``release`` takes.
-        unit: Whom the claim protects.
-        clock: When to stop trying further pairs; the first few are tried in any case.
-        scripts: How many pasts are tried, for mechanisms whose later draws depend on earlier ones.
-        seed: Of the random pairs.
-        beat: Called now and then.
+    The first few pairs are tried in any case, further ones while the clock has time. ``scripts`` is how many pasts are
+    tried of mechanisms whose later draws depend on earlier ones; ``beat`` is called at every run.
     """
     subject = repr(mechanism)
-    blank = Check(NAME, subject, "not possible", "", SEES, BLIND)
+    blank = Check("exact loss", subject, "not possible", "", SEES, BLIND)
     try:
         event = mechanism.event(network, unit)
     except DPGraphError as error:
@@ -186,14 +179,13 @@ def judged(event: Event, loss: Loss) -> tuple[Verdict, str, float | None]:
 
 
 def _shown(share: Fraction | float) -> str:
-    """A share to four digits, above 1 if it is."""
     text = f"{float(share):.4f}"
     return "slightly more than all" if share > 1 and float(text) <= 1 else text
 
 
 @dataclass
 class _Search:
-    """The largest loss, and over how much."""
+    """The largest loss found so far, and the pairs that were tried."""
 
     network: Network
     mechanism: Any
@@ -217,11 +209,16 @@ class _Search:
         each = self.clock.spent - before
         if one.error is not None:
             raise InferenceError(f"it passes its own claim and then fails: {one.error}")
-        if self._restless(one, again):
+        try:
+            check_replay(one, again)
+            restless = _calls(one) != _calls(again)
+        except InferenceError:
+            restless = True
+        if restless:
             raise InferenceError(
                 "two runs on the same rows with the same answers differ: randomness past the noise source"
             )
-        if not self._depends_on_the_past(again, trial):
+        if _calls(again) == _calls(once(self.network, self.mechanism, self.unit, trial, 1)):
             scripts = 1  # the inputs of the calls are the same under every script
         every = self._affordable(each * scripts, scripts)
         if every is not None:
@@ -265,21 +262,6 @@ class _Search:
         with suppress(ValueError):  # calls of several shapes, which the replay will say
             _largest(runs, few)
         return (self.clock.spent - before) / len(few)
-
-    def _restless(self, one: Run, again: Run) -> bool:
-        try:
-            check_replay(one, again)
-        except InferenceError:
-            return True
-        return any(not np.array_equal(a.inputs, b.inputs) for a, b in zip(one.calls, again.calls, strict=True))
-
-    def _depends_on_the_past(self, one: Run, rows: Rows) -> bool:
-        """Whether other answers make other calls."""
-        other = once(self.network, self.mechanism, self.unit, rows, 1)
-        if len(one.calls) != len(other.calls):
-            return True
-        pairs = zip(one.calls, other.calls, strict=True)
-        return any(a.public != b.public or not np.array_equal(a.inputs, b.inputs) for a, b in pairs)
 
     def _all(self, pairs: Sequence[Pair], script: int) -> bool:
         """These pairs, many at once, while there is time; whether all were tried."""
@@ -328,6 +310,11 @@ class _Search:
         self.pairs += 1
         self.beat()
         return found
+
+
+def _calls(run: Run) -> list[Any]:
+    """The public part and the inputs of each call."""
+    return [(call.public, np.asarray(call.inputs).tolist()) for call in run.calls]
 
 
 def _largest(runs: dict[Rows, Run], pairs: Sequence[Pair]) -> Loss:

@@ -27,12 +27,9 @@ MOST_PAIRS, MOST_OTHERS = 40_000, 2
 
 @dataclass(frozen=True)
 class Enumeration:
-    """All pairs of small data sets that differ in one person.
+    """All unordered pairs of small data sets that differ in one person, beside at most ``others`` rows of others.
 
-    Attributes:
-        pairs: Unordered pairs.
-        others: How many rows of others are in them, at most.
-        alike: Whether the rows of the person are all alike, where a person has several.
+    ``alike`` says that a person has several rows and they are all alike.
     """
 
     pairs: tuple[Pair, ...]
@@ -68,9 +65,12 @@ def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) 
     every = list(itertools.product(*(range(size) for size in network.domain.sizes.values())))
     for others in range(MOST_OTHERS, -1, -1):
         if sum(_many(kinds, n) for n in range(others + 1)) * _persons(kinds, unit) <= most:
-            kept = itertools.chain.from_iterable(_multisets(every, n) for n in range(others + 1))
-            pairs = {_ordered(pair) for rest in kept for pair in _around(rest, every, unit)}
-            return Enumeration(tuple(sorted(pairs)), others, alike=False)
+            kept = itertools.chain.from_iterable(
+                itertools.combinations_with_replacement(every, n) for n in range(others + 1)
+            )
+            around = (pair for rest in kept for pair in _around(rest, every, unit))
+            pairs = {tuple(sorted(pair, key=lambda rows: (len(rows), rows))) for pair in around}
+            return Enumeration(tuple(sorted(pairs)), others, alike=False)  # type: ignore[arg-type]
     alike = [(row,) * rows for row in every]
     if unit.n_is_public and math.comb(kinds, 2) <= most:
         return Enumeration(tuple(itertools.combinations(alike, 2)), 0, rows > 1)
@@ -109,8 +109,9 @@ def changed(pair: Pair, network: Network, unit: PrivacyUnit, rng: np.random.Gene
     Where a person has several rows, all of them change alike.
     """
     small, large = sorted(pair, key=len)
-    rest = list((Counter(small) & Counter(large)).elements())
-    mine = [_single(rows, tuple(rest)) for rows in (small, large)]
+    shared = Counter(small) & Counter(large)
+    rest = list(shared.elements())
+    mine = [next((Counter(rows) - shared).elements(), None) for rows in (small, large)]
     place = int(rng.integers(2)) if unit.n_is_public else 1
     sizes = list(network.domain.sizes.values())
     movable = [at for at, size in enumerate(sizes) if size > 1]
@@ -123,17 +124,6 @@ def changed(pair: Pair, network: Network, unit: PrivacyUnit, rng: np.random.Gene
     r = unit.rows_per_person
     first, second = (tuple(sorted([*rest, *((one,) * r if one else ())])) for one in both)
     return first, second
-
-
-def _single(rows: Rows, rest: Rows) -> Row | None:
-    """The first of some rows that is not among others."""
-    left = list(rest)
-    for row in rows:
-        if row in left:
-            left.remove(row)
-        else:
-            return row
-    return None
 
 
 def _pair(rest: Rows, one: np.ndarray, other: np.ndarray, times: int, unit: PrivacyUnit) -> Pair:
@@ -154,22 +144,13 @@ def _persons(kinds: int, unit: PrivacyUnit) -> int:
     return math.comb(_many(kinds, r), 2) if unit.n_is_public else sum(_many(kinds, n) for n in range(1, r + 1))
 
 
-def _multisets(every: list[Row], n: int) -> Iterator[Rows]:
-    return itertools.combinations_with_replacement(every, n)
-
-
 def _around(rest: Rows, every: list[Row], unit: PrivacyUnit) -> Iterator[Pair]:
     """The pairs beside one set of others."""
     r = unit.rows_per_person
     if unit.n_is_public:
-        persons = [tuple(sorted((*rest, *mine))) for mine in _multisets(every, r)]
+        persons = [tuple(sorted((*rest, *mine))) for mine in itertools.combinations_with_replacement(every, r)]
         yield from itertools.combinations(persons, 2)
         return
     for size in range(1, r + 1):
-        for mine in _multisets(every, size):
+        for mine in itertools.combinations_with_replacement(every, size):
             yield tuple(sorted(rest)), tuple(sorted((*rest, *mine)))
-
-
-def _ordered(pair: Pair) -> Pair:
-    """One of the two orders of a pair."""
-    return pair if (len(pair[0]), pair[0]) <= (len(pair[1]), pair[1]) else (pair[1], pair[0])

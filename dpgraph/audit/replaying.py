@@ -14,11 +14,12 @@ import io
 import itertools
 import logging
 import math
+import pickle
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from unittest import mock
 import numpy as np
 
 from dpgraph.audit.checks import Check, Clock
-from dpgraph.audit.differences import difference
 from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import InferenceError
@@ -43,7 +43,6 @@ from dpgraph.structure.network import Network
 if TYPE_CHECKING:
     import pandas as pd
 
-NAME = "replay"
 SEES_ROWS = (
     "whatever of the rows gets past the noise between the data sets tried: in the value, a warning, an exception, what "
     "is printed or logged, which noise is asked for, what is charged; and a loss above the charge."
@@ -90,28 +89,16 @@ def replay_check(
     seed: int = 0,
     beat: Callable[[], None] = lambda: None,
 ) -> Check:
-    """Runs a pipeline on neighbouring data sets and compares all that leaves it.
+    """Runs a pipeline on pairs of neighbouring data sets and compares all that leaves it.
 
-    Args:
-        network: Its domain is that of the rows.
-        pipeline: ``pipeline(rows, budget)``, rows being a pandas frame with a column for each variable; or
-            ``pipeline(release)``.
-        epsilon: The budget's.
-        delta: The budget's.
-        unit: Whom the budget protects.
-        mechanism: What makes the release, for ``pipeline(release)``.
-        clock: When to stop trying further pairs; one is tried in any case.
-        pairs: How many.
-        seed: Of the rows.
-        beat: Called now and then.
-
-    Raises:
-        InferenceError: If the pipeline takes neither.
+    The pipeline is ``pipeline(rows, budget)``, rows being a pandas frame with a column for each variable of the
+    network's domain, or ``pipeline(release)`` of a release by the mechanism; anything else raises InferenceError. One
+    pair is tried in any case, further ones while the clock has time; ``beat`` is called at every run.
     """
     takes_rows = takes_two(pipeline)
     name = getattr(pipeline, "__qualname__", type(pipeline).__name__)
     sees, blind = (SEES_ROWS, BLIND_ROWS) if takes_rows else (SEES_RELEASE, BLIND_RELEASE)
-    blank = Check(NAME, f"{name}({'rows, budget' if takes_rows else 'release'})", "pass", "", sees, blind)
+    blank = Check("replay", f"{name}({'rows, budget' if takes_rows else 'release'})", "pass", "", sees, blind)
 
     def run(rows: Rows) -> Trace:
         beat()
@@ -158,10 +145,7 @@ def replay_check(
 
 
 def takes_two(pipeline: Any) -> bool:
-    """Whether a pipeline takes rows and a budget, rather than a release.
-
-    Raises:
-        InferenceError: If it takes neither one nor two arguments by position.
+    """Whether a pipeline takes rows and a budget rather than a release; other arguments raise InferenceError.
 
     >>> takes_two(lambda rows, budget: None), takes_two(lambda release: None)
     (True, False)
@@ -213,29 +197,26 @@ def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
 
 def traced(call: Callable[[], Any], budget: Budget) -> Trace:
     """Calls something with recorded noise; all that it leaves."""
-    noise, out, log = RecordingNoise(), io.StringIO(), _Log()
+    noise, out, log, root = RecordingNoise(), io.StringIO(), _Log(), logging.getLogger()
     value: Any = None
     error: str | None = None
-    root = logging.getLogger()
-    level = root.level
     with contextlib.ExitStack() as stack:
         stack.enter_context(recorded(noise))
         said = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(out))
-        root.addHandler(log)
+        stack.callback(root.setLevel, root.level)
         stack.callback(root.removeHandler, log)
+        root.addHandler(log)
         root.setLevel(logging.DEBUG)
-        stack.callback(root.setLevel, level)
         try:
             value = call()
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
     warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
-    return Trace(
-        value, error, warned, out.getvalue(), tuple(log.lines), tuple(noise.calls), budget.events, _spent(budget)
-    )
+    logged, calls, spent = tuple(log.lines), tuple(noise.calls), Fraction(budget.spent)
+    return Trace(value, error, warned, out.getvalue(), logged, calls, budget.events, spent)
 
 
 #: The modules that make a secure source where none is named (``tests/test_audit_report.py`` holds the list).
@@ -268,10 +249,6 @@ class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keeps a line, without its time."""
         self.lines.append(f"{record.levelname} {record.name}: {record.getMessage()}")
-
-
-def _spent(budget: Budget) -> Fraction:
-    return Fraction(budget.spent)
 
 
 def _moved(one: Trace, other: Trace) -> str | None:
@@ -309,3 +286,85 @@ def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | fl
     if math.isfinite(epsilon) and (epsilon <= run.spent or not any(event.delta for event in run.events)):
         return epsilon / run.spent
     return rho / sum(event.epsilon**2 / 2 if event.rho is None else event.rho for event in run.events)
+
+
+#: Deeper than this nothing is compared.
+DEEPEST = 60
+
+PLAIN = (str, bytes, int, bool, complex, type(None), range, slice, np.generic)
+
+
+def difference(one: Any, other: Any, where: str = "the value") -> str | None:
+    """The first part in which two values differ, without a word of its content, or None if all parts are equal.
+
+    Containers, arrays, frames, random generators and objects with attributes are compared by their contents, but for
+    fields that a dataclass leaves out of comparisons. A type that cannot be compared raises InferenceError.
+
+    >>> difference({"a": [1, 2]}, {"a": [1, 3]})
+    "the value['a'][1]"
+    >>> difference(np.zeros(2), np.zeros(2)) is None
+    True
+    """
+    return _difference(one, other, where, {}, 0)
+
+
+def _difference(one: Any, other: Any, where: str, seen: dict[tuple[int, int], Any], depth: int) -> str | None:
+    if one is other or (id(one), id(other)) in seen:
+        return None
+    kinds = [(type(value).__module__, type(value).__qualname__) for value in (one, other)]
+    if kinds[0] != kinds[1]:  # by name: a class that a function defines is another object in every call
+        return f"the type of {where}"
+    if depth > DEEPEST:
+        raise InferenceError(f"{where} is nested too deep")
+    seen[id(one), id(other)] = (one, other)  # kept alive, so that no other value gets their ids
+    parts = _parts(one, other)
+    if isinstance(parts, bool):
+        return None if parts else where
+    left, right = parts
+    if list(left) != list(right):
+        return f"the parts of {where}"
+    for name in left:
+        found = _difference(left[name], right[name], f"{where}{name}", seen, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
+    """Whether two values of one type are equal, or what both are made of, by name."""
+    if isinstance(one, float | np.floating):
+        return bool(one == other or (one != one and other != other))
+    if isinstance(one, PLAIN):
+        return bool(one == other)
+    if isinstance(one, np.ndarray):
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return False
+        if one.dtype.kind == "O":
+            return all(_difference(a, b, "", {}, 1) is None for a, b in zip(one.ravel(), other.ravel(), strict=True))
+        return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+    if isinstance(one, Budget):
+        return (one.spent, one.events, one.unit) == (other.spent, other.events, other.unit)
+    if is_dataclass(one) and not isinstance(one, type):
+        names = [part.name for part in fields(one) if part.compare or not one.__dataclass_params__.eq]  # type: ignore[attr-defined]
+        return tuple({f".{name}": getattr(value, name, None) for name in names} for value in (one, other))  # type: ignore[return-value]
+    if isinstance(one, Mapping):
+        return tuple({f"[{key!r}]": value[key] for key in value} for value in (one, other))  # type: ignore[return-value]
+    if isinstance(one, list | tuple):
+        return tuple({f"[{i}]": part for i, part in enumerate(value)} for value in (one, other))  # type: ignore[return-value]
+    if type(one).__module__ == "_thread":  # locks hold nothing
+        return True
+    if isinstance(one, set | frozenset):
+        return one == other
+    if isinstance(one, np.random.Generator):
+        return one.bit_generator.state == other.bit_generator.state
+    if callable(getattr(one, "equals", None)) and not isinstance(one, type):  # pandas, polars, Arrow
+        labels = [[getattr(frame, name, None) for name in ("dtypes", "schema", "name")] for frame in (one, other)]
+        return bool(one.equals(other)) and repr(labels[0]) == repr(labels[1])
+    if isinstance(one, type) or (callable(one) and hasattr(one, "__qualname__")):
+        return getattr(one, "__qualname__", None) == getattr(other, "__qualname__", None)
+    if hasattr(one, "__dict__"):
+        return tuple({f".{name}": value for name, value in vars(each).items()} for each in (one, other))  # type: ignore[return-value]
+    try:
+        return pickle.dumps(one) == pickle.dumps(other)
+    except Exception:
+        raise InferenceError(f"values of type {type(one).__name__} cannot be compared") from None

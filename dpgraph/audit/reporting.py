@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpgraph.audit.calibrating import calibration_check
 from dpgraph.audit.checks import Check, Clock, Verdict, plain
 from dpgraph.audit.losses import exact_loss_check
-from dpgraph.audit.ranks import calibration_check
 from dpgraph.audit.replaying import replay_check, takes_two
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
@@ -43,15 +43,14 @@ SHARES = {"exact loss": 0.6, "replay": 0.3}
 
 @dataclass(frozen=True, eq=False)
 class AuditReport:
-    """What an audit found.
+    """The findings of an audit.
 
     Attributes:
-        network: What was audited.
+        network: The network of the audit.
         unit: Whom the claims protect.
-        epsilon: The budget that was asked about.
-        delta: The same.
-        checks: What each check found, in order.
-        seconds: How long all took.
+        epsilon, delta: The budget of the audit.
+        checks: The checks, in order.
+        seconds: The time of all checks.
     """
 
     network: Network
@@ -202,18 +201,26 @@ def report(
         def beat() -> None:
             bar.update()
 
-        for check in _checks(graph, chosen, protected, budget, slack, pipeline, n, worlds, seed, clock, beat):
+        def tell(check: Check) -> None:
             found.append(check)
             bar.set_description(f"audit, {check.name}")
+
+        part = clock.part(SHARES["exact loss"])
+        for number, mechanism in enumerate(chosen):
+            mine = part.part(1 / (len(chosen) - number))
+            check = exact_loss_check(graph, mechanism, unit=protected, clock=mine, seed=seed, beat=beat)
+            tell(_within(check, budget, slack))
+        if pipeline is not None:
+            settings: dict[str, Any] = {"epsilon": budget, "delta": slack, "unit": protected, "mechanism": chosen[0]}
+            mine = clock.part(SHARES["replay"])
+            tell(replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat))
+        if worlds:
+            tell(_calibrated(graph, chosen, protected, n, worlds, clock, seed))
     return AuditReport(graph, protected, budget, slack, tuple(found), clock.spent)
 
 
 def mechanisms_of(asked: Sequence[Any] | None, epsilon: Fraction, delta: Fraction) -> list[Any]:
-    """Mechanism values of names and values; all there are by default.
-
-    Raises:
-        InferenceError: If one is no name and no mechanism, or Gaussian without a delta.
-    """
+    """Mechanism values of names and values, all of them by default; anything else raises InferenceError."""
     if asked is None:
         asked = [*PURE, "gaussian"] if delta else [*PURE]
     if isinstance(asked, str) or not isinstance(asked, Sequence) or not asked:
@@ -233,33 +240,6 @@ def mechanisms_of(asked: Sequence[Any] | None, epsilon: Fraction, delta: Fractio
         else:
             found.append(one)
     return found
-
-
-def _checks(
-    graph: Network,
-    chosen: Sequence[Any],
-    unit: PrivacyUnit,
-    epsilon: Fraction,
-    delta: Fraction,
-    pipeline: Callable[..., Any] | None,
-    n: int,
-    worlds: int,
-    seed: int,
-    clock: Clock,
-    beat: Callable[[], None],
-) -> Iterator[Check]:
-    """All checks, one after the other."""
-    part = clock.part(SHARES["exact loss"])
-    for number, mechanism in enumerate(chosen):
-        mine = part.part(1 / (len(chosen) - number))
-        check = exact_loss_check(graph, mechanism, unit=unit, clock=mine, seed=seed, beat=beat)
-        yield _within(check, epsilon, delta)
-    if pipeline is not None:
-        settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "mechanism": chosen[0]}
-        mine = clock.part(SHARES["replay"])
-        yield replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat)
-    if worlds:
-        yield _calibrated(graph, chosen, unit, n, worlds, clock, seed)
 
 
 def _within(check: Check, epsilon: Fraction, delta: Fraction) -> Check:

@@ -1,4 +1,4 @@
-"""The nearest non-negative numbers with a given sum: noisy shares and counts moved to where true ones lie."""
+"""Numbers that are not negative and have a given sum: the nearest ones to noisy numbers, and Dirichlet draws."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def onto_simplexes(tables: Reals, total: float) -> Reals:
     support = np.maximum(1, np.count_nonzero(ordered > excess, axis=1))
     cut = np.take_along_axis(excess, support[:, None] - 1, axis=1)
     return np.maximum(flat - cut, 0.0).reshape(tables.shape)
+
+
+def dirichlet_draws(concentration: Reals, rng: np.random.Generator, axis: int = 1) -> Reals:
+    """A Dirichlet draw along one axis for each place on the others.
+
+    In log space, so that small concentrations do not underflow to an empty row.
+    """
+    logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
+    weights = np.exp(logs - logs.max(axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)

@@ -11,9 +11,6 @@ from dpgraph.structure.network import Network
 def check_network(description: object, mechanism: object) -> None:
     """Refuses what is no network.
 
-    Raises:
-        ReleaseError: Naming the mechanism.
-
     >>> check_network(Network.of({"rain": ["no", "yes"]}, {}), "MapEstimate")
     """
     if not isinstance(description, Network):
@@ -22,21 +19,13 @@ def check_network(description: object, mechanism: object) -> None:
 
 
 def check_any_tables(description: object, mechanism: object) -> None:
-    """Refuses what is not any table of a domain.
-
-    Raises:
-        ReleaseError: Naming the mechanism.
-    """
+    """Refuses what is not any table of a domain."""
     if not isinstance(description, AnyTables):
         raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
 
 
 def check_graph(network: Network, mechanism: object) -> None:
-    """Refuses tables without a graph where probabilities of one would be released: nothing would depend on anything.
-
-    Raises:
-        ReleaseError: With what to do.
-    """
+    """Refuses tables without a graph where probabilities of one would be released: nothing would depend on anything."""
     if isinstance(network, Margins):
         raise ReleaseError(
             f"{type(mechanism).__name__} releases probabilities of a graph, and these are tables without one: measure "
@@ -46,21 +35,13 @@ def check_graph(network: Network, mechanism: object) -> None:
 
 
 def check_one_ways(margins: object) -> None:
-    """Refuses what is no public margins.
-
-    Raises:
-        ReleaseError: If it is none.
-    """
+    """Refuses what is no public margins."""
     if not isinstance(margins, OneWays):
         raise ReleaseError(f"public margins are OneWays; got {type(margins).__name__}")
 
 
 def check_margins(description: AnyTables, margins: OneWays) -> None:
-    """Refuses public margins of other variables, and a single variable.
-
-    Raises:
-        ReleaseError: If there are no two variables, or the margins do not have their levels.
-    """
+    """Refuses public margins of other variables, and a single variable."""
     sizes = description.domain.sizes
     if len(sizes) < 2:
         raise ReleaseError("a choice of arcs needs at least two variables")

@@ -296,11 +296,7 @@ class Budget:
         return Budget._of(self._durable().labelled(who, purpose), self._group)
 
     def _durable(self) -> DurableAccount:
-        """The account in a ledger.
-
-        Raises:
-            ReleaseError: If it is in memory.
-        """
+        """The account in a ledger."""
         if isinstance(self._account, InMemory):
             raise ReleaseError("this budget lives in memory; Budget.open keeps one in a ledger")
         return cast("DurableAccount", self._account)

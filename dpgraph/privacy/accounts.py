@@ -81,11 +81,7 @@ class Account(Protocol):
         ...
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What ``remaining`` would be after an event; nothing is charged.
-
-        Raises:
-            BudgetExceededError: If it does not fit.
-        """
+        """What ``remaining`` would be after an event; nothing is charged."""
         ...
 
     def events(self) -> tuple[Event, ...]:
@@ -100,10 +96,6 @@ class Account(Protocol):
         """Records an event, or refuses it whole.
 
         The groups of one split, and the groups in these, are charged for one choice of rows, the first.
-
-        Raises:
-            BudgetExceededError: If it does not fit; nothing is charged.
-            ReleaseError: If this process cannot charge, or a group was charged for another choice of rows.
         """
         ...
 
@@ -112,11 +104,7 @@ class Account(Protocol):
         ...
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """How another process opens the same account.
-
-        Raises:
-            ReleaseError: If it cannot.
-        """
+        """How another process opens the same account."""
         ...
 
 
@@ -153,19 +141,11 @@ class InMemory:
         return self.rule.remaining(self.spent())
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What would be left after an event.
-
-        Raises:
-            BudgetExceededError: If it does not fit.
-        """
+        """What would be left after an event."""
         return self.rule.remaining(self.spent() if event in self._planned else self._after(event))
 
     def _after(self, event: Event) -> Spent:
-        """The totals after an event that fits.
-
-        Raises:
-            BudgetExceededError: If it does not.
-        """
+        """The totals after an event that fits."""
         spent = self.spent()
         after = self.rule.after(spent, event)
         if not self.rule.fits(after):
@@ -181,12 +161,7 @@ class InMemory:
         return tuple(self._planned)
 
     def charge(self, event: Event, made: Made) -> None:
-        """Records an event, or refuses it whole.
-
-        Raises:
-            BudgetExceededError: If it does not fit; nothing is charged.
-            ReleaseError: In another process than made the account, in a pickled copy, or for another choice of rows.
-        """
+        """Records an event, or refuses it whole."""
         if os.getpid() != self._process:
             raise ReleaseError(ELSEWHERE)
         with self._lock:
@@ -237,11 +212,7 @@ def other_choice() -> ReleaseError:
 
 
 def checked_unit(unit: Any) -> PrivacyUnit:
-    """The unit that was given; one replaced row where none was.
-
-    Raises:
-        ReleaseError: If it is none.
-    """
+    """The unit that was given; one replaced row where none was."""
     if unit is not None and not isinstance(unit, PrivacyUnit):
         said = isinstance(unit, str) and unit in ("replace", "add-remove")
         shown = f'PrivacyUnit("{unit if said else "replace"}")'

@@ -27,16 +27,6 @@ def check_whole(
 ) -> None:
     """Refuses a setting that is not a whole number within bounds.
 
-    Args:
-        name: How the message calls the setting.
-        value: What was given.
-        least: The smallest that is allowed.
-        most: The largest.
-        error: What is raised.
-
-    Raises:
-        Exception: An ``error``, naming the setting, its bounds and the value.
-
     >>> check_whole("draws", 0)
     Traceback (most recent call last):
     ...
@@ -48,11 +38,7 @@ def check_whole(
 
 
 def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseError) -> None:
-    """Refuses a setting that is neither True nor False.
-
-    Raises:
-        Exception: An ``error``, naming the setting and the value.
-    """
+    """Refuses a setting that is neither True nor False."""
     if not isinstance(value, bool):
         raise error(f"{name} must be true or false; got {short(value)}")
 

@@ -40,9 +40,6 @@ def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     sqrt(2 ln(1 / d) sum epsilon_i^2) + sum epsilon_i (exp(epsilon_i) - 1), where d is what the events' own deltas
     leave of delta. The papers use it so (Foulds et al. 2016, section 4). Each privacy loss lies in
     [-epsilon_i, epsilon_i] and has a mean of at most epsilon_i (exp(epsilon_i) - 1); the rest is Azuma's inequality.
-
-    Raises:
-        ReleaseError: If the events' own deltas leave nothing of delta.
     """
     slack = _unclaimed_delta(delta, events)
     epsilons = [float(event.epsilon) for event in events]
@@ -56,9 +53,6 @@ def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost
 
     Each event has the rho of ``rho_of``. An event with a delta and no rho is outside zCDP: its epsilon and delta are
     added to the rest.
-
-    Raises:
-        ReleaseError: If such deltas leave nothing of delta.
     """
     rhos = [rho_of(event) for event in events]
     outside = [event for event, rho in zip(events, rhos, strict=True) if rho is None]
@@ -89,11 +83,7 @@ def rho_of(event: Event) -> Fraction | None:
 
 
 def check_paid_together(event: Event) -> None:
-    """Refuses the rho of an event with parts that one charge paid for, if theirs add up to more.
-
-    Raises:
-        ReleaseError: If they do, or one of them has none.
-    """
+    """Refuses the rho of an event with parts that one charge paid for, if theirs add up to more."""
     for part in event.parts:
         check_paid_together(part)
     if not event.parts or event.rho is None:
@@ -228,10 +218,6 @@ def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyC
     pure mechanisms add pointwise, and for deltas concurrent composition is as basic composition (Lyu 2022; Vadhan and
     Zhang 2023). A group that is split again costs what its own groups cost by this rule. That is more than needed for
     several rows per person, whose k rows in all are counted as k in each group, and never less.
-
-    Args:
-        costs: One cost a group, each under add/remove with the unit's rows per person.
-        unit: Whom the whole protects.
 
     >>> costs = [PrivacyCost(Fraction(1, 2)), PrivacyCost(Fraction(1, 4))]
     >>> print(parallel_cost(costs, PrivacyUnit("add-remove")), "|", parallel_cost(costs, PrivacyUnit("replace")))

@@ -35,11 +35,6 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 def shift_rho(law: NoiseLaw, distance: int, cells: int = 1) -> Fraction | None:
     """The least rho of one draw of noise that moves by a distance; None where the law has no log ratio.
 
-    Args:
-        law: The law of the noise.
-        distance: How far it moves, in L1.
-        cells: How many cells share noise that sums to zero.
-
     >>> float(shift_rho(DiscreteLaplace(1.0), 1)), float(shift_rho(DiscreteLaplace(2.0), 2))
     (0.462117157261, 0.393469340288)
     """

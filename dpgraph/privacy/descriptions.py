@@ -110,11 +110,7 @@ def is_readable(description: Any) -> bool:
 
 
 def description_of(statistics: Any) -> Any:
-    """The public description of sensitive statistics.
-
-    Raises:
-        ReleaseError: If it is no statistics of a description.
-    """
+    """The public description of sensitive statistics."""
     description = getattr(statistics, "description", None)
     has_blocks = callable(getattr(description, "blocks", None)) and not isinstance(description, type)
     if not has_blocks or not callable(getattr(statistics, "sensitive_block", None)):

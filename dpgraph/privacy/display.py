@@ -22,10 +22,6 @@ Rows = Sequence[Mapping[Any, Any]]
 def escaped(text: Any, keep: str = "") -> str:
     r"""Text with every character that does not print as itself as its escape: controls, line ends, bidirectional marks.
 
-    Args:
-        text: Anything, as ``str`` shows it.
-        keep: Characters that stay, such as the line ends of a table.
-
     >>> escaped("a\x1b[2Jb\n\u202ec é 'd'")
     "a\\x1b[2Jb\\n\\u202ec é 'd'"
     """
@@ -142,12 +138,6 @@ def _cut(text: str, width: int) -> str:
 
 def as_html(title: Any, rows: Rows = (), notes: Sequence[Any] = (), total: int | None = None) -> str:
     """A value for a notebook: a line, a table of its first rows, and notes; whatever is shown is escaped.
-
-    Args:
-        title: The line above.
-        rows: The rows; the first ``MOST_ROWS`` are shown.
-        notes: Lines below.
-        total: How many rows there are, where not all of them were made.
 
     >>> as_html("<b>", [{"x": 0.12345}])
     '<p>&lt;b&gt;</p><table><thead><tr><th>x</th></tr></thead><tbody><tr><td>0.123</td></tr></tbody></table>'

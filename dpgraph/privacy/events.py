@@ -70,9 +70,6 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
 def exact_sum(text: str) -> Fraction:
     """Reads a sum of exact numbers, at least 0, as ``str`` writes a fraction: without an exponent, so in linear time.
 
-    Raises:
-        ReleaseError: If the text is something else.
-
     >>> exact_sum("1/3")
     Fraction(1, 3)
     """
@@ -83,9 +80,6 @@ def exact_sum(text: str) -> Fraction:
 
 def exact_delta(value: Number) -> Fraction:
     """Reads a delta as an exact fraction, at least 0 and below 1.
-
-    Raises:
-        ReleaseError: If it is not.
 
     >>> exact_delta("1e-6")
     Fraction(1, 1000000)

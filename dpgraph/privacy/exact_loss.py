@@ -57,18 +57,6 @@ def privacy_loss(
     A loss above the claim for any two neighbours proves the claim false. The reverse needs all neighbours: enumerate
     small data sets, as ``tests/contract`` does for every mechanism here, and prove the sensitivity.
 
-    Args:
-        mechanism: What ``release`` takes.
-        one: The exact statistics of a data set, such as ``count(rows, network)``.
-        other: Those of one that differs in one person.
-        unit: Whom the claim protects; one replaced row by default.
-        scripts: How many different pasts are tried, for mechanisms whose later draws depend on earlier ones; the
-            largest loss is returned.
-
-    Raises:
-        ReleaseError: If the rows decide anything but the inputs of noise calls: how many calls there are, their laws or
-            shapes, or the released value given the same answers. Draws of real numbers made of ``bits`` are such.
-
     >>> import pandas as pd
     >>> from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     >>> from dpgraph.statistics.counts import count
@@ -94,11 +82,7 @@ def privacy_loss(
 
 
 def loss_of_calls(one: Iterable[NoiseCall], other: Iterable[NoiseCall]) -> tuple[Fraction | float, Fraction]:
-    """Epsilon and rho between two records of noise calls.
-
-    Raises:
-        ReleaseError: If the calls differ in more than their inputs.
-    """
+    """Epsilon and rho between two records of noise calls."""
     epsilon, rho = Fraction(0), Fraction(0)
     pure = True
     for number, (a, b) in enumerate(zip_longest(one, other), start=1):
@@ -111,11 +95,7 @@ def loss_of_calls(one: Iterable[NoiseCall], other: Iterable[NoiseCall]) -> tuple
 
 
 def check_same_call(number: int, one: NoiseCall | None, other: NoiseCall | None) -> None:
-    """Refuses two noise calls that differ in anything but their inputs.
-
-    Raises:
-        ReleaseError: Naming the call.
-    """
+    """Refuses two noise calls that differ in anything but their inputs."""
     if one is None or other is None or (one.kind, one.public) != (other.kind, other.public):
         raise ReleaseError(f"noise call {number} depends on the rows: its law, its shape, or whether it is made")
     if isinstance(one.public[0], SumZeroLaplace) and one.inputs.sum() != other.inputs.sum():

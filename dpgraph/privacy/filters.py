@@ -62,11 +62,7 @@ class Filter(Protocol):
         ...
 
     def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more event.
-
-        Raises:
-            ReleaseError: If the filter has no price for the event.
-        """
+        """The totals with one more event."""
         ...
 
     def fits(self, spent: Spent) -> bool:
@@ -146,11 +142,7 @@ class Concentrated:
         object.__setattr__(self, "rho", rho_within(self.limit))
 
     def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with an event's rho (``composition.rho_of``).
-
-        Raises:
-            ReleaseError: If the event has a delta and claims no rho.
-        """
+        """The totals with an event's rho (``composition.rho_of``)."""
         rho = rho_of(event)
         if rho is None:
             raise ReleaseError(
@@ -200,11 +192,7 @@ class Planned:
     name: ClassVar[Accounting] = "pld"
 
     def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more plan.
-
-        Raises:
-            ReleaseError: If the event is no plan, or claims less than its list costs.
-        """
+        """The totals with one more plan."""
         if not isinstance(event, Plan):
             raise ReleaseError(
                 f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
@@ -235,13 +223,6 @@ class Planned:
 def filter_of(accounting: str, limit: PrivacyCost) -> Filter:
     """The filter of a name.
 
-    Args:
-        accounting: ``"basic"``, ``"zcdp"`` or ``"pld"``.
-        limit: What it may promise in all.
-
-    Raises:
-        ReleaseError: If the name is none of these, or the limit has no delta where the filter needs one.
-
     >>> filter_of("zcdp", PrivacyCost(Fraction(1)))
     Traceback (most recent call last):
     ...
@@ -261,9 +242,6 @@ def filter_of(accounting: str, limit: PrivacyCost) -> Filter:
 def rho_within(limit: PrivacyCost) -> Fraction:
     """The largest rho, to ten digits, that is (epsilon, delta)-DP by OpenDP's conversion; never more.
 
-    Raises:
-        ReleaseError: If epsilon is so large that the conversion overflows.
-
     >>> found = rho_within(PrivacyCost(Fraction(3), Fraction(1, 10**6)))
     >>> float(found), epsilon_of_rho(found, Fraction(1, 10**6)) <= 3
     (0.185069840652, True)
@@ -275,12 +253,7 @@ def rho_within(limit: PrivacyCost) -> Fraction:
 
 
 def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
-    """The plan of a list of events, or of mechanisms with what they are to release, priced together at a delta.
-
-    Raises:
-        ReleaseError: If the list is empty or holds something else, a mechanism does not fit, delta is 0, or
-            dp-accounting is not installed.
-    """
+    """The plan of a list of events, or of mechanisms with what they are to release, priced together at a delta."""
     if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
         raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
     events = tuple(_planned_event(item, unit) for item in items)
@@ -299,9 +272,6 @@ def split(
 
     Where rhos add and delta is above 0, the groups share the rho of (epsilon, delta) (proofs.md P91). Otherwise they
     share epsilon and delta (``composition.parallel_share``).
-
-    Raises:
-        ReleaseError: If a group's share of rho is too small to have an epsilon above 0 at delta.
     """
     if accounting != "zcdp" or whole.delta == 0:
         return Event(label, whole.epsilon, whole.delta), "basic", parallel_share(whole, groups, unit)
@@ -336,11 +306,7 @@ def _planned_event(item: Any, unit: PrivacyUnit) -> Event:
 
 
 def checked(event: Any) -> Event:
-    """An event whose claims are exact fractions.
-
-    Raises:
-        ReleaseError: If it is no Event, or claims something else.
-    """
+    """An event whose claims are exact fractions."""
     if not isinstance(event, Event):
         raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
     claims = [event.epsilon, event.delta, Fraction(0) if event.rho is None else event.rho]

@@ -96,11 +96,7 @@ class Noise(Protocol):
 
 
 class SecureNoise:
-    """Exact samplers driven by the operating system's randomness; there is no seed and no fallback.
-
-    Raises:
-        ReleaseError: If OpenDP, the sampler, cannot be loaded.
-    """
+    """Exact samplers driven by the operating system's randomness; there is no seed and no fallback."""
 
     private: ClassVar[bool] = True
 
@@ -288,9 +284,6 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
     Canonne, Kamath and Steinke 2020, Corollary 13; the least of its bounds over all orders.
 
-    Raises:
-        ReleaseError: If rho is so large that the conversion overflows.
-
     >>> round(float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**6))), 2)
     5.22
     """
@@ -316,9 +309,6 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, to ten digits, that ``epsilon_of_rho`` prices at no more than epsilon.
-
-    Raises:
-        ReleaseError: If epsilon is so large that the conversion overflows.
 
     >>> round(float(rho_of_epsilon(Fraction(1), Fraction(1, 10**6))), 4)
     0.0244

@@ -26,9 +26,6 @@ _LAWS: dict[str, Any] = {
 def event_text(event: Event) -> str:
     """An event as one line of JSON that reads back as an equal event.
 
-    Raises:
-        ReleaseError: If it would not: its noise law is not registered, or a name in it is no text.
-
     >>> from fractions import Fraction
     >>> event_text(Event("count", Fraction(1, 3)))
     '{"delta":"0","epsilon":"1/3","mechanism":"count"}'
@@ -45,11 +42,7 @@ def event_text(event: Event) -> str:
 
 
 def event_of_text(text: str) -> Event:
-    """The inverse of ``event_text``.
-
-    Raises:
-        ReleaseError: If it is not whole, or claims less than its noise costs.
-    """
+    """The inverse of ``event_text``."""
     try:
         return event_of(json.loads(text))
     except ReleaseError:
@@ -64,11 +57,7 @@ def plain_event(event: Event) -> dict[str, Any]:
 
 
 def event_of(plain: Any) -> Event:
-    """The inverse of ``plain_event``.
-
-    Raises:
-        ReleaseError: If a number, a law or the parts are not what an event has.
-    """
+    """The inverse of ``plain_event``."""
     parts = plain.get("parts", [])
     if not isinstance(parts, list) or any("parts" in single for part in parts for single in part.get("parts", [])):
         raise ReleaseError("the parts of an event are a list of single events, or of such whose parts are single")

@@ -44,11 +44,7 @@ class NoiseCall:
     times: int = 1
 
     def moved(self, differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The distance between the inputs of two data sets; divided by ``scale`` it is what the call adds to epsilon.
-
-        Args:
-            differences: Of the inputs of two data sets, or of many pairs of them along leading axes.
-        """
+        """The distance between the inputs of two data sets; divided by ``scale``, the epsilon of the call."""
         match self.kind:
             case "add":
                 return np.abs(differences).sum(axis=-1)
@@ -87,9 +83,6 @@ class RecordingNoise:
     sum-zero noise have the total of the values. So a mechanism whose later calls depend on earlier answers makes the
     same calls on all data sets. Releases made with it are marked not private; copies are the same record.
 
-    Args:
-        script: Which answers; another number, other answers.
-
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> noise = RecordingNoise()
     >>> noise.add(np.array([3, 4]), DiscreteLaplace(2.0)).shape, noise.calls[0].inputs.tolist()
@@ -110,11 +103,7 @@ class RecordingNoise:
         return self._answers()
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
-        """Integers within a scale of 0, whatever the values.
-
-        Raises:
-            TypeError: If the values are no integers (promise.md S2).
-        """
+        """Integers within a scale of 0, whatever the values."""
         if np.asarray(values).dtype.kind != "i":
             raise TypeError(f"noise is added to integers; got {np.asarray(values).dtype}")
         if not isinstance(law, DiscreteLaplace | SumZeroLaplace | DiscreteGaussian):

@@ -17,31 +17,37 @@ from typing import Any, Generic, TypeVar
 
 from dpgraph.privacy.claims import movement_problem
 from dpgraph.privacy.display import as_html, escaped, short, summary
-from dpgraph.privacy.errors import BudgetExceededError as BudgetExceededError
-from dpgraph.privacy.errors import DPGraphError as DPGraphError
-from dpgraph.privacy.errors import FileError as FileError
-from dpgraph.privacy.errors import InferenceError as InferenceError
-from dpgraph.privacy.errors import LedgerError as LedgerError
-from dpgraph.privacy.errors import PrivacyLeakWarning as PrivacyLeakWarning
-from dpgraph.privacy.errors import ReleaseError as ReleaseError
-from dpgraph.privacy.events import Event as Event
-from dpgraph.privacy.events import Neighbours as Neighbours
-from dpgraph.privacy.events import Number as Number
-from dpgraph.privacy.events import PrivacyCost as PrivacyCost
-from dpgraph.privacy.events import PrivacyUnit as PrivacyUnit
-from dpgraph.privacy.events import decimal as decimal
-from dpgraph.privacy.events import exact as exact
-from dpgraph.privacy.events import exact_delta as exact_delta
-from dpgraph.privacy.events import rounded as rounded
-from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
-from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
-from dpgraph.privacy.measurements import Joint as Joint
-from dpgraph.privacy.measurements import Measurement as Measurement
-from dpgraph.privacy.measurements import Movement as Movement
-from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
-from dpgraph.privacy.measurements import Selection as Selection
-from dpgraph.privacy.measurements import SelectionLaw as SelectionLaw
-from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
+from dpgraph.privacy.errors import (  # noqa: F401  # the words of records are imported from here
+    BudgetExceededError,
+    DPGraphError,
+    FileError,
+    InferenceError,
+    LedgerError,
+    PrivacyLeakWarning,
+    ReleaseError,
+)
+from dpgraph.privacy.events import (  # noqa: F401
+    Event,
+    Neighbours,
+    Number,
+    PrivacyCost,
+    PrivacyUnit,
+    decimal,
+    exact,
+    exact_delta,
+    rounded,
+)
+from dpgraph.privacy.measurements import (  # noqa: F401
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Joint,
+    Measurement,
+    Movement,
+    NoiseLaw,
+    Selection,
+    SelectionLaw,
+    SumZeroLaplace,
+)
 from dpgraph.privacy.rows import RowsRecord, relation, together
 
 T = TypeVar("T")
@@ -106,11 +112,7 @@ class Release(Generic[T]):
         return Release(made, record.event, record.unit, record.private, self.scope)
 
     def __add__(self, other: object) -> Release[Any]:
-        """The joint release of two of the same rows.
-
-        Raises:
-            ReleaseError: If they are not, as far as their records tell, or values of their kind are not joined.
-        """
+        """The joint release of two of the same rows."""
         return joint_release((self, other)) if isinstance(other, Release) else NotImplemented
 
     @property
@@ -161,16 +163,7 @@ def released_value(value: T | Release[T]) -> tuple[T, Provenance | None]:
 
 
 def joint_release(releases: Sequence[Any]) -> Any:
-    """Several releases of the same rows as one, whose likelihood is the product of theirs; one of them is itself.
-
-    Args:
-        releases: Releases, or the values of releases; then the result is a value too.
-
-    Raises:
-        ReleaseError: If there are none, releases are mixed with values, the records tell that the rows differ or the
-            units do, or the values cannot be joined.
-        NetworkError: If their domains differ.
-    """
+    """Several releases of the same rows as one, whose likelihood is the product of theirs; one of them is itself."""
     values = checked_values(releases, "a joint release")
     if len(releases) == 1:
         return releases[0]
@@ -189,11 +182,7 @@ def joint_release(releases: Sequence[Any]) -> Any:
 
 
 def checked_values(releases: Sequence[Any], what: str) -> list[Any]:
-    """The values of releases, or values as they are.
-
-    Raises:
-        ReleaseError: If there are none, or both kinds.
-    """
+    """The values of releases, or values as they are."""
     if not isinstance(releases, list | tuple) or not releases:
         got = "an empty one" if isinstance(releases, list | tuple) else type(releases).__name__
         raise ReleaseError(f"{what} is made of a list of releases, at least one; got {got}")
@@ -203,11 +192,7 @@ def checked_values(releases: Sequence[Any], what: str) -> list[Any]:
 
 
 def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = True) -> Release[Any]:
-    """A release of a value that was made of several, with the events of all.
-
-    Raises:
-        ReleaseError: If the releases protect different units: their costs do not add.
-    """
+    """A release of a value that was made of several, with the events of all."""
     record = joined(one.provenance for one in releases)
     assert record is not None
     scope = together([one.scope for one in releases]) if same_rows else None
@@ -218,9 +203,6 @@ def joined(records: Iterable[Provenance | None]) -> Provenance | None:
     """The record of what was made of several values: all that was paid for any of them; None if nothing was.
 
     One release is known by its event, the object, and counted once; a copy of it is counted as another.
-
-    Raises:
-        ReleaseError: If the records protect different units: their costs do not add.
 
     >>> one, seeded = (Provenance(Event("a", exact(1)), PrivacyUnit(), private) for private in (True, False))
     >>> print(joined([one, None, seeded, one]))

@@ -109,12 +109,7 @@ def recorded(made: Release[T]) -> Release[T]:
 
 
 def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Noise:
-    """The source of noise, once it, the rows and the budget are found to fit; asked before anything is charged.
-
-    Raises:
-        ReleaseError: If the budget is none, or is for other rows or fewer of a person than were counted, or the source
-            is none.
-    """
+    """The source of noise, once it, the rows and the budget are found to fit; asked before anything is charged."""
     if not isinstance(budget, Budget):
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
@@ -126,15 +121,7 @@ def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Nois
 
 
 def check_memory(event: Event, working: int = 0) -> None:
-    """Refuses an event whose release would take more memory than it may; asked before anything is charged.
-
-    Args:
-        event: What would be released.
-        working: What its mechanism takes besides its measurements.
-
-    Raises:
-        ReleaseError: If it would.
-    """
+    """Refuses an event whose release would take more memory than it may; asked before anything is charged."""
     memory.check(
         release_bytes(event) + working,
         "this release",

@@ -33,9 +33,6 @@ class RowGroup:
 
     Two groups that fix one variable, declared in the same way, at different levels share no row.
 
-    Raises:
-        ReleaseError: If there is no condition, or a variable is fixed twice: two declarations of one name may overlap.
-
     >>> north, women = Condition("region", "north", None), Condition("sex", "F", None)
     >>> print(RowGroup((women, north)), "|", RowGroup((women, north)).within(RowGroup((north,))))
     region = 'north' and sex = 'F' | True
@@ -67,11 +64,7 @@ class RowGroup:
 
 
 def group_with(group: RowGroup | None, condition: Condition) -> RowGroup:
-    """The rows of a group, None for all rows, that meet one more condition.
-
-    Raises:
-        ReleaseError: If the group fixes the variable already.
-    """
+    """The rows of a group, None for all rows, that meet one more condition."""
     return RowGroup((*(group.conditions if group else ()), condition))
 
 
@@ -98,9 +91,6 @@ def joined(one: RowCap | None, other: RowCap | None) -> RowCap | None:
     A person in both may have as many rows in each as the cap allows, so caps do not join, unless the rows are of
     different parts of one log that were said to share no person. Rows without a cap, for which the
     caller is responsible, join only with rows without a cap.
-
-    Raises:
-        ReleaseError: If no cap is known to hold for both together.
     """
     if one is None and other is None:
         return None

@@ -30,9 +30,6 @@ def bounded_scores(scores: npt.ArrayLike) -> Reals:
     selection depend on score differences only, and raising is monotone and moves no two scores apart, so neighbours'
     scores that differ by values in an interval of length r still do: the privacy bound exp(r / scale) holds.
 
-    Raises:
-        ReleaseError: If there are no scores, or one is not a finite number.
-
     >>> bounded_scores(np.array([3, 10**17, 10**17 - 4])).tolist()
     [-9007199254740992.0, 0.0, -4.0]
     """
@@ -58,16 +55,6 @@ def draw_compositions(
     inverse-CDF draw. Floats propose it with a bound on their error that holds eight units in the last place in every
     exp and log; where a boundary is nearer than that bound, decimal arithmetic with rigorous bounds and further bits
     decides. So the law is exact whatever the scores.
-
-    Args:
-        scores: Integers, shape (parts, total + 1): the score of each part at each value.
-        scale: What the scores are divided by; an exact binary fraction, as every float is.
-        size: How many draws.
-        bits: ``bits(count)`` gives a uniform integer below 2^count.
-        precise: Leave every decision to decimal arithmetic; for tests.
-
-    Returns:
-        Shape (size, parts); every row sums to total.
     """
     relative = _below_best(scores)
     weights = relative.astype(np.float64) / scale
@@ -99,20 +86,6 @@ def draw_path(
 
     m(z) = start[z_0] prod_t transition[z_t, z_t+1] is a public base measure. Forward filter, backward sample: the last
     state first, each from its exact conditional law given the later ones, as ``draw_compositions`` draws parts.
-
-    Args:
-        scores: Integers, shape (steps, states).
-        scale: What the scores are divided by.
-        start: Shape (states,), every entry from 2^-64 to 1; what the entries sum to does not matter.
-        transition: Shape (states, states), likewise.
-        bits: ``bits(count)`` gives a uniform integer below 2^count.
-        precise: Leave every decision to decimal arithmetic; for tests.
-
-    Returns:
-        Shape (steps,).
-
-    Raises:
-        ReleaseError: If an entry of the base measure is out of range.
     """
     base = np.concatenate([start, np.ravel(transition)])
     if not ((base >= 2.0**-64) & (base <= 1)).all():

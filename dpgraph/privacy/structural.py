@@ -34,27 +34,12 @@ FORMS: dict[Any, Form] = {}
 
 
 def plain_of(value: Any, kind: Any = None, but: tuple[str, ...] = ()) -> Any:
-    """A value as plain JSON values.
-
-    Args:
-        value: The value.
-        kind: Its type, as a field declares it; by default its class.
-        but: Fields of a dataclass that stand elsewhere.
-    """
+    """A value as plain JSON values."""
     return _object(value, but) if but else form_of(type(value) if kind is None else kind).write(value)
 
 
 def value_of(plain: Any, kind: Any, place: str = "value", **given: Any) -> Any:
     """The inverse of ``plain_of``.
-
-    Args:
-        plain: Plain JSON values, of which nothing is believed.
-        kind: The type to make.
-        place: How a refusal calls it.
-        given: Fields of a dataclass that stand elsewhere.
-
-    Raises:
-        ReleaseError: With the place, if a field is missing, unknown or of another type.
 
     >>> from dpgraph.privacy.measurements import Selection
     >>> value_of({"law": "softmax", "epsilon": "1/3"}, Selection, "choice") == Selection("softmax", Fraction(1, 3))
@@ -69,11 +54,7 @@ def value_of(plain: Any, kind: Any, place: str = "value", **given: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def form_of(kind: Any) -> Form:
-    """The form of a type, as a field declares it.
-
-    Raises:
-        TypeError: If a field of this type has no plain form.
-    """
+    """The form of a type, as a field declares it."""
     if kind in FORMS:
         return FORMS[kind]
     origin, inner = get_origin(kind), get_args(kind)

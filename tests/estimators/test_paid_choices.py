@@ -145,7 +145,8 @@ def _change_choice(**changes):
     def edit(parts):
         (choice,) = (part for part in parts if "selections" in part)
         choice["selections"][0] |= changes
-        choice["epsilon"] = str(Fraction(choice["selections"][0]["epsilon"]) * choice["selections"][0]["draws"])
+        share, draws = Fraction(choice["selections"][0]["epsilon"]), choice["selections"][0]["draws"]
+        choice |= {"epsilon": str(share * draws), "rho": str(rounded(draws * share**2 / 8, up=True))}
 
     return edit
 

@@ -223,7 +223,11 @@ EDITS = [
     ("posterior-draws", put("acceptance", {"x": 1.5}), "from 0 to 1"),
     ("posterior-draws", put("tables", "a", 0, 0, [True, False]), "not a number"),
     ("regression-model", put("mixing", {"r_hat": True}), "not whole"),
-    ("posterior-sample", put("event", "selections", 0, "epsilon", "1/4"), "but its selections cost 0.5"),
+    (
+        "posterior-sample",
+        put("event", "selections", 0, "epsilon", "1/4"),
+        "of epsilon 1/4 where its plan has",
+    ),
     ("posterior-sample", put("event", "selections", []), "one kind of selection"),
     ("posterior-sample", put("event", "selections", 0, "law", "permute-and-flip"), "does not select"),
     ("map-estimate", put("event", "selections", 0, "draws", 2), "claims epsilon 1, but"),

@@ -13,7 +13,7 @@ from dpgraph.files.arrays import integers_of, tables_of
 from dpgraph.files.documents import document
 from dpgraph.files.limits import MAX_EXCERPT, MAX_MESSAGE, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.files.networks import MAX_KEY_PARTS, parse_json, parse_toml
-from dpgraph.mechanisms.reproduction import _whose_blocks
+from dpgraph.mechanisms.additive.sensitivity import whose_blocks
 from tests.files.edits import edited
 from tests.files.test_documents import RELEASE
 from tests.files.test_networks import EXPECTED, TOML
@@ -246,7 +246,7 @@ def test_a_block_of_many_names_is_refused_by_its_number_of_subsets():
     """Rejects all subsets that leave out one name: a block of 10 000 names would make as many of as many."""
     network = dg.Network.of({f"v{i}": [0, 1] for i in range(3000)}, {})
     tracemalloc.start()
-    assert _whose_blocks(network, [(), tuple(network.domain.names)]) is None
+    assert whose_blocks(network, [(), tuple(network.domain.names)]) is None
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.blocks import GRID
-from dpgraph.mechanisms.reproduction import _whose_blocks, check_reproduced
+from dpgraph.mechanisms.additive.sensitivity import whose_blocks
+from dpgraph.mechanisms.reproduction import check_reproduced
 from dpgraph.privacy.noise import MIN_SCALE
 from dpgraph.privacy.records import DiscreteLaplace, Provenance, ReleaseError
 from dpgraph.structure.basis import contrast_blocks, fixed_point
@@ -162,10 +163,10 @@ def test_blocks_of_a_record_are_all_blocks_of_some_tables():
     domain = dg.Domain.of({name: [0, 1] for name in "abc"})
     graph = dg.Network.of(domain, {"b": ["a"]})
     whole = [(), ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")]
-    found = _whose_blocks(graph, whole)
+    found = whose_blocks(graph, whole)
     assert set(found.families) == {("a", "b"), ("b", "c")}
-    assert _whose_blocks(graph, whole[:5]) is graph
+    assert whose_blocks(graph, whole[:5]) is graph
     for gone in (0, 2):
-        assert _whose_blocks(graph, [*whole[:gone], *whole[gone + 1 :]]) is None
-    assert _whose_blocks(graph, [*whole, ("z",)]) is None
-    assert _whose_blocks(graph, [()]) is None
+        assert whose_blocks(graph, [*whole[:gone], *whole[gone + 1 :]]) is None
+    assert whose_blocks(graph, [*whole, ("z",)]) is None
+    assert whose_blocks(graph, [()]) is None

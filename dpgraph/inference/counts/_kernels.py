@@ -274,26 +274,19 @@ def partial_sums(weights: Reals, sums: Reals) -> None:
                     sums[k, rest + value] += weight * sums[k - 1, rest]
 
 
-def propose(
-    rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals, left: Integers,
-    block: int, blocks: Integers, tables: Integers,
-) -> None:  # fmt: skip
-    """Proposes blocks and numbers in them, one table for each row of ``blocks`` and ``tables``.
+def propose(rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals, blocks: Integers) -> None:
+    """Draws the sum of blocks, then blocks that add up to it, into each row of ``blocks``, shape (proposals, cells).
 
     Args:
         rng: Randomness for post-processing.
         weights: What each block of each cell weighs, shape (cells, values).
         sums: Their ``partial_sums``.
         share: The cumulative shares of the sums of blocks.
-        left: For each sum of blocks, what the places within the blocks add up to.
-        block: How many places a block has.
-        blocks: The blocks proposed, shape (proposals, cells).
-        tables: The numbers, counted from the start of each cell's first block.
+        blocks: Overwritten.
     """
     cells, values = weights.shape
     for row in range(blocks.shape[0]):
         rest = min(np.searchsorted(share, rng.random() * share[-1], side="right"), share.size - 1)
-        wanted = left[rest]
         for k in range(cells - 1, 0, -1):
             target, below, chosen = rng.random() * sums[k, rest], 0.0, 0
             for value in range(min(values, rest + 1)):
@@ -306,16 +299,6 @@ def propose(
             blocks[row, k] = chosen
             rest -= chosen
         blocks[row, 0] = rest
-        last = -1
-        while not 0 <= last < block:
-            last = wanted
-            for k in range(1, cells):
-                place = int(rng.random() * block)
-                tables[row, k] = blocks[row, k] * block + place
-                last -= place
-                if last < 0:
-                    break
-        tables[row, 0] = blocks[row, 0] * block + last
 
 
 @cache

@@ -1,11 +1,13 @@
 """Exact draws of counts where noise is wide: proposals that are constant on blocks, then rejection.
 
-P(s | y) is proportional to prod_k f_k(s_k) on sum(s) = n, f_k the law of the noise at y_k - s_k times the Dirichlet
-prior's Gamma(a_k + s_k) / s_k!. Whole numbers are cut into blocks of g; on block t the noise's law is at most its value
-at the number of the block nearest to y_k, as noise is symmetric and falls with distance, and the prior's factor rises
-or falls throughout, so it is at most its value at an end. A table is proposed with these bounds in place of the laws,
-first its blocks and then its places within them, and kept with probability prod_k f_k(s_k) / bound_k(t_k), so what is
-kept has the posterior exactly (proofs.md P109). The time grows with n over the scale of the noise, not with n.
+P(s | y) is proportional to prod_k w_k(s_k) f_k(s_k) h(sum(s)): w_k(s) = Gamma(a_k + s) / s! of the Dirichlet prior, f_k
+the laws of the noise at what was measured less s_k, h one at a known n, else what the prior and other tables say of n.
+Whole numbers are cut into blocks of g. On a block the noise's law is at most its value at the number nearest to y_k, as
+noise is symmetric and falls with distance, and w_k rises or falls throughout, so it is at most its value at an end.
+With these bounds in place of w_k f_k the sum T of all blocks and the sum R of all places within them are drawn with
+h(g T + R), then blocks that add up to T and places that add up to R; a table is kept with probability prod_k w_k f_k
+over its bounds, so it has the posterior exactly (proofs.md P109, P123). The time grows with n over the scale of the
+noise and, where n is unknown, by a few operations with each number of rows that the release allows.
 """
 
 from __future__ import annotations
@@ -19,13 +21,21 @@ from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.structure.tables import Integers, Reals
 
+LogPrior = Callable[[Integers], Reals]
+#: Cumulative shares of the sums of blocks, and how a sum of places is drawn for each of some sums of blocks.
+Totals = tuple[Reals, Callable[[Integers, np.random.Generator], Integers]]
+
 #: Blocks of fewer numbers than this save nothing.
 LEAST_BLOCK = 4
 #: The steepest fall of all log laws together over one block, in standard deviations of noise; and the least blocks that
-#: the average count spans, as places within blocks must be able to add up.
+#: the average count spans.
 FALL, SPAN = 1.0, 4
-#: Additions of the convolutions of one table above which other methods are as quick.
-MOST_WORK = 3e7
+#: Additions of the convolutions of one table above which other methods are as quick, where n is known and where not.
+MOST_WORK, MOST_WORK_UNKNOWN = 3e7, 2e8
+#: The most weights of numbers of rows, one for each sum of blocks that leads to it.
+MOST_TOTALS = 3e7
+#: Sums of blocks whose log weight is further below the best than this, and than K log K, are left out.
+DEPTH = 60.0
 #: Proposals for each draw that is still wanted, at first; accepted ones below this share give up.
 FIRST, LEAST_ACCEPTED = 3, 0.01
 #: The least mass of an unnormalised sum that doubles still hold in full.
@@ -37,26 +47,25 @@ def draw_by_blocks(
     alpha: Reals,
     lows: Integers,
     highs: Integers,
-    n: int,
+    n: int | None,
     rng: np.random.Generator,
     size: int,
     *,
+    log_prior_n: LogPrior | None = None,
     compiled: bool = True,
 ) -> Integers | None:
-    """Independent draws of counts that add up to n.
+    """Independent draws of counts, shape (size, cells); None where blocks would be small or too few proposals are kept.
 
     Args:
         measured: Noisy versions of the counts, flat, shape (cells,), and the law of the noise in each cell.
         alpha: The Dirichlet concentrations, shape (cells,); where all are 1 every table of n rows is as likely.
         lows: The least number of each cell that matters, shape (cells,).
         highs: The largest.
-        n: The number of rows.
+        n: The number of rows, or None where it is not public.
         rng: Randomness for post-processing.
         size: How many draws.
-        compiled: Whether numba compiles the loop; else it is plain Python.
-
-    Returns:
-        Shape (size, cells); None where blocks would be small, or too few proposals are kept.
+        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out.
+        compiled: Whether numba compiles the loops; else they are plain Python.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
@@ -66,38 +75,43 @@ def draw_by_blocks(
     ((5, 2), {1000})
     """
     cells = lows.size
-    block = block_size(measured, cells, n)
-    if cells < 2 or block < LEAST_BLOCK:
+    block = block_size(measured, cells, np.inf if n is None else n)
+    if block < LEAST_BLOCK:
         return None
     first = lows // block
-    width = int((highs // block - first).max()) + 1
-    reach = n // block - int(first.sum())  # the largest sum of blocks, counted from the first ones
-    if reach < 0 or float(cells) * min(width, reach + 1) * (reach + 1) > MOST_WORK:
+    base, width = int(first.sum()) * block, int((highs // block - first).max()) + 1
+    reach = cells * (width - 1) + 1  # as many sums of blocks, counted from the first ones
+    if n is not None:
+        reach = min(reach, (n - base) // block + 1)
+    width = min(width, reach)
+    if reach < 1 or float(cells) * width * reach > (MOST_WORK_UNKNOWN if n is None else MOST_WORK):
         return None
-    starts = (first[:, None] + np.arange(min(width, reach + 1))) * block
-    bounds = block_bounds(measured, alpha, starts, block)
-    tops = bounds.max(axis=1, keepdims=True)
-    sums = np.zeros((cells, reach + 1))
-    weights = np.exp(bounds - tops)
-    run = _kernels.compiled_blocks() if compiled else (_kernels.partial_sums, _kernels.propose)
-    run[0](weights, sums)
-    whole = np.arange(reach + 1)
-    counted = ways(cells, block)
-    left = n - (whole + int(first.sum())) * block
-    likely = np.where(left < counted.size, sums[-1] * counted[np.minimum(left, counted.size - 1)], 0.0)
-    if not likely.sum() > LEAST_MASS:
+    partial_sums, propose = _kernels.compiled_blocks() if compiled else (_kernels.partial_sums, _kernels.propose)
+    bounds = block_bounds(measured, alpha, (first[:, None] + np.arange(width)) * block, block)
+    weights, sums = np.exp(bounds - bounds.max(axis=1, keepdims=True)), np.zeros((cells, reach))
+    partial_sums(weights, sums)
+    log_sums = np.where(sums[-1] >= LEAST_MASS, np.log(np.maximum(sums[-1], LEAST_MASS)), -np.inf)
+    if log_sums.max() == -np.inf:
         return None
-    share = np.cumsum(likely / likely.sum())
+    if n is None:
+        log_prior = log_prior_n or (lambda totals: np.zeros(totals.size))
+        found = _unknown_total(base, block, alpha, log_prior, log_sums)
+    else:
+        found = _known_total(n - base, block, ways(cells, block), log_sums)
+    if found is None:
+        return None
+    share, sums_of_places = found
 
-    def propose(many: int) -> tuple[Integers, Integers]:
-        blocks, tables = np.zeros((many, cells), np.int64), np.zeros((many, cells), np.int64)
-        run[1](rng, weights, sums, share, left, block, blocks, tables)
-        return blocks, tables + starts[:, 0]
+    def proposed(many: int) -> tuple[Integers, Integers]:
+        blocks = np.zeros((many, cells), np.int64)
+        propose(rng, weights, sums, share, blocks)
+        places = _places_that_add_up(sums_of_places(blocks.sum(axis=1), rng), cells, block, rng)
+        return blocks, (first + blocks) * block + places
 
-    return kept_proposals(propose, measured, alpha, bounds, rng, size)
+    return _kept_proposals(proposed, measured, alpha, bounds, rng, size)
 
 
-def kept_proposals(
+def _kept_proposals(
     propose: Callable[[int], tuple[Integers, Integers]],
     measured: Sequence[tuple[Integers, CellNoise]],
     alpha: Reals,
@@ -110,7 +124,7 @@ def kept_proposals(
     drawn, found, tried, proposals = np.zeros((size, cells), np.int64), 0, 0, FIRST * size
     while found < size:
         blocks, tables = propose(proposals)
-        log = log_prior_of(alpha, tables).sum(axis=1) - bounds[np.arange(cells), blocks].sum(axis=1)
+        log = _log_prior_of(alpha, tables).sum(axis=1) - bounds[np.arange(cells), blocks].sum(axis=1)
         for y, noise in measured:
             log += noise.log(y - tables).sum(axis=1)
         kept = tables[np.log1p(-rng.random(proposals)) <= log][: size - found]
@@ -122,13 +136,13 @@ def kept_proposals(
     return drawn
 
 
-def block_size(measured: Sequence[tuple[Integers, CellNoise]], cells: int, n: float = np.inf) -> int:
+def block_size(measured: Sequence[tuple[Integers, CellNoise]], cells: int, n: float) -> int:
     """How many numbers one block has: few enough that all log laws together fall by little over a block."""
     steepness = sum(1 / noise.deviation for _, noise in measured)
     return int(min(FALL / (cells * steepness), n / (SPAN * cells)))
 
 
-def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
+def _log_prior_of(alpha: Reals, tables: Integers) -> Reals:
     """log of Gamma(a + s) / s! for counts s, cells on the last axis."""
     if (alpha == 1).all():
         return np.zeros(tables.shape)
@@ -139,12 +153,65 @@ def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
 
 def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, starts: Integers, block: int) -> Reals:
     """The log of what bounds the laws on every block, axes (cell, block)."""
-    ends = [log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
+    ends = [_log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
     total = np.maximum(*ends)
     for y, noise in measured:
         below, above = starts - y[:, None], y[:, None] - (starts + block - 1)
         total += noise.log(np.maximum(np.maximum(below, above), 0))
     return total
+
+
+def _known_total(rest: int, block: int, counted: Reals, log_sums: Reals) -> Totals | None:
+    """The sums of blocks where blocks and places add up to ``rest``: what is left for the places is known."""
+    left = rest - block * np.arange(log_sums.size)
+    made = np.where(left < counted.size, counted[np.minimum(left, counted.size - 1)], 0.0)
+    likely = np.exp(log_sums - log_sums.max()) * made
+    return (np.cumsum(likely), lambda wholes, rng: left[wholes]) if likely.any() else None
+
+
+def _unknown_total(base: int, block: int, alpha: Reals, log_prior: LogPrior, log_sums: Reals) -> Totals | None:
+    """The sums of blocks, each with the numbers of rows that it and the sums of places lead to."""
+    counted = ways(alpha.size, block)
+    low, high = _likely_sums(log_sums, alpha, log_prior, base, block)
+    if high < low or float(high - low + 1) * counted.size > MOST_TOTALS:
+        return None
+    totals = base + np.arange(block * low, block * high + counted.size)
+    log_h = _log_mass(alpha, totals) + log_prior(totals)
+
+    def log_places(whole: int) -> Reals:
+        """For one sum of blocks the log weight of each sum of places, but for the ways to make it."""
+        start = block * (whole - low)
+        return log_sums[whole] + log_h[start : start + counted.size]
+
+    def drawn(wholes: Integers, rng: np.random.Generator) -> Integers:
+        uniforms, rest = rng.random(wholes.size), np.zeros(wholes.size, np.int64)
+        for whole in np.unique(wholes):
+            log, mine = log_places(int(whole)), wholes == whole
+            below = np.cumsum(np.exp(log - log.max()) * counted)
+            rest[mine] = np.searchsorted(below, uniforms[mine] * below[-1], side="right")
+        return np.minimum(rest, counted.size - 1)
+
+    logs = [log_places(whole) for whole in range(low, high + 1)]
+    top, likely = max(float(log.max()) for log in logs), np.zeros(log_sums.size)
+    likely[low : high + 1] = [np.exp(log - top) @ counted for log in logs]
+    return (np.cumsum(likely), drawn) if likely.any() else None
+
+
+def _log_mass(alpha: Reals, n: Integers) -> Reals:
+    """log of n! / Gamma(A + n), A the sum of the concentrations."""
+    from scipy.special import gammaln
+
+    return gammaln(n + 1.0) - gammaln(n + float(alpha.sum()))
+
+
+def _likely_sums(log_sums: Reals, alpha: Reals, log_prior: LogPrior, base: int, block: int) -> tuple[int, int]:
+    """The first and the last sum of blocks whose weight matters where n is unknown; (0, -1) where none has any."""
+    cells, reach = alpha.size, log_sums.size
+    grid = base + block * np.arange(reach + cells - 1)  # those of one sum are as many as there are cells
+    middle = grid[:reach] + cells * (block - 1) // 2
+    rough = log_sums + _log_mass(alpha, middle) + _sliding_maximum(log_prior(grid), cells)
+    inside = np.flatnonzero(rough >= rough.max() - DEPTH - cells * np.log(cells))
+    return (max(0, int(inside[0]) - 1), min(reach - 1, int(inside[-1]) + 1)) if inside.size else (0, -1)
 
 
 @lru_cache(maxsize=16)
@@ -159,3 +226,40 @@ def ways(cells: int, block: int) -> Reals:
         found = np.concatenate([half, half[: found.size // 2][::-1]])
     found.setflags(write=False)
     return found
+
+
+@lru_cache(maxsize=64)
+def _running_ways(cells: int, block: int) -> Reals:
+    """Running sums of ``ways`` from 0 on."""
+    return np.concatenate([[0.0], np.cumsum(ways(cells, block))])
+
+
+def _places_that_add_up(sums: Integers, cells: int, block: int, rng: np.random.Generator) -> Integers:
+    """For each sum even draws of that many places that add up to it: the last by how many ways are left, and so on.
+
+    Of more than half of the largest sum the places are counted from above, where sums of few ways lose no digits.
+    """
+    places, left = np.zeros((sums.size, cells), np.int64), sums.copy()
+    for k in range(cells - 1, 0, -1):
+        above = 2 * left > (k + 1) * (block - 1)
+        short = np.where(above, (k + 1) * (block - 1) - left, left)
+        below = _running_ways(k, block)
+        first, last = np.maximum(short - block + 1, 0), np.minimum(short, below.size - 2)
+        point = below[first] + rng.random(sums.size) * (below[last + 1] - below[first])
+        others = np.clip(np.searchsorted(below, point, side="right") - 1, first, last)
+        places[:, k] = np.where(above, block - 1 - (short - others), short - others)
+        left -= places[:, k]
+    places[:, 0] = left
+    return places
+
+
+def _sliding_maximum(values: Reals, length: int) -> Reals:
+    """The largest of so many values in a row, from each on: by maxima from the edges of pieces of that length."""
+    pieces = -(-values.size // length)
+    padded = np.full(pieces * length, -np.inf)
+    padded[: values.size] = values
+    cut = padded.reshape(pieces, length)
+    onward = np.maximum.accumulate(cut, axis=1).ravel()
+    back = np.maximum.accumulate(cut[:, ::-1], axis=1)[:, ::-1].ravel()
+    many = values.size - length + 1
+    return np.maximum(back[:many], onward[length - 1 : length - 1 + many])

@@ -3,7 +3,7 @@
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
 independent but for their sum, so the laws of sums of them are convolutions, and the sum of all is drawn in halves,
 these in halves, down to the cells (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
-quicker (``block_proposals``, ``free_blocks``). Draws are independent; there is no chain. What is cut is beyond
+quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
 windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from dpgraph.inference.counts.block_proposals import draw_by_blocks
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.free_blocks import draw_by_free_blocks
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
@@ -132,10 +131,7 @@ def counts_sampler(
         return by_sums()
 
     def sampled(rng: np.random.Generator, size: int) -> Integers:
-        if n is None:
-            drawn = draw_by_free_blocks(measured, alpha, lows, highs, log_prior_n, rng, size)
-        else:
-            drawn = draw_by_blocks(measured, alpha, lows, highs, n, rng, size)
+        drawn = draw_by_blocks(measured, alpha, lows, highs, n, rng, size, log_prior_n=log_prior_n)
         return by_sums()(rng, size) if drawn is None else drawn
 
     return sampled

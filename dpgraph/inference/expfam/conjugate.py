@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.structure.expfam import Binomial, ExponentialFamily, Gamma, Multinomial, Natural, Normal
 from dpgraph.structure.priors import (
     BetaPrior,
@@ -62,7 +63,7 @@ def draw_conjugate(family: ExponentialFamily, prior: Prior, sums: Reals, n: Real
         case BetaPrior(alpha=alpha, beta=beta):
             return rng.beta(alpha + sums[:, 0], beta + n * trials(family) - sums[:, 0])[:, None]
         case DirichletPrior(concentration=concentration):
-            return draw_dirichlet(np.array(concentration) + sums, rng)
+            return dirichlet_draws(np.array(concentration) + sums, rng)
         case GammaPrior(shape=shape, rate=rate) if isinstance(family, Gamma) or hasattr(family, "shape"):
             known = float(getattr(family, "shape"))  # noqa: B009
             return (rng.standard_gamma(shape + n * known) / (rate + sums[:, 0]))[:, None]
@@ -75,13 +76,6 @@ def draw_conjugate(family: ExponentialFamily, prior: Prior, sums: Reals, n: Real
         case NormalInverseGammaPrior():
             return _normal_inverse_gamma(prior, sums, n, rng)
     raise TypeError(f"no conjugate draw for {type(family).__name__}")
-
-
-def draw_dirichlet(concentration: Reals, rng: np.random.Generator) -> Reals:
-    """Dirichlet draws over the last axis, in log space so that small concentrations do not underflow."""
-    log = np.log(rng.standard_gamma(concentration + 1)) + np.log(rng.random(concentration.shape)) / concentration
-    weight = np.exp(log - log.max(axis=-1, keepdims=True))
-    return weight / weight.sum(axis=-1, keepdims=True)
 
 
 def _normal_inverse_gamma(prior: NormalInverseGammaPrior, sums: Reals, n: Reals, rng: np.random.Generator) -> Reals:

@@ -17,11 +17,12 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.inference.draws import ParameterDraws
 from dpgraph.inference.expfam.chain import run_chains
-from dpgraph.inference.expfam.conjugate import draw_conjugate, draw_dirichlet, nearest_possible_sums
+from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
 from dpgraph.inference.expfam.noisy_sums import Problems
 from dpgraph.inference.expfam.quadrature import quadrature_draws
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
 from dpgraph.inference.progress import progress_bar
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
 from dpgraph.structure.frozen import FrozenMap
@@ -171,7 +172,7 @@ def exact_draws(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Ge
     if isinstance(prior, DirichletPrior):
         concentration = np.array(prior.concentration, np.float64)
         counts = sample_counts(noisy.sums, noisy.law, concentration, noisy.n, rng, draws)
-        return draw_dirichlet(concentration + counts.astype(np.float64), rng)
+        return dirichlet_draws(concentration + counts.astype(np.float64), rng)
     family = noisy.of_family.family
     assert isinstance(prior, BetaPrior)
     assert isinstance(family, Binomial)

@@ -20,6 +20,7 @@ from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RESIZES, Layout
+from dpgraph.inference.network.by_records import Latent, accepted_shares, draw_rows, family_counts, row_sizes
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import (
     Evidence,
@@ -29,7 +30,6 @@ from dpgraph.inference.network.evidence import (
 from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
 from dpgraph.inference.network.posterior import read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.network.record_chains import Latent, accepted_shares, draw_rows, family_counts, row_sizes
 from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.records import InferenceError, released_value
 from dpgraph.structure.frozen import FrozenMap

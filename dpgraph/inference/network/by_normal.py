@@ -35,13 +35,12 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
 from dpgraph.inference.counts.many_cells import many_cells
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.inference.network.by_tables import dirichlet_draws, noisy_margin
+from dpgraph.inference.network.by_tables import noisy_margin
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
 from dpgraph.inference.network.held_draws import HeldDraws, check_draws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
@@ -64,14 +63,9 @@ def draw_by_normal(
     draws: int = 1000,
     shrink: bool = False,
 ) -> PosteriorDraws:
-    """Independent joint draws of every conditional table.
+    """Independent joint draws of every conditional table; with ``shrink`` the sizes of interactions are learned.
 
-    Args:
-        noisy: Noisy counts or coefficients, of one release or of several.
-        concentration: The Dirichlet prior of each variable, axes (variable, *parents).
-        rng: Randomness for post-processing.
-        draws: How many.
-        shrink: Whether the sizes of interactions are learned.
+    ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents).
 
     >>> from dpgraph.inference.network.evidence import concentration_tables
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -84,11 +78,13 @@ def draw_by_normal(
     """
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
-    pooled = isinstance(noisy, PooledCounts)
     step = _step(network)
     held = HeldDraws(network, draws, _at_once(network, draws, step))
-    alone = {} if pooled else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
-    sums = {name: np.zeros(network.shape(network.family(name))) for name in network.domain.names}
+    alone = (
+        {}
+        if isinstance(noisy, PooledCounts)
+        else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
+    )
     for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
         latent = {
@@ -100,19 +96,12 @@ def draw_by_normal(
                 counts = alone[name][start : start + size]
             else:
                 counts = _counts(network, network.family(name), latent, rng, redraw=shrink)
-            posterior = concentration[name] + counts
-            held.put(name, start, dirichlet_draws(posterior, rng))
-            sums[name] += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
-    means = FrozenMap((name, total / draws) for name, total in sums.items())
-    return PosteriorDraws(network, held.finished(), "normal", means=means)
+            held.draw(name, start, concentration[name] + counts, rng)
+    return held.finished("normal")
 
 
 def check_normal_draws(network: Network, draws: int) -> None:
-    """Refuses draws that there is no room for; whoever spends before drawing asks this first.
-
-    Raises:
-        InferenceError: With the figure.
-    """
+    """Refuses draws that there is no room for; whoever spends before drawing asks this first."""
     check_draws(network, draws, _at_once(network, draws, _step(network)))
 
 
@@ -128,12 +117,7 @@ def _at_once(network: Network, draws: int, step: int) -> int:
 
 
 def settled(centre: Reals, variance: float) -> bool:
-    """Whether a family's counts may be drawn as normal.
-
-    Args:
-        centre: The least-squares estimates of its cells, in rows.
-        variance: The noise variance of one of them.
-    """
+    """Whether a family's counts may be drawn as normal: estimates of its cells, and the noise variance of one."""
     least = float(centre.min())
     return least >= CLEAR * np.sqrt(variance) and variance <= PART * least
 
@@ -177,10 +161,6 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
 
     The sums of their rows' tables are judged by ``settled`` as one release's table is; a family that is not has no
     other draws, as counts of several latent data sets have none by tables (proofs.md P80).
-
-    Args:
-        noisy: Releases of different rows.
-        shrink: Whether the sizes of interactions are learned, which is another prior.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.network import Network

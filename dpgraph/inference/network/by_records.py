@@ -12,23 +12,40 @@ releases take turns, each with a sweep under that prior. A prior that learns rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.network import _kernels
+from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence
-from dpgraph.inference.network.layout import tables_from_flat
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
+from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.network.record_chains import RecordChain, Settings, accepted_shares
+from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Reals
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.table_search import Holding
+from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
+
+#: The share of accepted proposals that step sizes are adapted to while a chain burns in.
+WANTED_ACCEPTANCE = 0.35
+#: The records that a shift moves at most, to begin with.
+FIRST_REACH = 5.0
+#: Given exact counts: steps of concentrations and centres for each draw, and draws before the first that is kept.
+BETWEEN, FORGOTTEN = 5, 20
+#: Where the accepted and tried moves of each kind stand in a tally.
+MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
+
+Sweep = Callable[..., int]
 
 
 def draw_by_records(
@@ -64,13 +81,6 @@ def draw_by_records(
             variables without parents, and where chains start.
         compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
 
-    Returns:
-        Draws with method ``"records"``: the tables, the number of latent rows of all releases where one has a private
-        number, the last records of the first chain, and the accepted shares after burn-in.
-
-    Raises:
-        InferenceError: If a number is out of range, or a concentration has the wrong shape or an entry not above 0.
-
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> from dpgraph.structure.tables import NoisyCounts
@@ -83,7 +93,12 @@ def draw_by_records(
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
-    _check(network, concentration, {**vars(plan), "passes": passes, "chains": chains})
+    for name, value in {**vars(plan), "passes": passes, "chains": chains}.items():
+        check_whole_number(name, value, 0 if name in ("burn_in", "passes") else 1)
+    for name in network.domain.names:
+        table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
+        if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):
+            raise InferenceError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
     relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
     settings = Settings(parts, concentration, plan, passes, sweep, relearn, hierarchy)
@@ -103,11 +118,252 @@ def draw_by_records(
     )
 
 
-def _check(network: Network, concentration: Mapping[str, Reals], numbers: Mapping[str, int]) -> None:
-    """Checks the lengths of chains and the shapes of the prior."""
-    for name, value in numbers.items():
-        check_whole_number(name, value, 0 if name in ("burn_in", "passes") else 1)
-    for name in network.domain.names:
-        table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
-        if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):
-            raise InferenceError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")
+@dataclass(eq=False)
+class Steps:
+    """Step sizes, adapted by stochastic approximation on the log scale (Andrieu and Thoms 2008, algorithm 4)."""
+
+    reach: Reals
+    most: float
+    spread: float
+    sweeps: int = 0
+
+    @property
+    def most_records(self) -> int:
+        """The most records a resize adds or removes."""
+        return max(1, round(self.most))
+
+    @property
+    def attempts(self) -> int:
+        """Resizes in a sweep: enough for their random walk to cross the posterior of n, within reason."""
+        return 0 if self.spread == 0 else int(np.clip(4 * (self.spread / self.most_records) ** 2, 16, 64))
+
+    def adapt(self, shifts: Integers, resizes: Integers) -> None:
+        """Takes one step towards the wanted acceptance."""
+        self.sweeps += 1
+        gain = 2 * self.sweeps**-0.6
+        tried = np.maximum(shifts[1], 1)
+        drift = np.where(shifts[1] > 0, shifts[0] / tried - WANTED_ACCEPTANCE, 0.0)
+        self.reach = np.clip(self.reach * np.exp(gain * drift), 1.0, 1e9)
+        if resizes[1]:
+            self.most *= float(np.exp(gain * (resizes[0] / resizes[1] - WANTED_ACCEPTANCE)))
+            self.most = min(max(self.most, 1.0), 4 * self.spread + 1)
+
+
+@dataclass(eq=False)
+class Latent:
+    """The latent rows of one release in a chain, what they leave unexplained, and the sizes of its steps."""
+
+    records: npt.NDArray[Any]
+    n: int
+    counts: Integers
+    residual: Integers
+    steps: Steps
+
+    @classmethod
+    def of(cls, given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, rows: int) -> Latent:
+        """Starting rows in the network's order, with a step size for each row of the tables."""
+        network, columns = given.network, starting_records(given, concentration, rng)
+        code = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
+        records = np.stack([columns[name].astype(code) for name in network.order], axis=1)
+        left = [
+            table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
+            for table in given.tables
+        ]
+        steps = Steps(np.full(rows, FIRST_REACH), 1.0, rows_estimate(given)[1])
+        counts = family_counts(network, columns)
+        return cls(np.ascontiguousarray(records), len(records), counts, np.concatenate(left), steps)
+
+    def sweep(
+        self, kernel: Sweep, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
+    ) -> tuple[Integers, Integers]:
+        """One sweep in place: the accepted and tried moves, and of these the shifts of each row, shape (2, rows)."""
+        self.records = with_room(self.records, self.n, self.n + self.steps.attempts * self.steps.most_records)
+        shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
+        self.n = kernel(
+            rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
+            self.steps.attempts, self.steps.most_records, tally,
+        )  # fmt: skip
+        tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
+        return tally, shifts
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The settings that all chains share: the evidence of each data set, the prior, the lengths and the loops."""
+
+    given: tuple[Evidence, ...]
+    concentration: Mapping[str, Reals]
+    plan: Plan
+    passes: int
+    sweep: Sweep
+    relearn: Callable[..., None]
+    hierarchy: HierarchicalPrior | None = None
+
+
+class RecordChain:
+    """A chain over the tables and the latent rows of every data set.
+
+    ``theta`` has the flat tables of each draw, ``n`` its latent rows, ``mean`` the average over kept sweeps of the mean
+    of the flat tables given the records and their prior; ``tally`` counts accepted and tried moves after burn-in.
+    """
+
+    def __init__(self, run: Settings, rng: np.random.Generator) -> None:
+        self._run, self._rng = run, rng
+        layouts = [kernel_layout(one, run.concentration) for one in run.given]
+        self._prior = layouts[0].prior
+        self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
+        self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        self.latent = [Latent.of(one, run.concentration, rng, self._sizes.size) for one in run.given]
+        self.theta, self.n = np.empty((run.plan.draws, self._prior.size)), np.empty(run.plan.draws, np.int64)
+        self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
+
+    def sweep(self, i: int) -> None:
+        """Concentrations and centres where they are learned, tables, then the rows of every data set."""
+        run, prior = self._run, self._prior
+        burning = i < run.plan.burn_in
+        if run.hierarchy is not None:
+            learned = run.hierarchy.grid, run.hierarchy.centre, self._centres
+            run.relearn(self._rng, self._layouts[0], self._counts(), *learned)
+        self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes, self._starts)
+        for layout, mine in zip(self._layouts, self.latent, strict=True):
+            if len(self.latent) > 1:
+                layout = layout._replace(prior=prior + self._counts() - mine.counts)
+            tally, shifts = mine.sweep(run.sweep, self._rng, layout, self._theta, run.passes, mine.steps.reach)
+            if burning:
+                mine.steps.adapt(shifts, tally[RESIZES:])
+            else:
+                self.tally += tally
+        if not burning:
+            shares = row_shares(prior + self._counts(), self._sizes, self._starts)
+            self.mean += shares / (run.plan.draws * run.plan.thin)
+
+    def keep(self, draw: int) -> None:
+        """Keeps the tables and the number of rows."""
+        self.theta[draw], self.n[draw] = self._theta, sum(one.n for one in self.latent)
+
+    def _counts(self) -> Integers:
+        """The family counts of all latent rows."""
+        return self.latent[0].counts if len(self.latent) == 1 else np.sum([one.counts for one in self.latent], axis=0)
+
+
+def family_counts(network: Network, columns: Mapping[str, npt.NDArray[Any]]) -> Integers:
+    """The flat counts of every family in rows."""
+    families = {
+        name: contingency_table(columns, family, network.shape(family))
+        for name, family in zip(network.domain.names, network.families, strict=True)
+    }
+    return flat_tables(network, families)
+
+
+def accepted_shares(tallies: Sequence[Integers]) -> dict[str, float]:
+    """The share of accepted moves by their name, of all chains together."""
+    tally = np.sum(tallies, axis=0)
+    return {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
+
+
+def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, starts: Integers) -> Reals:
+    """Every row of theta given prior plus family counts: Dirichlet, by gammas in log space so that none is all zeros.
+
+    Rows lie one after another; ``sizes`` has the levels of each, ``starts`` where it starts.
+    """
+    log_gamma = (
+        np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
+    )
+    return row_shares(np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes)), sizes, starts)
+
+
+def row_shares(values: Reals, sizes: Integers, starts: Integers) -> Reals:
+    """Each value's share of the sum of its row."""
+    return values / np.repeat(np.add.reduceat(values, starts), sizes)
+
+
+def tables_given_counts(
+    network: Network, hierarchy: HierarchicalPrior, counts: Mapping[str, Integers], rng: np.random.Generator, draws: int
+) -> dict[str, Reals]:
+    """Draws of the tables given exact counts under a prior that learns, by one chain of concentrations and centres.
+
+    Counts have axes (variable, *parents), draws (draw, variable, *parents); ``BETWEEN`` steps lie between two draws.
+
+    >>> pair = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> seen = {"rain": np.array([6000, 4000]), "wet": np.array([[5000, 1000], [1000, 3000]])}
+    >>> made = tables_given_counts(pair, HierarchicalPrior(), seen, np.random.default_rng(0), 20)
+    >>> made["wet"].shape, made["wet"].mean(axis=0).round(2).tolist()
+    ((20, 2, 2), [[0.83, 0.25], [0.17, 0.75]])
+    """
+    layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
+    flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    relearn, kept = _kernels.compiled_relearned(), np.empty((draws, flat.size))
+    for i in range((draws + FORGOTTEN) * BETWEEN):
+        relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres)
+        at, rest = divmod(i, BETWEEN)
+        if at >= FORGOTTEN and rest == BETWEEN - 1:
+            kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes, starts)
+    return tables_from_flat(network, kept)
+
+
+def uniform_centres(layout: Layout) -> Reals:
+    """The even share of every level of each variable, one variable after another."""
+    levels = layout.nodes[:, LEVELS]
+    return np.repeat(1 / levels, levels)
+
+
+def row_sizes(layout: Layout) -> Integers:
+    """The number of levels in each row of theta."""
+    many = np.diff(layout.nodes[:, THETA], append=layout.prior.size) // layout.nodes[:, LEVELS]
+    return np.repeat(layout.nodes[:, LEVELS], many)
+
+
+def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
+    """The records in an array with room for more, the same one if it has it."""
+    if needed <= records.shape[0]:
+        return records
+    roomy = np.zeros((needed + needed // 4, records.shape[1]), records.dtype)
+    roomy[:n] = records[:n]
+    return roomy
+
+
+def starting_records(
+    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
+) -> dict[str, npt.NDArray[np.integer[Any]]]:
+    """Records near the release: chains that start here are more dispersed than the posterior.
+
+    Every value gets fresh noise of its own variance; a network is fitted to the values clipped at 0, and as many
+    records are drawn from it as the release speaks of.
+    """
+    estimate, spread = rows_estimate(given)
+    n = max(0, round(estimate + spread * rng.standard_normal()))
+    values = [
+        table.values
+        + math.sqrt(table.law.variance(table.values.size)) * table.step * rng.standard_normal(table.values.size)
+        for table in given.tables
+    ]
+    fitted: dict[str, Reals] = {}
+    direct = {t.variables: v.reshape(t.shape) for t, v in zip(given.tables, values, strict=True) if t.weights is None}
+    holding = Holding(given.network, direct)
+    for name in given.network.domain.names:
+        family = given.network.family(name)
+        if holding.places(family):
+            holder = holding.smallest(family)
+            estimate = margin(direct[holder], holder, family)
+        else:
+            estimate = _from_contrasts(given, values, family, n)
+        rough = np.maximum(estimate, 0.0) + concentration[name]
+        fitted[name] = rough / rough.sum(axis=0)
+    drawn = sample_codes(Probabilities(given.network, FrozenMap(fitted)), n, rng)
+    return dict[str, npt.NDArray[np.integer[Any]]](drawn)
+
+
+def _from_contrasts(given: Evidence, values: list[Reals], family: Family, n: int) -> Reals:
+    """n spread evenly, plus what each block of contrasts inside the family says; columns of weights are orthogonal."""
+    shape = given.network.shape(family)
+    total = np.full(shape, n / math.prod(shape))
+    for table, value in zip(given.tables, values, strict=True):
+        if table.weights is not None and table.variables and set(table.variables) <= set(family):
+            part = (table.weights @ (value / (table.weights**2).sum(axis=0))).reshape(table.shape)
+            inside = [name for name in family if name in table.variables]
+            part = np.transpose(part, [table.variables.index(name) for name in inside])
+            lifted = part.reshape([size if name in inside else 1 for name, size in zip(family, shape, strict=True)])
+            total = total + lifted * (part.size / math.prod(shape))
+    return total

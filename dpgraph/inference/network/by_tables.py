@@ -23,7 +23,6 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
 from dpgraph.inference.network.held_draws import HeldDraws
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
 from dpgraph.waiting import counted
@@ -35,16 +34,9 @@ HELD = 1 << 23
 def draw_by_tables(
     given: Evidence, concentration: Mapping[str, Reals], *, rng: np.random.Generator, draws: int = 1000
 ) -> PosteriorDraws:
-    """Independent draws of every conditional table.
+    """Independent draws of every conditional table from noisy counts; coefficients are not independent in the cells.
 
-    Args:
-        given: What was released; noisy counts, as coefficients are not independent in the cells.
-        concentration: The Dirichlet prior of each variable, axes (variable, *parents).
-        rng: Randomness for post-processing.
-        draws: How many.
-
-    Raises:
-        InferenceError: If the release is of coefficients, or there is room for the draws neither in memory nor on disk.
+    ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents).
 
     >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace
@@ -67,42 +59,23 @@ def _drawn(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.G
     network, totals = given.network, _Totals(given)
     most = max(map(network.cells, network.families))
     held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
-    means: dict[str, Reals] = {}
     for name in counted(network.domain.names):
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
-        sampled = counts_sampler(
-            [noisy_margin(table, family) for table in holding],
-            prior.reshape(-1),
-            given.n,
-            log_prior_n=totals.without(holding),
-        )
-        sums, step = np.zeros(prior.shape), max(1, HELD // prior.size)
+        measured = [noisy_margin(table, family) for table in holding]
+        sampled = counts_sampler(measured, prior.reshape(-1), given.n, log_prior_n=totals.without(holding))
+        step = max(1, HELD // prior.size)
         for start in range(0, draws, step):
             heed()
             size = min(step, draws - start)
-            posterior = prior + sampled(rng, size).reshape(size, *prior.shape)
-            held.put(name, start, dirichlet_draws(posterior, rng))
-            sums += (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)
-        means[name] = sums / draws
-    return PosteriorDraws(network, held.finished(), "tables", means=FrozenMap(means))
+            held.draw(name, start, prior + sampled(rng, size).reshape(size, *prior.shape), rng)
+    return held.finished("tables")
 
 
 def noisy_margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
     """The noisy counts of a family, flat, with the noise of a cell."""
     values = margin(table.values.reshape(table.shape), table.variables, family).reshape(-1)
     return values, CellNoise(table.law, table.values.size // values.size)
-
-
-def dirichlet_draws(concentration: Reals, rng: np.random.Generator) -> Reals:
-    """A Dirichlet draw for each concentration, axes (draw, variable, *parents), normalised along axis 1.
-
-    In log space, so that small concentrations do not underflow to an empty row.
-    """
-    size = concentration.shape
-    log_gamma = np.log(rng.standard_gamma(concentration + 1)) + np.log(rng.random(size)) / concentration
-    weights = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 class _Totals:

@@ -21,7 +21,6 @@ from dpgraph.inference.network.joint_releases import (
     measured_tables,
     pooled_estimates,
     read_released,
-    rebuilt_table,
 )
 from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
@@ -70,32 +69,8 @@ def reconcile(
         Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
 
     Raises:
-        InferenceError: If several releases make no joint release.
+        InferenceError: If several releases make no joint release, or this is no release of tables or coefficients.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
-    """
-    _check_counts(noisy)
-    counts, provenance = read_released(noisy, network)
-    if isinstance(counts, NoisyCoefficients):
-        return replace(_tables_from_coefficients(counts, nonnegative=nonnegative, shrink=shrink), provenance=provenance)
-    if not _is_tables(counts):
-        made = _tables_from_estimates(counts, nonnegative=nonnegative, shrink=shrink)
-        return replace(made, provenance=provenance)
-    network = counts.network
-    assert network is not None
-    measured, spreads = measured_tables(counts)
-    solve = _Averaging(network, spreads, counts.n)
-    tables = solve.unstacked(solve.project(solve.stacked(measured), shrink=shrink))
-    total = max(0.0, float(next(iter(tables.values())).sum()))
-    if nonnegative:
-        tables = _nonnegative_tables(solve, tables, total)
-    return Tables(network, FrozenMap(tables), total, provenance)
-
-
-def _check_counts(noisy: Any) -> None:
-    """Refuses what holds no tables, such as a learned network.
-
-    Raises:
-        InferenceError: Naming it, and where its release is.
     """
     value = noisy if isinstance(noisy, list | tuple) else released_value(noisy)[0]
     if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts | list | tuple):
@@ -103,21 +78,25 @@ def _check_counts(noisy: Any) -> None:
             "tables are read from a release of noisy counts or coefficients, or a list of such releases; got "
             f"{type(value).__name__}{', whose release is in .release' if hasattr(value, 'release') else ''}"
         )
-
-
-def _tables_from_coefficients(noisy: NoisyCoefficients, *, nonnegative: bool, shrink: bool) -> Tables:
-    """The tables of noisy coefficients; non-negative ones are nearest in the metric of each table's mean variance."""
-    contrasts = noisy.contrasts()
-    for block, values in contrasts.items():
-        if shrink and len(block) > 1:
-            residuals = values / contrast_norms(noisy.network.shape(block))
-            contrasts[block] = values * _james_stein(residuals, noisy.residual_variance(block))
-    tables = noisy.rebuilt(contrasts)
-    if not nonnegative:
-        return tables
-    spreads = {key: noisy.variance(key) for key in tables.tables}
-    solve = _Averaging(noisy.network, spreads, tables.n)
-    return replace(tables, tables=FrozenMap(_nonnegative_tables(solve, dict(tables.tables), tables.n)))
+    value, provenance = read_released(noisy, network)
+    graph: Network = value.network
+    if _is_tables(value):
+        measured, spreads = measured_tables(value)
+        solve = _Averaging(graph, spreads, value.n)
+        mean, variance = solve.averaged(solve.stacked(measured)), solve.variance
+    else:
+        estimates = residual_estimates(value)
+        variances = {block: spread for block, (_, spread) in estimates.items()}
+        spreads = {key: cell_variance(graph, variances, key) for key in graph.maximal_families}
+        solve = _Averaging(graph, spreads, max(0.0, float(estimates[()][0])))
+        mean = solve.vector({block: values for block, (values, _) in estimates.items()})
+        variance = solve.vector({block: np.full(values.shape, spread) for block, (values, spread) in estimates.items()})
+    if shrink:
+        mean = mean * solve.james_stein(mean, variance)
+    total, stacks = max(0.0, float(mean[solve.start[()]])), solve.rebuilt(mean)
+    if nonnegative:
+        stacks = _nonnegative_stacks(solve, stacks, total)
+    return Tables(graph, FrozenMap(solve.unstacked(stacks)), total, provenance)
 
 
 def _is_tables(noisy: Any) -> bool:
@@ -126,34 +105,23 @@ def _is_tables(noisy: Any) -> bool:
     return all(isinstance(part, NoisyCounts) for part in parts)
 
 
-def _tables_from_estimates(noisy: Several, *, nonnegative: bool, shrink: bool) -> Tables:
-    """The maximal families' tables from estimates of their residuals; non-negative ones as for coefficients."""
-    network, estimates = noisy.network, residual_estimates(noisy)
-    assert network is not None
-    if shrink:
-        estimates = {
-            block: (values * (_james_stein(values, spread) if len(block) > 1 else 1.0), spread)
-            for block, (values, spread) in estimates.items()
-        }
-    tables = {key: rebuilt_table(network, estimates, key) for key in network.maximal_families}
-    total = max(0.0, float(estimates[()][0]))
-    if nonnegative:
-        variances = {block: spread for block, (_, spread) in estimates.items()}
-        spreads = {key: cell_variance(network, variances, key) for key in tables}
-        tables = _nonnegative_tables(_Averaging(network, spreads, total), tables, total)
-    return Tables(network, FrozenMap(tables), total)
-
-
-def _nonnegative_tables(solve: _Averaging, tables: dict[Family, Reals], total: float) -> dict[Family, Reals]:
+def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float) -> list[Reals]:
     """Dykstra's algorithm: each simplex projection starts from what its last one cut off, so the limit is nearest."""
-    stacks = solve.stacked(tables)
     cuts = [np.zeros_like(stack) for stack in stacks]
     for _ in counted(range(ROUNDS)):
         moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
         positive = [_nonnegative(stack, total) for stack in moved]
         cuts = [stack - kept for stack, kept in zip(moved, positive, strict=True)]
-        stacks = solve.project(positive)
-    return solve.unstacked([_nonnegative(stack, total) for stack in stacks])
+        stacks = solve.rebuilt(solve.averaged(positive))
+    return [_nonnegative(stack, total) for stack in stacks]
+
+
+def _nonnegative(tables: Reals, total: float) -> Reals:
+    """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
+    negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
+    made = tables.copy()
+    made[negative] = onto_simplexes(tables[negative], total)
+    return made
 
 
 def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_public: bool) -> dict[Family, float]:
@@ -161,7 +129,8 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """
-    variances = _Averaging(network, _spreads(network, laws), 0 if n_is_public else None).variance
+    spreads = {table: law.contrast_variance(network.cells(table)) for table, law in laws.items()}
+    variances = _Averaging(network, spreads, 0 if n_is_public else None).variances
     return {family: cell_variance(network, variances, family) for family in network.families}
 
 
@@ -179,37 +148,30 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
     where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Of several releases
     it is what they say together; pseudo-records that one added count for nothing then.
     """
+    network = noisy.network
+    assert network is not None
     if isinstance(noisy, PooledCounts):
-        assert noisy.network is not None
-        return pooled_estimates([residual_estimates(learning(_plain(part), noisy.network)) for part in noisy.parts])
-    if isinstance(noisy, JointCounts) and not _is_tables(noisy):
-        assert noisy.network is not None
-        tables, blocks = _own_kind(noisy, NoisyCounts), _own_kind(noisy, NoisyCoefficients)
-        found = [residual_estimates(_plain(part)) for part in blocks]
-        if tables:
-            together = tables[0] if len(tables) == 1 else JointCounts(tables)
-            found.append(_table_estimates(noisy.network, together))
-        return joint_estimates(found, noisy.n)
+        return pooled_estimates([residual_estimates(learning(_plain(part), network)) for part in noisy.parts])
     if isinstance(noisy, NoisyCoefficients):
         return {
-            block: (values / contrast_norms(noisy.network.shape(block)), noisy.residual_variance(block))
+            block: (values / contrast_norms(network.shape(block)), noisy.residual_variance(block))
             for block, values in noisy.contrasts().items()
         }
-    assert noisy.network is not None
-    return _table_estimates(noisy.network, noisy)
+    if isinstance(noisy, NoisyCounts) or _is_tables(noisy):
+        return _table_estimates(network, noisy)
+    tables = tuple(part for part in noisy.parts if isinstance(part, NoisyCounts))
+    found = [residual_estimates(_plain(part)) for part in noisy.parts if isinstance(part, NoisyCoefficients)]
+    if tables:
+        found.append(_table_estimates(network, tables[0] if len(tables) == 1 else JointCounts(tables)))
+    return joint_estimates(found, noisy.n)
 
 
 def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict[Family, tuple[Reals, float]]:
     """The estimates of those of a network's blocks that lie in measured tables of the same rows."""
     tables, spreads = measured_tables(noisy)
     solve = _Averaging(network, spreads, noisy.n)
-    mean, variance = solve.averages(tables), solve.variance
-    return {block: (mean[block], variance[block]) for block in coefficient_blocks(network) if block in mean}
-
-
-def _own_kind(noisy: JointCounts, kind: Any) -> Any:
-    """The parts of one kind."""
-    return tuple(part for part in noisy.parts if isinstance(part, kind))
+    mean, variances = solve.by_block(solve.averaged(solve.stacked(tables))), solve.variances
+    return {block: (mean[block], variances[block]) for block in coefficient_blocks(network) if block in mean}
 
 
 def _plain(part: Any) -> Any:
@@ -237,11 +199,15 @@ class _Averaging:
 
     The residuals of all blocks are one vector, block after block, the axes of each in the domain's order, so that an
     average over tables is one weighted sum by coordinate. Tables of one shape are transformed together.
+
+    Attributes:
+        start: Where each block, a tuple of positions of variables, begins in the vector.
+        variance: The variance of each coordinate.
     """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
-        self.network, self.n, self._order = network, n, tuple(spreads)
-        self._start: dict[tuple[int, ...], int] = {}
+        self._network, self._n, self._order = network, n, tuple(spreads)
+        self.start: dict[tuple[int, ...], int] = {}
         self._sizes: list[int] = []
         self._length = 0
         by_shape: dict[tuple[int, ...], list[Family]] = {}
@@ -249,32 +215,39 @@ class _Averaging:
             by_shape.setdefault(network.shape(table), []).append(table)
         self._stacks = [self._stack(shape, keys, spreads) for shape, keys in by_shape.items()]
         self._precision = self._summed([stack.weight for stack in self._stacks])
-        self._variance = 1 / self._precision
+        self.variance = 1 / self._precision
         if n is not None:
-            self._variance[self._start[()]] = 0.0
+            self.variance[self.start[()]] = 0.0
 
     @property
-    def variance(self) -> dict[Family, float]:
-        """The variance of each block's coordinates, keyed in the domain's order, without variables of one level."""
-        names = self.network.domain.names
-        variances = self._variance[list(self._start.values())].tolist()
-        return {tuple(names[i] for i in block): v for block, v in zip(self._start, variances, strict=True)}
+    def variances(self) -> dict[Family, float]:
+        """The variance of the coordinates of each block, keyed in the domain's order."""
+        starts = self.variance[list(self.start.values())].tolist()
+        return dict(zip(map(self._named, self.start), starts, strict=True))
 
-    def averages(self, tables: Mapping[Family, Reals]) -> dict[Family, Reals]:
-        """The average residuals of every block, keyed and with axes in the domain's order."""
-        mean = self._mean(self._transformed(self.stacked(tables)))
-        names = self.network.domain.names
-        keyed = (
-            (tuple(names[i] for i in block), start, size)
-            for (block, start), size in zip(self._start.items(), self._sizes, strict=True)
-        )
+    def by_block(self, vector: Reals) -> dict[Family, Reals]:
+        """A vector's part of each block, keyed and with axes in the domain's order."""
+        parts = np.split(vector, list(self.start.values())[1:])
+        named = map(self._named, self.start)
         return {
-            block: mean[start : start + size].reshape(block_shape(self.network, block)) for block, start, size in keyed
+            block: part.reshape(block_shape(self._network, block)) for block, part in zip(named, parts, strict=True)
         }
 
-    def project(self, stacks: Sequence[Reals], *, shrink: bool = False) -> list[Reals]:
-        """The consistent tables nearest to the given ones in the metric of the noise, interactions shrunk if asked."""
-        mean = self._mean(self._transformed(stacks), shrink=shrink)
+    def vector(self, blocks: Mapping[Family, Reals]) -> Reals:
+        """The inverse of ``by_block``."""
+        return np.concatenate([blocks[self._named(block)].ravel() for block in self.start])
+
+    def averaged(self, stacks: Sequence[Reals]) -> Reals:
+        """The average residual of every coordinate over the tables of all stacks."""
+        residuals = [residual_transform(values, forward=True, batched=True) for values in stacks]
+        weighted = [stack.weight * values for stack, values in zip(self._stacks, residuals, strict=True)]
+        mean = self._summed(weighted) / self._precision
+        if self._n is not None:
+            mean[self.start[()]] = float(self._n)
+        return mean
+
+    def rebuilt(self, mean: Reals) -> list[Reals]:
+        """The consistent tables with these residuals, stacked."""
         return [residual_transform(mean[stack.index], forward=False, batched=True) for stack in self._stacks]
 
     def stacked(self, tables: Mapping[Family, Reals]) -> list[Reals]:
@@ -287,9 +260,21 @@ class _Averaging:
         found = {key: table for stack, values in pairs for key, table in zip(stack.keys, values, strict=True)}
         return {key: found[key] for key in self._order}
 
+    def james_stein(self, mean: Reals, variance: Reals) -> Reals:
+        """The positive-part James-Stein factor of each coordinate's block; 1 outside interactions of three or more."""
+        starts, sizes = np.array(list(self.start.values())), np.array(self._sizes)
+        norms = np.add.reduceat(mean**2, starts)
+        large = (sizes > 2) & (norms > 0) & (np.array([len(block) for block in self.start]) > 1)
+        ratio = np.divide((sizes - 2) * variance[starts], norms, out=np.zeros(len(norms)), where=large)
+        return np.repeat(np.maximum(0.0, 1 - ratio), sizes)
+
+    def _named(self, block: tuple[int, ...]) -> Family:
+        names = self._network.domain.names
+        return tuple(names[i] for i in block)
+
     def _stack(self, shape: tuple[int, ...], keys: Sequence[Family], spreads: Mapping[Family, float]) -> _Stack:
         """Numbers the coordinates of the tables of one shape."""
-        place = self.network.position
+        place = self._network.position
         positions = [[place[name] for name in key] for key in keys]
         index = np.zeros((len(keys), *shape), np.int64)
         for axes in subsets(tuple(range(len(shape)))):
@@ -312,15 +297,12 @@ class _Averaging:
         """Where each block of so many coordinates begins in the vector; new ones are added at its end."""
         found = []
         for block in (tuple(sorted(block)) for block in blocks):
-            if block not in self._start:
-                self._start[block] = self._length
+            if block not in self.start:
+                self.start[block] = self._length
                 self._sizes.append(size)
                 self._length += size
-            found.append(self._start[block])
+            found.append(self.start[block])
         return np.array(found, np.int64)
-
-    def _transformed(self, stacks: Sequence[Reals]) -> list[Reals]:
-        return [residual_transform(values, forward=True, batched=True) for values in stacks]
 
     def _summed(self, parts: Sequence[Reals]) -> Reals:
         """The sum over tables of numbers by coordinate."""
@@ -329,48 +311,9 @@ class _Averaging:
             total += np.bincount(stack.index.ravel(), part.ravel(), minlength=self._length)
         return total
 
-    def _mean(self, residuals: Sequence[Reals], *, shrink: bool = False) -> Reals:
-        """The average residual of every coordinate."""
-        weighted = [stack.weight * values for stack, values in zip(self._stacks, residuals, strict=True)]
-        mean = self._summed(weighted) / self._precision
-        if shrink:
-            mean = mean * self._kept(mean)
-        if self.n is not None:
-            mean[self._start[()]] = float(self.n)
-        return mean
-
-    def _kept(self, mean: Reals) -> Reals:
-        """The positive-part James-Stein factor of each coordinate's block, 1 outside interactions."""
-        starts, sizes = np.array(list(self._start.values())), np.array(self._sizes)
-        norms = np.add.reduceat(mean**2, starts)
-        large = (sizes > 2) & (norms > 0) & (np.array([len(block) for block in self._start]) > 1)
-        ratio = np.divide((sizes - 2) * self._variance[starts], norms, out=np.zeros(len(norms)), where=large)
-        return np.repeat(np.maximum(0.0, 1 - ratio), sizes)
-
 
 @lru_cache(maxsize=256)
 def _numbered(sizes: tuple[int, ...], order: tuple[int, ...]) -> Integers:
     """The coordinates of a block from 0 on, in C order of its axes taken in the given order."""
     numbers = np.arange(math.prod(sizes)).reshape([sizes[axis] for axis in order])
     return numbers.transpose([order.index(axis) for axis in range(len(order))])
-
-
-def _spreads(network: Network, laws: Mapping[Family, NoiseLaw]) -> dict[Family, float]:
-    """The variance of each table's noise along any direction that sums to zero."""
-    return {table: law.contrast_variance(network.cells(table)) for table, law in laws.items()}
-
-
-def _james_stein(residuals: Reals, variance: float) -> float:
-    """The positive-part James-Stein factor; 1 for two numbers or fewer, where shrinking cannot dominate."""
-    size = float((residuals**2).sum())
-    if residuals.size <= 2 or size == 0:
-        return 1.0
-    return max(0.0, 1 - (residuals.size - 2) * variance / size)
-
-
-def _nonnegative(tables: Reals, total: float) -> Reals:
-    """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
-    negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
-    made = tables.copy()
-    made[negative] = onto_simplexes(tables[negative], total)
-    return made

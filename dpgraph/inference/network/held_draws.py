@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpgraph import memory
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -33,7 +35,7 @@ def draws_bytes(network: Network, draws: int, at_once: int) -> tuple[int, int]:
 
 
 class HeldDraws:
-    """Arrays for the draws of every table, axes (chain, draw, variable, *parents), to be filled and then frozen.
+    """Draws of every table given counts, axes (chain, draw, variable, *parents), and the tables' means.
 
     Raises:
         InferenceError: If neither memory nor the temporary folder has room for them; nothing is allocated then.
@@ -41,6 +43,7 @@ class HeldDraws:
 
     def __init__(self, network: Network, draws: int, at_once: int) -> None:
         self.on_disk = check_draws(network, draws, at_once)
+        self._network, self._draws, self._means = network, draws, dict[str, Any]()
         self._tables: dict[str, Any] = {}
         shapes = {name: (1, draws, *network.shape(network.family(name))) for name in network.domain.names}
         if not self.on_disk:
@@ -52,15 +55,18 @@ class HeldDraws:
         parts = zip(shapes.items(), np.split(whole, ends), strict=True)
         self._tables = {name: part.reshape(shape) for (name, shape), part in parts}
 
-    def put(self, name: str, start: int, values: Reals) -> None:
-        """Keeps some draws of one table, axes (draw, variable, *parents), from the given draw on."""
+    def draw(self, name: str, start: int, concentration: Reals, rng: np.random.Generator) -> None:
+        """Draws one table, from draw ``start`` on, given prior plus counts, axes (draw, variable, *parents)."""
+        values = dirichlet_draws(concentration, rng)
         self._tables[name][0, start : start + len(values)] = values
+        mean = (concentration / concentration.sum(axis=1, keepdims=True)).sum(axis=0)
+        self._means[name] = self._means.get(name, 0.0) + mean / self._draws
 
-    def finished(self) -> FrozenMap[str, Reals]:
-        """All tables, read-only."""
+    def finished(self, method: str) -> PosteriorDraws:
+        """All draws, read-only."""
         for table in self._tables.values():
             table.setflags(write=False)
-        return FrozenMap(self._tables)
+        return PosteriorDraws(self._network, FrozenMap(self._tables), method, means=FrozenMap(self._means))
 
 
 def check_draws(network: Network, draws: int, at_once: int) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dpgraph.privacy.records import InferenceError, Provenance, joint_release, released_value
-from dpgraph.structure.basis import contrast_norms, table_of
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
@@ -103,9 +102,3 @@ def pooled_estimates(parts: Sequence[Estimates]) -> dict[Family, tuple[Reals, fl
         block: (np.asarray(sum(part[block][0] for part in parts)), sum(part[block][1] for part in parts))
         for block in parts[0]
     }
-
-
-def rebuilt_table(network: Network, estimates: Estimates, table: Family) -> Reals:
-    """The table over some variables from estimates of its residual blocks."""
-    contrasts = {block: values * contrast_norms(network.shape(block)) for block, (values, _) in estimates.items()}
-    return table_of(network, contrasts, table)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.network.evidence import concentration_tables
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -58,29 +59,14 @@ class HierarchicalPrior:
     def sample(self, network: Network, rng: np.random.Generator) -> Probabilities:
         """Tables drawn from the prior: a world to simulate.
 
-        Args:
-            network: The DAG over its domain.
-            rng: Randomness for simulation.
-
         >>> pair = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
         >>> HierarchicalPrior().sample(pair, np.random.default_rng(0)).table("wet").sum(axis=0).round(6).tolist()
         [1.0, 1.0]
         """
         tables: dict[str, Reals] = {}
-        for name, uniform in concentration_tables(network, 1.0).items():
-            tables[name] = _columns(self._concentrations(uniform, rng) if uniform.ndim > 1 else uniform, rng)
+        for name, cells in concentration_tables(network, 1.0).items():
+            if cells.ndim > 1:
+                centre = rng.dirichlet(np.full(len(cells), self.centre)).reshape(-1, *[1] * (cells.ndim - 1))
+                cells = rng.choice(self.grid) * np.maximum(centre, 1e-300) * cells
+            tables[name] = dirichlet_draws(cells, rng, axis=0)
         return Probabilities(network, FrozenMap(tables))
-
-    def _concentrations(self, uniform: Reals, rng: np.random.Generator) -> Reals:
-        """The concentrations of every cell of a variable's table, given a concentration and a centre."""
-        centre = rng.dirichlet(np.full(uniform.shape[0], self.centre)).reshape(-1, *[1] * (uniform.ndim - 1))
-        return rng.choice(self.grid) * np.maximum(centre, 1e-300) * uniform
-
-
-def _columns(concentration: Reals, rng: np.random.Generator) -> Reals:
-    """A Dirichlet draw of every column, in log space."""
-    log_gamma = (
-        np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
-    )
-    table = np.exp(log_gamma - log_gamma.max(axis=0))
-    return table / table.sum(axis=0)

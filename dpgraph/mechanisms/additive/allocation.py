@@ -54,15 +54,6 @@ def shares(
 
     ``"optimal"`` minimises the error after least squares, where tables help each other (proofs.md P30); margins may
     say their own shares. ``"uniform"`` gives each table the same.
-
-    Args:
-        network: The DAG over its domain.
-        tables: What is measured.
-        allocation: One of the two.
-        power: 1/3 for Laplace noise, 1/2 for Gaussian.
-        spreads: For ``"optimal"``, each table's noise variance, along directions that sum to zero, if it had the
-            whole budget, up to one common factor.
-        n_is_public: For ``"optimal"``, whether the number of rows is known exactly.
     """
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpgraph.mechanisms.additive.sensitivity import GRID as GRID
 from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (
@@ -26,9 +27,6 @@ from dpgraph.structure.basis import coefficient_blocks, error_weights, fixed_poi
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers
-
-#: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
-GRID = 1 << 16
 
 #: Shares of a budget among blocks are whole multiples of one part in this many.
 PARTS = 1 << 30
@@ -81,9 +79,6 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
 
     L_A is the squared L2 sensitivity of the block's integers, GRID^2 p_A but for rounding. With exact p_A these are
     the optimal variances of ``allocation.residual_design`` (ResidualPlanner).
-
-    Raises:
-        ReleaseError: Under replace, or if rho is too small to be useful.
     """
     if unit.n_is_public:
         raise ReleaseError(

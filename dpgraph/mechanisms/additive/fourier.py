@@ -12,12 +12,22 @@ import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
 from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
-from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity, sum_movement
+from dpgraph.mechanisms.additive.sensitivity import (
+    GRID,
+    check_laws,
+    joint_distance,
+    not_measured,
+    parity_sensitivity,
+    residual_measurements,
+    sum_movement,
+    whose_blocks,
+)
 from dpgraph.mechanisms.description_checks import check_network
+from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -166,18 +176,6 @@ def theorem_3_bound(network: Network, epsilon: Number, delta: float, t: float) -
     (2 |N_I| 2^(parents + 1) / epsilon) ln(|N_I| / delta) for the noise, plus the pseudo-records, 4 t |N_I|^2 / epsilon
     rounded up to whole ones. For ``FourierMechanism(epsilon, "paper", t=t)`` under replace, all tables at once. The
     constants are recovered (proofs.md P34). It is loose: it takes every coefficient to be as far off as the worst.
-
-    Args:
-        network: A DAG over variables of at most two levels.
-        epsilon: The budget of the release.
-        delta: The probability that the bound may fail, above 0 and below 1.
-        t: The paper's t, as released.
-
-    Returns:
-        The bound of each variable's family, in rows.
-
-    Raises:
-        ReleaseError: If a parameter is out of range or a variable has more than two levels.
     """
     _check_two_levels(network, "theorem_3_bound")
     if not 0 < _number("delta", delta) < 1 or not 0 <= _number("t", t) <= 1000:
@@ -262,3 +260,36 @@ def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReleaseError(f"{name} must be a number; got {value!r}")
     return float(value)
+
+
+def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
+    """The blocks of the network whose blocks were recorded: the plan of its Walsh sums, or the recorded weights."""
+    check_laws(event, DiscreteLaplace)
+    measured, public = [m.table for m in event.measurements], unit.n_is_public
+    whose = None
+    if isinstance(network, Network):
+        whose = whose_blocks(network, [(), *measured] if public else measured)
+    if whose is None:
+        raise not_measured(event, network)
+    plan = BlockPlan(())
+    if all(size <= 2 for size in whose.domain.sizes.values()):
+        paper = public and () in measured
+        plan = _walsh_plan(event.epsilon, whose, unit, paper=paper)
+    if [m.movement for m in plan.measurements] != [m.movement for m in event.measurements]:
+        plan = _weighted_plan(event, unit, whose)
+    return Event("FourierMechanism", event.epsilon, measurements=plan.measurements, joint=plan.joint)
+
+
+def _weighted_plan(event: Event, unit: PrivacyUnit, network: Network) -> BlockPlan:
+    """The plan in the residual basis with recorded weights, which follow from the graph that was measured."""
+    blocks, joint = tuple(m.table for m in event.measurements), event.joint
+    if joint is None or len(joint.weights) != len(blocks) or (unit.n_is_public and () in blocks):
+        raise not_measured(event, network)
+    together = joint_distance(network, blocks, joint.weights, GRID, unit)
+    laws = [DiscreteLaplace(calibrated_scale(together, event.epsilon * weight)) for weight in joint.weights]
+    moved = residual_measurements(event, unit, network)
+    measured = tuple(replace(m, law=law) for m, law in zip(moved, laws, strict=True))
+    return BlockPlan(measured, joint=Joint(joint.weights, together))
+
+
+register_mechanism("FourierMechanism", _replanned)

@@ -6,7 +6,7 @@ table grows with the square of what it is told, so many tables share the budget 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, Literal, get_args
@@ -16,7 +16,9 @@ from dpgraph.mechanisms.additive.blocks import BlockPlan, gaussian_blocks
 from dpgraph.mechanisms.additive.blocks import noisy_blocks as noisy_coefficients
 from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks
 from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
-from dpgraph.mechanisms.additive.sensitivity import table_movement
+from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
+from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.claims import concentrated_parts
 from dpgraph.privacy.descriptions import Description, Statistics
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
@@ -233,3 +235,21 @@ def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -
 def _blocks(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
     """The plan in the residual basis."""
     return gaussian_blocks(Fraction(mechanism.rho or 0), network, unit)
+
+
+def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:
+    """The recorded tables or blocks of a network, whose scales pay for rho; the plan of any other description."""
+    check_laws(event, DiscreteGaussian)
+    if event.rho is None:
+        raise ReleaseError("GaussianMechanism claims no rho")
+    if not event.measurements or not callable(getattr(description, "blocks", None)):
+        raise not_measured(event, description)
+    mechanism = GaussianMechanism(event.epsilon, event.delta, rho=event.rho)  # refuses an epsilon below that of rho
+    if not isinstance(description, Network):
+        return mechanism.event(description, unit)
+    measured = remeasured(event, unit, description)
+    check_scales(event, event.rho, concentrated_parts(measured, least=1))
+    return replace(event, measurements=measured, joint=None, selections=())
+
+
+register_mechanism("GaussianMechanism", _replanned)

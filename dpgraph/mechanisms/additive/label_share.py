@@ -29,13 +29,6 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     Where n is private, or above ``MOST_ROWS``, the tables get all: there a label measured by itself made predictions
     worse on real rows (docs/posteriors.md).
 
-    Args:
-        network: A naive Bayes network.
-        target: The label.
-        epsilon: What the release will cost.
-        unit: Whom it protects; under replace n is public and is used.
-        n: The number of rows where it is public.
-
     >>> from dpgraph.structure.domain import Domain
     >>> domain = Domain.of({name: [0, 1, 2] for name in "yabcdefgh"})
     >>> network = Network.of(domain, {name: ["y"] for name in "abcdefgh"})

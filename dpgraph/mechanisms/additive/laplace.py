@@ -18,8 +18,9 @@ import numpy as np
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
 from dpgraph.mechanisms.additive.moment_noise import laplace_plan, released_value
 from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
-from dpgraph.mechanisms.additive.sensitivity import table_movement
-from dpgraph.privacy.claims import concentrated_parts, total_up
+from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
+from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.claims import concentrated_parts, pure_parts, total_up
 from dpgraph.privacy.descriptions import Description, Statistics
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -208,3 +209,27 @@ def _noisy_tables(
             done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
             flat = flat[m.cells :]
     return ((m.table, done[m.table]) for m in planned)
+
+
+def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:
+    """The recorded tables of a network, whose scales pay for the claim; the plan of any other description.
+
+    Measurements that nobody moves are planned as if they moved by one: each by itself, or together where they share a
+    scale.
+    """
+    check_laws(event, DiscreteLaplace | SumZeroLaplace)
+    if not isinstance(description, Network):
+        if not event.measurements or not callable(getattr(description, "blocks", None)):
+            raise not_measured(event, description)
+        alone = all(isinstance(m.law, DiscreteLaplace) for m in event.measurements)
+        return LaplaceMechanism(event.epsilon, noise="independent" if alone else "auto").event(description, unit)
+    measured = remeasured(event, unit, description)
+    moved = Counter[float]()
+    for m in measured:
+        moved[m.law.scale] += m.sensitivity
+    shared = [Fraction(max(1, l1)) / Fraction(scale) for scale, l1 in moved.items()]
+    check_scales(event, event.epsilon, pure_parts(measured, least=1), shared)
+    return Event("LaplaceMechanism", event.epsilon, measurements=measured, rho=_rho(measured))
+
+
+register_mechanism("LaplaceMechanism", _replanned)

@@ -35,18 +35,7 @@ def laplace_plan(
     unit: PrivacyUnit,
     shape: Literal["auto", "independent", "sum-zero"] = "auto",
 ) -> Plan:
-    """One measurement a block, with Laplace noise of one scale.
-
-    Args:
-        description: What is measured.
-        epsilon: The exact budget of all blocks together.
-        unit: Whom it protects.
-        shape: ``"auto"`` is noise that sums to zero in blocks whose total is public, else independent noise.
-
-    Raises:
-        ReleaseError: If sum-zero noise is asked for where a block does not add up to a public n, or epsilon is too
-            small to be useful.
-    """
+    """One measurement a block, with Laplace noise of one scale."""
     blocks = _blocks(description, unit)
     if shape == "sum-zero" and not all(block.movement.fixed_total for block in blocks):
         raise ReleaseError('noise="sum-zero" needs statistics that sum to a public n: a Multinomial under "replace"')
@@ -64,11 +53,7 @@ def laplace_plan(
 
 
 def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) -> Plan:
-    """One measurement a block, with Gaussian noise of one scale.
-
-    Raises:
-        ReleaseError: If rho is too small to be useful.
-    """
+    """One measurement a block, with Gaussian noise of one scale."""
     blocks = _blocks(description, unit)
     moved = sum(block.movement.l2_squared for block in blocks)
     law = DiscreteGaussian(calibrated_gaussian_scale(max(1, moved), rho, MAX_SCALE_IN_STEPS))
@@ -94,11 +79,7 @@ def released_value(
 
 
 def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
-    """The blocks of a description whose noisy integers mean something.
-
-    Raises:
-        ReleaseError: If nothing says what they stand for.
-    """
+    """The blocks of a description whose noisy integers mean something."""
     if not callable(getattr(description, "blocks", None)) or not is_readable(description):
         raise ReleaseError(
             f"{type(description).__name__} does not say what noisy integers of it stand for: give it a method noisy"

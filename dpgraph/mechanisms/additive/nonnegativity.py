@@ -37,16 +37,6 @@ def pseudo_records(network: Network, scales: Mapping[Family, float], grid: int, 
 
     An upper confidence bound, at level 1 - ``MISS``, on the quantile of the largest deficit over simulated noise,
     rounded up to whole records.
-
-    Args:
-        network: The DAG over its declared domain.
-        scales: The scale of the discrete Laplace noise of each noised block.
-        grid: The fixed-point resolution of the blocks.
-        step: What a draw is multiplied by.
-        probability: The least probability, over the noise, that no cell is negative.
-
-    Raises:
-        ReleaseError: If so many simulations would be needed that the quantile is out of reach.
     """
     from scipy.special import bdtrc
 

@@ -26,15 +26,7 @@ LARGEST_GAUSSIAN = 25
 
 
 def weighted_mean(statistics: Any, epsilon: Number, unit: PrivacyUnit, *, gaussian: bool = False) -> Any:
-    """The same sums, the target's with the weight that n and epsilon ask for; additive mechanisms plan by this.
-
-    Args:
-        statistics: Moments of a ``LinearDesign``; one with a ``mean_weight`` of its own, or without an intercept, stays
-            as it is, and so do other statistics.
-        epsilon: What the release will cost.
-        unit: Whom it protects; under replace n is public and is used.
-        gaussian: Whether the noise will be Gaussian; epsilon then stands for what the price comes to.
-    """
+    """The same sums, the target's with the weight that n and epsilon ask for; additive mechanisms plan by this."""
     design = getattr(statistics, "description", None)
     if not isinstance(design, LinearDesign):
         return statistics
@@ -58,12 +50,6 @@ def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n
 
     With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
     sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
-
-    Args:
-        design: The columns.
-        epsilon: What the release will cost.
-        unit: Whom it protects.
-        n: The number of rows where it is public.
 
     >>> design = LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
     >>> [advised_weight(design, Fraction(1, 10), PrivacyUnit(), n) for n in (1_000, 10_000, 100_000)]

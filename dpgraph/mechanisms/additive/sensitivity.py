@@ -9,33 +9,55 @@ variables D change the parity of exactly those blocks that share an odd number o
 number is a sum of local terms, maximised by variable elimination on the moral graph.
 The squared L2 sensitivity of m tables is m under add/remove, and two for each table of more than one cell under
 replace. A person whose r rows are all alike moves one cell by r, so it grows with r^2, attained in all tables at once.
+
+Records are held to the same movements. The shares of a network's tables follow from its graph, and a model may be of a
+graph that was chosen from the release; so the scales of a record are not planned again, but must pay for its claim.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.descriptions import partition_movement
-from dpgraph.privacy.records import Movement, PrivacyUnit
-from dpgraph.structure.basis import block_shape, check_levels, coefficient_blocks, contrast_matrix, fixed_point
+from dpgraph.privacy.noise import MIN_SCALE
+from dpgraph.privacy.records import Event, Measurement, Movement, PrivacyUnit, ReleaseError
+from dpgraph.structure.basis import (
+    MAX_BLOCKS,
+    block_shape,
+    check_levels,
+    coefficient_blocks,
+    contrast_matrix,
+    fixed_point,
+    has_blocks,
+)
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.elimination import Factor, elimination_order, largest_sum
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
 
 Integers = npt.NDArray[np.int64]
+
+#: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
+GRID = 1 << 16
 
 #: The most cells of one table of the elimination; beyond it the answer becomes an upper bound.
 MAX_ELIMINATION_CELLS = 1 << 21
 
 #: Pairs of cells times coefficients of one block, and pairs of cells of all blocks together, that are enumerated.
 MAX_BLOCK_WORK, MAX_PAIRS = 1 << 26, 1 << 23
+
+#: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
+ROUNDING = Fraction(1, 2**40)
 
 
 def table_sensitivity(network: Network, table: Family, unit: PrivacyUnit) -> int:
@@ -77,10 +99,6 @@ def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> 
     bound, by mini-buckets, and says so: at the default limit from width 21 on.
 
     Zhang et al. 2016, Corollary 2, uses |N_I|, the size of the closure, instead: valid, up to twice as large.
-
-    Args:
-        network: The DAG; the numbers of levels do not matter, but a variable of one level never differs.
-        limit: The most cells of one table of the exact maximum.
 
     >>> clique = Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
     >>> parity_sensitivity(clique)
@@ -244,11 +262,7 @@ def block_movement(network: Network, block: Family, grid: int, unit: PrivacyUnit
 def block_movements(
     network: Network, blocks: tuple[Family, ...], grid: int, unit: PrivacyUnit
 ) -> FrozenMap[Family, Movement]:
-    """``block_movement`` of each block; blocks of one shape move alike.
-
-    Raises:
-        NetworkError: If a variable has too many levels, or the blocks have more coefficients than a table has cells.
-    """
+    """``block_movement`` of each block; blocks of one shape move alike."""
     for size in {size for block in blocks for size in network.shape(block)}:
         check_levels(size)
     if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:
@@ -264,3 +278,82 @@ def block_movements(
 def l2_squared(network: Network, tables: Iterable[Family], unit: PrivacyUnit) -> int:
     """The joint squared L2 sensitivity of several tables: exact, because one pair attains every table's at once."""
     return sum(table_l2_squared(network, table, unit) for table in tables)
+
+
+def check_laws(event: Event, laws: Any) -> None:
+    """Refuses noise of another law than the mechanism's, and a block that was measured twice."""
+    for m in event.measurements:
+        if not isinstance(m.law, laws):
+            raise ReleaseError(
+                f"{event.mechanism} does not draw {type(m.law).__name__} noise, recorded for {', '.join(m.table)}"
+            )
+    if len({m.table for m in event.measurements}) < len(event.measurements):
+        raise ReleaseError(f"{event.mechanism} is recorded to have measured a table twice")
+
+
+def not_measured(event: Event, description: Any) -> ReleaseError:
+    """The error of a record whose blocks are not of its description."""
+    return ReleaseError(
+        f"{event.mechanism} does not measure what its record says, on this {type(description).__name__}"
+    )
+
+
+def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measurement, ...]:
+    """The tables or residual blocks of a record, with the cells and movements that follow from the domain."""
+    names = [m.table for m in event.measurements]
+    if any(not name for name in names):
+        whose = None if unit.n_is_public else whose_blocks(network, names)
+        if whose is None:
+            raise not_measured(event, network)
+        return residual_measurements(event, unit, whose)
+    if not names or not all(variable in network.domain for name in names for variable in name):
+        raise not_measured(event, network)
+    return tuple(
+        Measurement(m.table, network.cells(m.table), m.law, table_movement(network, m.table, unit))
+        for m in event.measurements
+    )
+
+
+def residual_measurements(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measurement, ...]:
+    """The blocks of the residual basis in a record, moved as the network's domain says."""
+    moved = block_movements(network, tuple(m.table for m in event.measurements), GRID, unit)
+    return tuple(
+        Measurement(m.table, math.prod(block_shape(network, m.table)), m.law, moved[m.table])
+        for m in event.measurements
+    )
+
+
+def whose_blocks(network: Network, measured: Sequence[Family]) -> Network | None:
+    """The network whose blocks these are: this one, or tables over its variables; None if there is none.
+
+    A model may be of a graph that was chosen after its blocks were measured.
+    """
+    found = set(measured)
+    if has_blocks(network, found):
+        return network
+    if () not in found or any(2 ** len(block) > len(found) for block in found):
+        return None  # a block is there with its subsets
+    if not all(name in network.domain for block in found for name in block):
+        return None
+    covered = {block[:i] + block[i + 1 :] for block in found for i in range(len(block))}
+    largest = sorted(block for block in found - covered if block)
+    if not largest or sum(2 ** len(block) for block in largest) > MAX_BLOCKS:
+        return None
+    tables = Margins.of_tables(network.domain, largest)
+    return tables if has_blocks(tables, found) else None
+
+
+def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction]) -> None:
+    """Refuses scales that are not the smallest that pay for the claim, as every plan chooses them.
+
+    Each way of adding up the cost is a list of terms, of which the largest sum counts that is no more than the claim.
+    At ``MIN_SCALE`` a claim may exceed the cost: no scale is smaller.
+    """
+    if any(m.law.scale == MIN_SCALE for m in event.measurements):
+        return
+    fitting = [parts for parts in ways if not exceeds(parts, claim * (1 + ROUNDING))]
+    if not any(exceeds(parts, claim * (1 - ROUNDING)) for parts in fitting or ways):
+        raise ReleaseError(
+            f"{event.mechanism} claims {'rho' if claim == event.rho else 'epsilon'} {float(claim):.9g}, but noise of "
+            f"these scales costs {float(total_up(ways[-1])):.9g}: they are not the scales it was made with"
+        )

@@ -89,20 +89,12 @@ def lattice(levels: int, grid: int, floor: float, law: Law) -> Lattice:
 
 
 def check_grid(grid: int) -> None:
-    """Refuses a number of grid points that is not a whole number from 2 to a million.
-
-    Raises:
-        ReleaseError: If it is not.
-    """
+    """Refuses a number of grid points that is not a whole number from 2 to a million."""
     check_whole("grid", grid, 2, 1_000_000)
 
 
 def check_prior_and_floor(prior: float, floor: float, name: str = "prior") -> None:
-    """Refuses a prior concentration or a floor that is out of range for every network.
-
-    Raises:
-        ReleaseError: Naming the setting.
-    """
+    """Refuses a prior concentration or a floor that is out of range for every network."""
     if not is_number(prior) or not 0 < prior <= 1e9:
         raise ReleaseError(f"{name} must be a number above 0, at most 1e9; got {prior!r}")
     if not is_number(floor) or not 1e-300 <= floor < 0.5:
@@ -110,11 +102,7 @@ def check_prior_and_floor(prior: float, floor: float, name: str = "prior") -> No
 
 
 def check_temperature(temperature: float, epsilon: Fraction) -> float:
-    """Refuses a temperature so high that nothing could be learned.
-
-    Raises:
-        ReleaseError: If it is above ``MAX_SCALE``.
-    """
+    """Refuses a temperature so high that nothing could be learned."""
     if temperature > MAX_SCALE:
         raise ReleaseError(
             f"epsilon {float(epsilon):g} asks for temperature {temperature:.3g}: nothing could be learned from a draw"
@@ -129,9 +117,6 @@ def score_range(network: Network, unit: PrivacyUnit, grid: int, floor: float, la
     variables of their lattice's. Under replace a row leaves one row of a table and enters another, or moves within
     one: twice that either way. A person with r rows moves r times as much. Rows are drawn independently, and the
     ranges of the rows that move add up, for the exponential mechanism and for permute-and-flip alike.
-
-    Raises:
-        ReleaseError: If the floor leaves a variable's probabilities no room.
     """
     check_floor(network, floor)
     one = sum(lattice(levels, grid, floor, law).score_range for levels in network.domain.sizes.values())
@@ -139,13 +124,7 @@ def score_range(network: Network, unit: PrivacyUnit, grid: int, floor: float, la
 
 
 def row_scores(counts: Integers, logs: Integers, prior: Reals) -> Scores:
-    """Integer scores of one row's levels at each value of their probability, shape (levels, steps + 1).
-
-    Args:
-        counts: The row's counts, one a level.
-        logs: The log of each value, in units.
-        prior: What the prior adds at each value, in units; rounded here, and public.
-    """
+    """Integer scores of one row's levels at each value of their probability, shape (levels, steps + 1)."""
     largest = int(counts.sum()) * int(np.abs(logs).max()) + len(counts) * float(np.abs(prior).max())
     if largest < 2**61:
         return counts[:, None] * logs[None, :] + np.rint(prior).astype(np.int64)

@@ -13,11 +13,7 @@ from dpgraph.structure.network import Network
 
 
 def check_floor(network: Network, floor: float) -> None:
-    """Refuses a floor that is too large for a variable's number of levels.
-
-    Raises:
-        ReleaseError: Naming the variable, if floor times its number of levels is 1 or more.
-    """
+    """Refuses a floor that is too large for a variable's number of levels."""
     for name, levels in network.domain.sizes.items():
         if levels > 1 and levels * floor >= 1:
             raise ReleaseError(
@@ -33,13 +29,6 @@ def lipschitz_constant(network: Network, floor: float) -> float:
     Exact: attained where every variable differs. A draw from the posterior truncated at the floor, with the
     likelihood raised to 1 / T, is (2 L / T)-DP under replace and (L / T)-DP under add/remove, where ln p(x | theta)
     alone ranges over an interval of length L (proofs.md P38).
-
-    Args:
-        network: The DAG over its declared domain.
-        floor: The smallest probability of any level in any row, above 0.
-
-    Raises:
-        ReleaseError: If the floor is too large for a variable.
 
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
     >>> round(lipschitz_constant(network, 0.01), 3)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpgraph.mechanisms.description_checks import check_graph, check_network
+from dpgraph.mechanisms.reproduction import register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     UNIT,
     Law,
@@ -26,7 +27,7 @@ from dpgraph.mechanisms.selection.lattice import (
     score_range,
 )
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -94,8 +95,7 @@ class MapEstimate:
         check_network(network, self)
         check_graph(network, self)
         _temperature(self, network, unit)
-        epsilon = exact(self.epsilon)
-        return Event("MapEstimate", epsilon, selections=(Selection(self.law, epsilon),))
+        return selection_event("MapEstimate", exact(self.epsilon), self.law, 1)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T, the divisor of the log posterior, in nats; what the utility bounds take."""
@@ -128,14 +128,6 @@ def map_failure_bound(temperature: float, shortfall: float, good_mass: float) ->
     S_t are the tables with u >= u* - t (Zhang et al. 2016, Lemma 4). It holds for the exponential mechanism with base
     measure p, and for permute-and-flip on a finite grid with p uniform.
 
-    Args:
-        temperature: T, from ``MapEstimate.temperature``: 2 L / epsilon under replace.
-        shortfall: t, in nats of log posterior.
-        good_mass: p(S_t), the mass of the good tables, above 0.
-
-    Returns:
-        A probability; 1 where the bound says nothing.
-
     >>> round(map_failure_bound(temperature=2.0, shortfall=20.0, good_mass=0.01), 4)
     0.0045
     """
@@ -148,15 +140,6 @@ def map_loss_bound(temperature: float, candidates: float, failure: float, *, bes
     """A bound on the loss of a MAP estimate: with probability 1 - failure, at most T ln(candidates / best / failure).
 
     The form of Zhang et al. 2016, Lemma 4, for a finite grid; the loss is u* - u.
-
-    Args:
-        temperature: T, from ``MapEstimate.temperature``.
-        candidates: How many tables the grid holds: the product over the rows.
-        failure: The probability with which the bound may fail.
-        best: How many candidates attain the maximum.
-
-    Returns:
-        A loss of log posterior, in nats.
 
     >>> round(map_loss_bound(temperature=2.0, candidates=1001, failure=0.05), 2)
     19.81
@@ -172,3 +155,6 @@ def _temperature(mechanism: MapEstimate, network: Network, unit: PrivacyUnit) ->
     epsilon = exact(mechanism.epsilon)
     reach = score_range(network, unit, mechanism.grid, mechanism.floor, mechanism.law)
     return check_temperature(selection_scale(reach, epsilon) / UNIT, epsilon)
+
+
+register_selection("MapEstimate", Network, ("softmax", "permute-and-flip"), lambda network, recorded: 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from dpgraph.mechanisms.description_checks import check_any_tables, check_margins, check_one_ways
+from dpgraph.mechanisms.reproduction import register_selection
 from dpgraph.mechanisms.selection.table_scores import (
     as_scores,
     check_noise,
@@ -96,7 +97,7 @@ class ParentsChoice:
         Network.of(description.domain, {name: self._needed(name) for name in description.domain.names})
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
         choice_scale(half_fixed_range(self.margins, unit), share_of(epsilon, draws))
-        return choices_event("ParentsChoice", epsilon, draws)
+        return choices_event("ParentsChoice", epsilon, "softmax", draws)
 
     def working_bytes(self, description: AnyTables) -> int:
         """About how much memory the choices take: the scores of all candidates and their exact tables."""
@@ -160,11 +161,7 @@ def _subsets(names: list[str], most: int) -> Iterator[Family]:
 
 
 def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Arcs as pairs of names.
-
-    Raises:
-        ReleaseError: If they are none.
-    """
+    """Arcs as pairs of names."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
     found: set[tuple[str, str]] = set()
@@ -173,3 +170,11 @@ def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, s
             raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
         found.add((arc[0], arc[1]))
     return frozenset(found)
+
+
+register_selection(
+    "ParentsChoice",
+    AnyTables,
+    draws=lambda tables, recorded: len(tables.domain.names) - 1,
+    event=choices_event,
+)

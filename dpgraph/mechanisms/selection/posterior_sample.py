@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.mechanisms.description_checks import check_graph, check_network
+from dpgraph.mechanisms.reproduction import register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
@@ -29,7 +30,7 @@ from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_diri
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, SelectionLaw, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 #: Bytes that draws take for each probability and for each table, as measured.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = 16, 180
+
+#: The labels of events, and the laws of their selections.
+EXACT: tuple[str, SelectionLaw] = ("PosteriorSample", "softmax")
+IDEALIZED: tuple[str, SelectionLaw] = ("PosteriorSample (idealized numerics)", "continuous")
 
 
 @dataclass(frozen=True)
@@ -102,10 +107,8 @@ class PosteriorSample:
         check_network(network, self)
         check_graph(network, self)
         _scale(self, network, unit)
-        epsilon = exact(self.epsilon)
-        law = "continuous" if self.idealized_numerics else "softmax"
-        name = "PosteriorSample (idealized numerics)" if self.idealized_numerics else "PosteriorSample"
-        return Event(name, epsilon, selections=(Selection(law, epsilon / self.draws, self.draws),))
+        name, law = IDEALIZED if self.idealized_numerics else EXACT
+        return selection_event(name, exact(self.epsilon), law, self.draws)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T: a row counts as 1 / T of a row, so the draws spread as if there were T times fewer rows."""
@@ -158,3 +161,7 @@ def _scale(mechanism: PosteriorSample, network: Network, unit: PrivacyUnit) -> f
         reach = score_range(network, unit, grid, mechanism.floor, "softmax")
         temperature = selection_scale(reach, epsilon / mechanism.draws) / UNIT
     return check_temperature(temperature, epsilon)
+
+
+for _name, _law in (EXACT, IDEALIZED):
+    register_selection(_name, Network, (_law,))

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpgraph.mechanisms.description_checks import check_network
+from dpgraph.mechanisms.reproduction import register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import check_grid
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.domain import Bins, Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -119,7 +120,7 @@ class PrivateQuantile:
         many = len(self.probabilities)
         for alpha in self.probabilities:
             selection_scale(_score_range(alpha, unit), epsilon / many)
-        return Event("PrivateQuantile", epsilon, selections=(Selection("softmax", epsilon / many, many),))
+        return selection_event("PrivateQuantile", epsilon, "softmax", many)
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> tuple[float, ...]:
         """Chooses an edge for each probability, in their order; ``release`` calls this after the charge.
@@ -153,3 +154,6 @@ def _scores(below: np.ndarray, alpha: Fraction) -> np.ndarray:
     if alpha.denominator * int(below[-1]) >= 2**61:
         below = below.astype(object)
     return -abs(below * alpha.denominator - alpha.numerator * below[-1])
+
+
+register_selection("PrivateQuantile", type(None))

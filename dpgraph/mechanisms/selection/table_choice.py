@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.mechanisms.description_checks import check_any_tables
+from dpgraph.mechanisms.reproduction import register_selection
 from dpgraph.mechanisms.selection.table_scores import (
     BYTES_PER_CANDIDATE,
     BYTES_PER_TABLE,
@@ -97,7 +98,7 @@ class TableChoice:
                 raise ReleaseError(f"{', '.join(map(str, table))} with counts of shape {counts.shape} is no table here")
         epsilon = exact(self.epsilon)
         choice_scale(fixed_range(unit), epsilon)
-        return choices_event("TableChoice", epsilon, 1)
+        return choices_event("TableChoice", epsilon, "softmax", 1)
 
     def working_bytes(self, description: AnyTables) -> int:
         """About how much memory the choice takes: the scores of its candidates and their exact tables."""
@@ -119,23 +120,18 @@ class TableChoice:
 
 
 def _table(table: object) -> Family:
-    """The variables of a table.
-
-    Raises:
-        ReleaseError: If they are no names, or there is none.
-    """
+    """The variables of a table."""
     if not isinstance(table, tuple | list) or not table or not all(isinstance(name, str) for name in table):
         raise ReleaseError(f"a table is named by its variables, one at least; got {table!r:.60}")
     return tuple(table)
 
 
 def _counts(counts: object) -> Reals:
-    """Counts as real numbers.
-
-    Raises:
-        ReleaseError: If they are none.
-    """
+    """Counts as real numbers."""
     try:
         return frozen_array(np.asarray(counts), np.float64)
     except (TypeError, ValueError):
         raise ReleaseError(f"expected counts are an array of numbers; got {type(counts).__name__}") from None
+
+
+register_selection("TableChoice", AnyTables, draws=lambda tables, recorded: 1, event=choices_event)

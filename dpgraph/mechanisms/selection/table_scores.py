@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.noise import selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, exact, rounded
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, SelectionLaw, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS
 from dpgraph.structure.candidate_tables import PARTS, OneWays
 
@@ -62,10 +62,6 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
 def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
     """About how much memory a choice among all tables of so many variables takes.
 
-    Args:
-        sizes: How many levels each variable has.
-        widths: The numbers of variables that candidates have.
-
     >>> choice_bytes([2, 2, 3], [2]) == 3 * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * (4 + 6 + 6)
     True
     """
@@ -92,11 +88,11 @@ def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
     return 4 * (PARTS - least) * _moves(unit)
 
 
-def choices_event(name: str, epsilon: Fraction, draws: int) -> Event:
+def choices_event(name: str, epsilon: Fraction, law: SelectionLaw, draws: int) -> Event:
     """The event of choices that share epsilon: each is a share of it in epsilon, and that squared / 8 in rho."""
     share = share_of(epsilon, draws)
     rho = rounded(draws * share**2 / 8, up=True)
-    return Event(name, epsilon, rho=rho, selections=(Selection("softmax", share, draws),))
+    return Event(name, epsilon, rho=rho, selections=(Selection(law, share, draws),))
 
 
 @lru_cache(maxsize=256)
@@ -106,13 +102,7 @@ def choice_scale(length: int, epsilon: Fraction) -> float:
 
 
 def penalty(cells: int, noise: float, parts: int) -> int:
-    """The expected L1 norm of the noise of so many cells, in parts of a row, as scores are: twice its half.
-
-    Args:
-        cells: How many cells would be measured.
-        noise: The expected absolute noise of one cell, in rows; public.
-        parts: ``GRID`` or ``PARTS``.
-    """
+    """The expected L1 norm of the noise of so many cells, in parts of a row, as scores are: twice its half."""
     return math.floor(cells * noise * parts)
 
 
@@ -122,11 +112,7 @@ def as_scores(scores: Iterable[int]) -> npt.NDArray[Any]:
 
 
 def check_noise(noise: object) -> None:
-    """Refuses an expected noise that is no finite number of at least 0.
-
-    Raises:
-        ReleaseError: If it is none.
-    """
+    """Refuses an expected noise that is no finite number of at least 0."""
     if not is_number(noise) or not 0 <= noise <= 2.0**40:
         raise ReleaseError(f"noise must be a number of rows, at least 0 and at most 2^40; got {noise!r:.60}")
 

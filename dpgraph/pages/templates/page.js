@@ -2,9 +2,8 @@
 // Texts enter the page as texts alone (textContent), never as markup.
 (() => {
   "use strict";
-  const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
-  const space = "http://www.w3.org/2000/svg";
+  const data = JSON.parse(byId("data").textContent);
 
   function number(value, digits = 3) {
     if (value === null || Number.isNaN(value)) return "-";
@@ -15,33 +14,21 @@
     return text.includes("e") ? text.replace("e-", "e-0").replace(/e-0(\d\d)/, "e-$1") : String(Number(text));
   }
 
-  function made(tag, words, className) {
+  function made(tag, content = [], className = "") {
     const element = document.createElement(tag);
-    if (words !== undefined) element.textContent = words;
+    element.append(...[content].flat());
     if (className) element.className = className;
     return element;
   }
 
-  function drawn(tag, attributes) {
-    const element = document.createElementNS(space, tag);
+  function drawn(tag, attributes, ...parts) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    return element;
-  }
-
-  // A cell: numbers keep their full value for sorting, and are shown to three digits.
-  function cell(value, digits) {
-    if (typeof value !== "number") return made("td", value === null ? "-" : value);
-    const element = made("td", number(value, digits), "n");
-    element.dataset.v = String(value);
+    element.append(...parts);
     return element;
   }
 
   // --- tables -------------------------------------------------------------------------------------------------
-  const keyOf = (row, column) => {
-    const part = row.cells[column];
-    return part.dataset.v === undefined ? part.textContent : Number(part.dataset.v);
-  };
-
   function before(one, other) {
     const numbers = [one, other].map((value) => typeof value === "number" && !Number.isNaN(value));
     if (numbers[0] && numbers[1]) return one - other;
@@ -50,10 +37,10 @@
   }
 
   function sortBy(table, column, descending) {
-    const body = table.tBodies[0];
-    const rows = [...body.rows].map((row) => [keyOf(row, column), row]);
+    const keyOf = ({ dataset, textContent }) => (dataset.v === undefined ? textContent : Number(dataset.v));
+    const rows = [...table.tBodies[0].rows].map((row) => [keyOf(row.cells[column]), row]);
     rows.sort((one, other) => (descending ? before(other[0], one[0]) : before(one[0], other[0])));
-    body.append(...rows.map((pair) => pair[1]));
+    table.tBodies[0].append(...rows.map((pair) => pair[1]));
     [...table.tHead.rows[0].cells].forEach((head, i) => {
       if (i === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
@@ -61,133 +48,95 @@
   }
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("table.sortable thead button");
-    if (!button) return;
-    const head = button.closest("th"), table = head.closest("table"), column = head.cellIndex;
-    const first = table.tBodies[0].rows[0];
-    const numeric = first && first.cells[column].dataset.v !== undefined;
-    const now = head.getAttribute("aria-sort");
-    sortBy(table, column, now ? now === "ascending" : Boolean(numeric));
+    const head = event.target.closest("table.sortable thead button")?.closest("th");
+    if (!head) return;
+    const table = head.closest("table"), now = head.getAttribute("aria-sort");
+    const numeric = table.tBodies[0].rows[0]?.cells[head.cellIndex].dataset.v !== undefined;
+    sortBy(table, head.cellIndex, now ? now === "ascending" : numeric);
   });
 
+  // Numbers keep their full value for sorting, and are shown to three digits; elements stay as they are.
+  function cell(value) {
+    if (typeof value !== "number") return made("td", value ?? "-");
+    const element = made("td", number(value), "n");
+    element.dataset.v = String(value);
+    return element;
+  }
+
   function sortableTable(columns, rows) {
-    const table = made("table", undefined, "sortable"), head = made("tr"), body = made("tbody");
-    for (const name of columns) {
-      const th = made("th"), button = made("button", name);
-      th.scope = "col";
+    const heads = columns.map((name) => {
+      const button = made("button", name), th = made("th", button);
       button.type = "button";
-      th.append(button);
-      head.append(th);
-    }
-    for (const row of rows) {
-      const line = made("tr");
-      for (const value of row) {
-        if (value instanceof Element) { const td = made("td"); td.append(value); line.append(td); }
-        else line.append(cell(value));
-      }
-      body.append(line);
-    }
-    const thead = made("thead");
-    thead.append(head);
-    table.append(thead, body);
-    const scroll = made("div", undefined, "scroll");
-    scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", "table of the chosen variable");
-    scroll.append(table);
-    return scroll;
+      th.scope = "col";
+      return th;
+    });
+    const lines = rows.map((row, i) => {
+      const line = made("tr", row.map(cell));
+      line.dataset.i = i;
+      return line;
+    });
+    return made("table", [made("thead", made("tr", heads)), made("tbody", lines)], "sortable");
   }
 
-  // A bar from 0 to 1 with an interval.
+  // A table filled again: in the order of its rows, or as the reader had sorted it.
+  function fill(table, columns, rows, chosen, keepsOrder) {
+    const sorted = keepsOrder && table.querySelector("[aria-sort]");
+    table.replaceChildren(...sortableTable(columns, rows).children);
+    table.tBodies[0].rows[chosen]?.classList.add("chosen");
+    if (sorted) sortBy(table, sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
+  }
+
+  function scrolled(table) {
+    const box = made("div", table, "scroll");
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "table of the chosen variable");
+    return box;
+  }
+
+  // A bar from 0 to 1, or an estimate with an interval.
   function bar(middle, low, high) {
-    const svg = drawn("svg", { class: "small", viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true" });
     const at = (share) => 6 + 188 * share;
-    svg.append(drawn("rect", { class: "ground", x: 6, y: 8, width: 188, height: 2 }));
-    if (low === undefined) {
-      svg.append(drawn("rect", { class: "length", x: 6, y: 4, width: 188 * middle, height: 10 }));
-    } else {
-      svg.append(drawn("line", { class: "bar", x1: at(low), x2: at(high), y1: 9, y2: 9 }));
-      svg.append(drawn("circle", { class: "dot", cx: at(middle), cy: 9, r: 5 }));
-    }
-    return svg;
+    const parts = low === undefined
+      ? [drawn("rect", { class: "length", x: 6, y: 4, width: 188 * middle, height: 10 })]
+      : [drawn("line", { class: "bar", x1: at(low), x2: at(high), y1: 9, y2: 9 }), drawn("circle", { class: "dot", cx: at(middle), cy: 9, r: 5 })];
+    const ground = drawn("rect", { class: "ground", x: 6, y: 8, width: 188, height: 2 });
+    return drawn("svg", { class: "small", viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true" }, ground, ...parts);
   }
 
-  function facts(pairs) {
-    const list = made("dl", undefined, "facts");
-    for (const [name, words] of pairs) {
-      const pair = made("div");
-      pair.append(made("dt", name), made("dd", words));
-      list.append(pair);
-    }
-    return list;
-  }
+  const facts = (pairs) => made("dl", pairs.map(([name, words]) => made("div", [made("dt", name), made("dd", words)])), "facts");
 
   // --- the drawing --------------------------------------------------------------------------------------------
-  // Cividis, light to dark: read alike with and without colour vision.
+  // Cividis, light to dark: read alike with and without colour vision. White letters stand on the last four.
   const SHADES = ["#fee838", "#e1cc55", "#c3b369", "#a59c74", "#8a8678", "#707173", "#575d6d", "#3b496c", "#123570"];
   const MOST_SHOWN = 2000;
   const graph = byId("graph"), known = data.graph;
   const nodes = graph ? [...graph.querySelectorAll(".node")] : [];
-  const arcs = graph ? [...graph.querySelectorAll(".arc")] : [];
-  let chosen = -1, measures = known ? known.measures : [], onChosen = () => {};
-
-  function mixed(share) {
-    const at = Math.max(0, Math.min(1, share)) * (SHADES.length - 1), i = Math.min(Math.floor(at), SHADES.length - 2);
-    const part = (colour, k) => parseInt(colour.slice(1 + 2 * k, 3 + 2 * k), 16);
-    const rgb = [0, 1, 2].map((k) => part(SHADES[i], k) + (at - i) * (part(SHADES[i + 1], k) - part(SHADES[i], k)));
-    const light = rgb.map((value) => {
-      const part = value / 255;
-      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-    });
-    const luminance = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2];
-    return { fill: `rgb(${rgb.map(Math.round).join(",")})`, ink: luminance > 0.179 ? "#000000" : "#ffffff" };
-  }
+  const childrenOf = (i) => known.parents.flatMap((parents, k) => (parents.includes(i) ? [k] : []));
+  let chosen = -1, measures = known ? known.measures : [], onChosen = () => [];
 
   function colour() {
     const select = byId("measure");
     if (!select || !measures.length) return;
-    const measure = measures.find((one) => one.name === select.value) || measures[0];
-    const finite = measure.values.filter((value) => Number.isFinite(value));
+    if (!select.options.length) select.append(...measures.map((one) => new Option(one.words, one.name)));
+    const measure = measures.find((one) => one.name === select.value);
+    const finite = measure.values.filter(Number.isFinite);
     const low = Math.min(...finite), high = Math.max(...finite);
-    const logs = low > 0 && high / low > 20;
-    const share = (value) => {
-      if (!(high > low)) return 0;
-      return logs ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-    };
+    const scaled = low > 0 && high / low > 20 ? Math.log : (value) => value;
+    const share = (value) => (high > low ? (scaled(value) - scaled(low)) / (scaled(high) - scaled(low)) : 0);
     nodes.forEach((node, i) => {
-      const value = measure.values[i];
-      const { fill, ink } = Number.isFinite(value) ? mixed(share(value)) : { fill: "", ink: "" };
-      node.children[1].style.fill = fill;
-      node.children[2].style.fill = ink;
+      const value = measure.values[i], shade = Number.isFinite(value) ? Math.round(share(value) * (SHADES.length - 1)) : -1;
+      node.children[1].style.fill = SHADES[shade] ?? "";
+      node.children[2].style.fill = shade < 0 ? "" : shade > 4 ? "#ffffff" : "#000000";
       node.setAttribute("aria-label", `${known.names[i]}, ${measure.words} ${number(value)}`);
       node.firstChild.textContent = `${known.names[i]}: ${measure.words} ${number(value)}`;
     });
-    const scale = byId("scale");
-    scale.replaceChildren();
-    const ramp = drawn("svg", { viewBox: "0 0 180 14", width: 180 });
-    for (let k = 0; k < 36; k++) {
-      const step = drawn("rect", { x: 5 * k, y: 0, width: 5.5, height: 14 });
-      step.style.fill = mixed(k / 35).fill;
-      ramp.append(step);
-    }
-    scale.append(made("span", `${measure.words}:`), made("span", number(low)), ramp, made("span", number(high)));
-  }
-
-  function offer() {
-    const select = byId("measure");
-    if (!select) return;
-    const was = select.value;
-    select.replaceChildren(...measures.map((measure) => {
-      const option = made("option", measure.words);
-      option.value = measure.name;
-      return option;
-    }));
-    if (measures.some((measure) => measure.name === was)) select.value = was;
-    colour();
+    const steps = SHADES.map((shade, k) => drawn("rect", { x: 20 * k, y: 0, width: 20, height: 14, fill: shade }));
+    const ramp = drawn("svg", { viewBox: "0 0 180 14", width: 180 }, ...steps);
+    byId("scale").replaceChildren(made("span", `${measure.words}:`), made("span", number(low)), ramp, made("span", number(high)));
   }
 
   function choose(i, focus) {
-    if (i < 0 || i >= nodes.length) return;
     const last = Math.max(chosen, 0);  // one variable is in the order of the Tab key, the first until one is chosen
     nodes[last].classList.remove("chosen");
     nodes[last].setAttribute("tabindex", "-1");
@@ -195,156 +144,135 @@
     nodes[i].classList.add("chosen");
     nodes[i].setAttribute("tabindex", "0");
     graph.classList.add("picked");
-    for (const arc of arcs) arc.classList.toggle("near", Number(arc.dataset.p) === i || Number(arc.dataset.c) === i);
+    for (const arc of graph.querySelectorAll(".arc")) arc.classList.toggle("near", Number(arc.dataset.p) === i || Number(arc.dataset.c) === i);
     for (const row of document.querySelectorAll("#families tbody tr")) row.classList.toggle("chosen", Number(row.dataset.i) === i);
     if (focus) nodes[i].focus({ preventScroll: true });
     show();
   }
 
   function show() {
-    const panel = byId("chosen");
-    if (!panel || chosen < 0) return;
-    const i = chosen, names = (list) => list.map((k) => known.names[k]).join(", ") || "none";
-    const children = known.parents.flatMap((parents, k) => (parents.includes(i) ? [k] : []));
-    const parts = [made("h3", known.names[i])];
-    const levels = known.levels[i];
-    parts.push(facts([["parents", names(known.parents[i])], ["children", names(children)], ["levels", levels.join(", ")]]));
-    panel.replaceChildren(...parts, ...(onChosen(i) || []));
+    if (chosen < 0) return;
+    const named = (list) => list.map((k) => known.names[k]).join(", ") || "none";
+    const kin = [["parents", named(known.parents[chosen])], ["children", named(childrenOf(chosen))], ["levels", known.levels[chosen].join(", ")]];
+    byId("chosen").replaceChildren(made("h3", known.names[chosen]), facts(kin), ...onChosen(chosen));
+  }
+
+  function rowsOf(columns, rows, count, what) {
+    const left = rows.length < count ? [made("p", `The first ${number(rows.length)} of ${number(count)} ${what} are shown.`, "note")] : [];
+    return [scrolled(sortableTable(columns, rows)), ...left];
   }
 
   function tableOf(i) {
     const table = data.tables[i];
     if (!table) return [made("p", "Its table is left out of this page.", "note")];
-    const columns = table.given.length, intervals = table.low !== undefined;
+    const columns = table.given.length, named = columns > 1 || table.given[0], intervals = table.low !== undefined;
     const rows = [];
     for (let c = 0; c < columns && rows.length < MOST_SHOWN; c++) {
       table.levels.forEach((level, r) => {
-        const at = r * columns + c, row = columns > 1 || table.given[0] ? [table.given[c]] : [];
-        row.push(level, table.mean[at]);
-        if (intervals) row.push(table.low[at], table.high[at]);
-        row.push(intervals ? bar(table.mean[at], table.low[at], table.high[at]) : bar(table.mean[at]));
-        rows.push(row);
+        const numbers = (intervals ? ["mean", "low", "high"] : ["mean"]).map((name) => table[name][r * columns + c]);
+        rows.push([...(named ? [table.given[c]] : []), level, ...numbers, bar(...numbers)]);
       });
     }
-    const heads = columns > 1 || table.given[0] ? ["given"] : [];
-    heads.push(known.names[i], "probability", ...(intervals ? ["low", "high"] : []), "from 0 to 1");
-    const parts = [sortableTable(heads, rows)];
-    if (rows.length < columns * table.levels.length) parts.push(made("p", `The first ${number(rows.length)} of ${number(columns * table.levels.length)} entries are shown.`, "note"));
-    return parts;
+    const heads = [...(named ? ["given"] : []), known.names[i], "probability", ...(intervals ? ["low", "high"] : []), "from 0 to 1"];
+    return rowsOf(heads, rows, columns * table.levels.length, "entries");
   }
 
   function countsOf(i) {
     const table = data.counts[i];
     if (!table) return [made("p", "Its released table is left out of this page.", "note")];
-    const sizes = table.levels.map((levels) => levels.length), rows = [];
-    for (let at = 0; at < table.values.length && at < MOST_SHOWN; at++) {
-      let rest = at;
-      const labels = sizes.map(() => "");
-      for (let axis = sizes.length - 1; axis >= 0; axis--) {
-        labels[axis] = table.levels[axis][rest % sizes[axis]];
-        rest = Math.floor(rest / sizes[axis]);
+    const rows = table.values.slice(0, MOST_SHOWN).map((value, at) => {
+      const labels = [];
+      for (const levels of [...table.levels].reverse()) {
+        labels.unshift(levels[at % levels.length]);
+        at = Math.floor(at / levels.length);
       }
-      rows.push([...labels, table.values[at]]);
-    }
-    const parts = [made("p", `Released for ${table.axes.join(" x ")}; the noise in each number has a standard deviation of ${number(table.sd)} rows.`)];
-    parts.push(sortableTable([...table.axes, "released"], rows));
-    if (rows.length < table.values.length) parts.push(made("p", `The first ${number(rows.length)} of ${number(table.values.length)} numbers are shown.`, "note"));
-    return parts;
+      return [...labels, value];
+    });
+    const words = `Released for ${table.axes.join(" x ")}; the noise in each number has a standard deviation of ${number(table.sd)} rows.`;
+    return [made("p", words), ...rowsOf([...table.axes, "released"], rows, table.values.length, "numbers")];
   }
 
   if (graph) {
     const whole = { x: 0, y: 0, w: Number(graph.dataset.width), h: Number(graph.dataset.height) };
-    let view = { ...whole };
-    const look = () => graph.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
-    const place = (node) => node.getAttribute("transform").match(/-?[\d.]+/g).map(Number);
-    const places = nodes.map(place);
+    const places = nodes.map((node) => node.getAttribute("transform").match(/-?[\d.]+/g).map(Number));
     const natural = Math.min(Math.max(whole.w * 1.2, 300), 1160);
     graph.parentElement.style.width = natural > 640 ? "100%" : `${natural}px`;
     graph.style.aspectRatio = `${whole.w} / ${whole.h}`;
+    let view = whole, from = null;
+    const look = (next) => {
+      view = next;
+      graph.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
+    };
     const zoom = (factor, x = view.x + view.w / 2, y = view.y + view.h / 2) => {
       const w = Math.min(whole.w * 1.5, Math.max(160, view.w * factor)), ratio = w / view.w;
-      view = { x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio, w, h: view.h * ratio };
-      look();
+      look({ x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio, w, h: view.h * ratio });
     };
-    const into = (i) => {
-      const [x, y] = places[i];
-      if (x > view.x && x < view.x + view.w && y > view.y && y < view.y + view.h) return;
-      view = { ...view, x: x - view.w / 2, y: y - view.h / 2 };
-      look();
-    };
-    byId("closer").addEventListener("click", () => (chosen < 0 ? zoom(0.6) : zoom(0.6, ...places[chosen])));
+    const closer = (factor) => zoom(factor, ...(chosen < 0 ? [] : places[chosen]));
+    const centre = ([x, y]) => look({ ...view, x: x - view.w / 2, y: y - view.h / 2 });
+    const scale = (box) => Math.max(view.w / box.width, view.h / box.height);
+    byId("closer").addEventListener("click", () => closer(0.6));
     byId("further").addEventListener("click", () => zoom(1 / 0.6));
-    byId("whole").addEventListener("click", () => { view = { ...whole }; look(); });
+    byId("whole").addEventListener("click", () => look(whole));
     graph.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
-      const box = graph.getBoundingClientRect(), ratio = Math.max(view.w / box.width, view.h / box.height);
+      const box = graph.getBoundingClientRect(), ratio = scale(box);
       const x = view.x + view.w / 2 + (event.clientX - box.x - box.width / 2) * ratio;
       const y = view.y + view.h / 2 + (event.clientY - box.y - box.height / 2) * ratio;
       zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, x, y);
     }, { passive: false });
-    let from = null;
-    graph.addEventListener("pointerdown", (event) => { from = { x: event.clientX, y: event.clientY, view: { ...view }, moved: false }; });
+    graph.addEventListener("pointerdown", (event) => { from = { x: event.clientX, y: event.clientY, view, moved: false }; });
     window.addEventListener("pointermove", (event) => {
       if (!from) return;
-      const box = graph.getBoundingClientRect(), ratio = Math.max(from.view.w / box.width, from.view.h / box.height);
-      const dx = event.clientX - from.x, dy = event.clientY - from.y;
+      const dx = event.clientX - from.x, dy = event.clientY - from.y, ratio = scale(graph.getBoundingClientRect());
       if (Math.abs(dx) + Math.abs(dy) < 5 && !from.moved) return;
       from.moved = true;
       graph.classList.add("moving");
-      view = { ...from.view, x: from.view.x - dx * ratio, y: from.view.y - dy * ratio };
-      look();
+      look({ ...from.view, x: from.view.x - dx * ratio, y: from.view.y - dy * ratio });
     });
     window.addEventListener("pointerup", () => { setTimeout(() => { from = null; }, 0); graph.classList.remove("moving"); });
     graph.addEventListener("click", (event) => {
       const node = event.target.closest(".node");
-      if (node && !(from && from.moved)) choose(Number(node.dataset.i), true);
+      if (node && !from?.moved) choose(Number(node.dataset.i), true);
     });
-    // Along a row to the next variable, up to a parent, down to a child; where there is none to the nearest that way.
-    const step = (key) => {
-      const [x, y] = places[chosen], away = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
-      const kin = key === "ArrowUp" ? known.parents[chosen] : key === "ArrowDown"
-        ? known.parents.flatMap((parents, k) => (parents.includes(chosen) ? [k] : [])) : [];
-      const near = kin.length ? kin : places.map((_, k) => k);
-      let best = -1, least = Infinity;
-      for (const k of near) {
-        const dx = places[k][0] - x, dy = places[k][1] - y, ahead = dx * away[0] + dy * away[1];
-        if (k === chosen || (ahead <= 0 && !kin.length)) continue;
-        const aside = Math.abs(dx * away[1]) + Math.abs(dy * away[0]), cost = ahead + 3 * aside;
-        if (cost < least) { least = cost; best = k; }
-      }
-      if (best >= 0) { choose(best, true); into(best); }
+    // Up to a parent, down to a child, or along the row: the nearest of them.
+    const walk = (key) => {
+      const [x, y] = places[chosen], way = key === "ArrowLeft" ? -1 : 1;
+      const along = () => nodes.flatMap((_, k) => (places[k][1] === y && way * (places[k][0] - x) > 0 ? [k] : []));
+      const near = key === "ArrowUp" ? known.parents[chosen] : key === "ArrowDown" ? childrenOf(chosen) : along();
+      if (!near.length) return;
+      const away = (k) => Math.hypot(places[k][0] - x, places[k][1] - y);
+      const best = near.reduce((one, other) => (away(other) < away(one) ? other : one));
+      choose(best, true);
+      const [u, v] = places[best];
+      if (u < view.x || u > view.x + view.w || v < view.y || v > view.y + view.h) centre(places[best]);
     };
     graph.addEventListener("keydown", (event) => {
-      if (event.key.startsWith("Arrow") && chosen >= 0) step(event.key);
-      else if (event.key === "+" || event.key === "=") zoom(0.7, ...(chosen < 0 ? [] : places[chosen]));
+      if (event.key.startsWith("Arrow") && chosen >= 0) walk(event.key);
+      else if (event.key === "+" || event.key === "=") closer(0.7);
       else if (event.key === "-") zoom(1 / 0.7);
-      else if (event.key === "0") { view = { ...whole }; look(); }
+      else if (event.key === "0") look(whole);
       else if (event.key === "Enter" || event.key === " ") choose(Number(document.activeElement.dataset.i ?? chosen), true);
       else return;
       event.preventDefault();
     });
     const find = byId("find");
     const found = () => {
-      const wanted = find.value.trim();
-      if (!wanted) return;
-      let i = known.names.indexOf(wanted);
-      if (i < 0) i = known.names.findIndex((name) => name.toLowerCase().startsWith(wanted.toLowerCase()));
-      if (i < 0) return;
+      const wanted = find.value.trim(), exact = known.names.indexOf(wanted);
+      const i = exact >= 0 ? exact : known.names.findIndex((name) => name.toLowerCase().startsWith(wanted.toLowerCase()));
+      if (!wanted || i < 0) return;
       choose(i);
-      if (nodes.length > 60 && view.w > whole.w / 3) zoom(whole.w / 4 / view.w, ...places[i]);
-      view = { ...view, x: places[i][0] - view.w / 2, y: places[i][1] - view.h / 2 };
-      if (nodes.length <= 60) view = { ...whole };
-      look();
+      if (nodes.length <= 60) return look(whole);
+      if (view.w > whole.w / 3) zoom(whole.w / 4 / view.w, ...places[i]);
+      centre(places[i]);
     };
     find.addEventListener("change", found);
     find.addEventListener("keydown", (event) => { if (event.key === "Enter") found(); });
     byId("measure").addEventListener("change", colour);
     nodes[0].setAttribute("tabindex", "0");
     nodes.forEach((node, i) => node.addEventListener("focus", () => { if (chosen !== i) choose(i); }));
-    if (data.tables) onChosen = tableOf;
-    if (data.counts) onChosen = countsOf;
-    offer();
+    onChosen = data.tables ? tableOf : data.counts ? countsOf : onChosen;
+    colour();
     if (data.tables || data.counts) choose(0);
   }
 
@@ -352,107 +280,75 @@
   if (data.cost) {
     const { epsilons, rows, start, budgets } = data.cost;
     const sliders = { epsilon: byId("epsilon"), n: byId("rows") };
-    let priced = null, costs = [];
+    const buttons = known.names.map((name, i) => {
+      const button = made("button", name);
+      button.type = "button";
+      button.addEventListener("click", () => choose(i));
+      return button;
+    });
+    const worst = () => costs.reduce((one, other, i) => (other.tv > costs[one].tv ? i : one), 0);
+    let costs = [];
     sliders.epsilon.max = epsilons.length - 1;
     sliders.n.max = rows.length - 1;
 
-    function fillMechanisms(found) {
-      const largest = Math.max(...found.map((one) => one.error));
-      byId("mechanisms").tBodies[0].replaceChildren(...found.map((one) => {
-        const line = made("tr", undefined, one.best ? "chosen" : ""), picture = made("td");
-        picture.append(bar(one.error / largest));
-        line.append(made("td", one.mechanism + (one.best ? " \u2190 recommended" : "")), cell(one.error), picture);
-        line.append(cell(one["lowest scale"]), cell(one["highest scale"]), made("td", one.note));
-        return line;
-      }));
-      for (const head of byId("mechanisms").tHead.rows[0].cells) head.removeAttribute("aria-sort");
-    }
-
-    function fillFamilies() {
-      const body = byId("families").tBodies[0];
-      if (!body.rows.length) {
-        body.append(...known.names.map((name, i) => {
-          const line = made("tr"), first = made("td"), button = made("button", name);
-          line.dataset.i = i;
-          button.type = "button";
-          button.addEventListener("click", () => choose(i));
-          first.append(button);
-          line.append(first, made("td", known.parents[i].map((k) => known.names[k]).join(", ")));
-          for (let k = 0; k < 7; k++) line.append(made("td"));
-          return line;
-        }));
-      }
-      for (const line of body.rows) {
-        const i = Number(line.dataset.i), one = costs[i];
-        [known.cells[i], one.table, one.scale, one.rmse, one.tv, one.kl, one.needed].forEach((value, k) => {
-          const part = line.cells[k + 2], words = typeof value === "number" ? number(value) : value || "-";
-          if (typeof value === "number") { part.className = "n"; part.dataset.v = String(value); }
-          if (part.textContent !== words) part.textContent = words;
-        });
-      }
-      const sorted = byId("families").tHead.querySelector("[aria-sort]");
-      if (sorted) sortBy(byId("families"), sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
-    }
-
-    const worst = () => costs.reduce((one, other, i) => (other.tv > costs[one].tv ? i : one), 0);
-
-    function advise(found, n) {
-      const best = found.find((one) => one.best), paper = found.find((one) => one.paper && !one.best);
-      byId("recommended").textContent = `Recommended: ${best.mechanism}. The noise in one cell of a family's table has a standard error of ${number(best.error)} rows` + (paper ? `, against ${number(paper.error)} by ${paper.mechanism}.` : ".");
-      byId("typed").replaceChildren("In Python: ", made("code", priced.typed));
-      const mean = costs.reduce((sum, one) => sum + one.tv, 0) / costs.length;
-      byId("meaning").textContent = `With ${number(n)} rows the worst margin, that of ${known.names[worst()]}, will be off by ${number(costs[worst()].tv)} of all rows (total variation); the mean is ${number(mean)}.`;
-      document.body.dataset.best = best.mechanism;
-    }
-
     function update() {
-      const at = Number(sliders.n.value), epsilon = epsilons[Number(sliders.epsilon.value)], n = rows[at];
-      priced = budgets[Number(sliders.epsilon.value)];
-      costs = priced.families.map(([table, moved, spent, scale, rmse, needed], i) => (
-        { table, moved, spent, scale, rmse, needed, tv: priced.tv[at][i], kl: priced.kl[at][i] }));
+      const at = Number(sliders.n.value), n = rows[at], epsilon = epsilons[Number(sliders.epsilon.value)];
+      const { typed, mechanisms, families, tv, kl } = budgets[Number(sliders.epsilon.value)];
+      costs = families.map(([table, moved, spent, scale, rmse, needed], i) => (
+        { table, moved, spent, scale, rmse, needed, tv: tv[at][i], kl: kl[at][i] }));
+      const valuesOf = (name) => costs.map((one) => one[name]);
       measures = [
-        { name: "tv", words: "error of the family's margin (total variation)", values: costs.map((one) => one.tv) },
-        { name: "rmse", words: "standard error of a cell, rows", values: costs.map((one) => one.rmse) },
-        { name: "needed", words: "rows needed", values: costs.map((one) => one.needed) },
+        { name: "tv", words: "error of the family's margin (total variation)", values: valuesOf("tv") },
+        { name: "rmse", words: "standard error of a cell, rows", values: valuesOf("rmse") },
+        { name: "needed", words: "rows needed", values: valuesOf("needed") },
         { name: "cells", words: "cells", values: known.cells },
       ];
       byId("epsilon-number").textContent = String(epsilon);
       byId("rows-number").textContent = number(n);
       sliders.epsilon.setAttribute("aria-valuetext", `epsilon ${epsilon}`);
       sliders.n.setAttribute("aria-valuetext", `${number(n)} rows`);
-      const found = priced.mechanisms.map((one) => ({ ...one, error: one.rmse[at] }));
-      found.sort((one, other) => one.error - other.error);
-      fillMechanisms(found);
-      fillFamilies();
-      advise(found, n);
-      offer();
+
+      const found = mechanisms.map((one) => ({ ...one, error: one.rmse[at] })).sort((one, other) => one.error - other.error);
+      const largest = Math.max(...found.map((one) => one.error)), bestAt = found.findIndex((one) => one.best);
+      fill(byId("mechanisms"), ["mechanism", "error of a cell, rows", "beside the others", "lowest scale", "highest scale", "note"], found.map((one) => [
+        one.mechanism + (one.best ? " \u2190 recommended" : ""), one.error, bar(one.error / largest), one["lowest scale"], one["highest scale"], one.note]), bestAt, false);
+      fill(byId("families"), ["variable", "parents", "cells", "read from", "noise scale", "error of a cell", "tv", "kl", "n needed"], costs.map((one, i) => [
+        buttons[i], known.parents[i].map((k) => known.names[k]).join(", "), known.cells[i], one.table || "-", one.scale, one.rmse, one.tv, one.kl, one.needed]), chosen, true);
+
+      const best = found[bestAt], paper = found.find((one) => one.paper && !one.best);
+      byId("recommended").textContent = `Recommended: ${best.mechanism}. The noise in one cell of a family's table has a standard error of ${number(best.error)} rows` + (paper ? `, against ${number(paper.error)} by ${paper.mechanism}.` : ".");
+      byId("typed").replaceChildren("In Python: ", made("code", typed));
+      const mean = costs.reduce((sum, one) => sum + one.tv, 0) / costs.length;
+      byId("meaning").textContent = `With ${number(n)} rows the worst margin, that of ${known.names[worst()]}, will be off by ${number(costs[worst()].tv)} of all rows (total variation); the mean is ${number(mean)}.`;
+      colour();
       show();
-      document.body.dataset.epsilon = String(epsilon);
-      document.body.dataset.n = String(n);
+      Object.assign(document.body.dataset, { best: best.mechanism, epsilon, n });
     }
 
     onChosen = (i) => {
       const one = costs[i];
-      const parts = [facts([
+      const arcs = data.arcs.filter((arc) => arc.child === i).map((arc) => {
+        const saved = 1 - 1 / arc.cost;
+        const words = saved < 0.0005 ? "costs nothing to speak of" : `costs ${number(100 * saved, 2)} % of the standard error of all released counts`;
+        return made("p", `The arc from ${known.names[arc.parent]} ${words}.`);
+      });
+      return [facts([
         ["cells of its table", number(known.cells[i])], ["read from", one.table || "-"],
         ["moved by one person", number(one.moved)], ["epsilon of that table", number(one.spent)],
         ["noise scale", number(one.scale)], ["standard error of a cell", `${number(one.rmse)} rows`],
         ["error of the margin (tv)", number(one.tv)], ["divergence of the posterior", `${number(one.kl)} nats`],
         ["rows needed", number(one.needed)],
-      ])];
-      for (const arc of data.arcs.filter((one) => one.child === i)) {
-        const saved = 1 - 1 / arc.cost;
-        const words = saved < 0.0005 ? "costs nothing to speak of" : `costs ${number(100 * saved, 2)} % of the standard error of all released counts`;
-        parts.push(made("p", `The arc from ${known.names[arc.parent]} ${words}.`));
-      }
-      return parts;
+      ]), ...arcs];
     };
 
-    const put = (stops) => { [sliders.epsilon.value, sliders.n.value] = stops; update(); };
+    const put = (stops) => {
+      [sliders.epsilon.value, sliders.n.value] = stops;
+      update();
+    };
     for (const slider of Object.values(sliders)) slider.addEventListener("input", update);
     byId("reset").addEventListener("click", () => put(start));
     put(start);
-    if (nodes.length) choose(worst());
+    choose(worst());
   }
   document.body.dataset.ready = "yes";
 })();

@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
 from dpgraph.inference import interruption
-from dpgraph.inference.network import _kernels, record_chains
+from dpgraph.inference.network import _kernels, by_records
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import (
     Evidence,
@@ -257,8 +257,8 @@ def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, 
         left = [t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given.tables]
         assert np.array_equal(residual, np.concatenate(left))
         families = {f[0]: contingency_table(columns, f, network.shape(f)) for f in network.families}
-        assert np.array_equal(counts, record_chains.flat_tables(network, families))
-        assert np.allclose(np.add.reduceat(theta, np.cumsum([0, *record_chains.row_sizes(layout)[:-1]])), 1)
+        assert np.array_equal(counts, by_records.flat_tables(network, families))
+        assert np.allclose(np.add.reduceat(theta, np.cumsum([0, *by_records.row_sizes(layout)[:-1]])), 1)
         sweeps.append(n)
         return n
 
@@ -445,7 +445,7 @@ def test_tables_given_exact_counts_enumerated():
     counts = np.array([[5, 1, 0], [2, 0, 0], [0, 3, 1], [0, 0, 0]], np.int64).T
     seen = {"a": counts.sum(axis=0), "b": counts}
     _, first, second = over_the_prior(HIERARCHY, counts[None])
-    made = record_chains.tables_given_counts(network, HIERARCHY, seen, np.random.default_rng(15), 20_000)["b"].reshape(
+    made = by_records.tables_given_counts(network, HIERARCHY, seen, np.random.default_rng(15), 20_000)["b"].reshape(
         1, 20_000, -1
     )
     error = assert_agree(np.concatenate([made, made**2], axis=2), np.concatenate([first[0], second[0]]))

@@ -11,8 +11,9 @@ from scipy.special import gammaln, logsumexp
 import dpgraph as dg
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.network import by_tables
-from dpgraph.inference.network.by_tables import dirichlet_draws, draw_by_tables
+from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.evidence import concentration_tables, evidence
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.tables import NoisyCounts
 

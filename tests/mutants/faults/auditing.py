@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "coverage judged without the number of worlds",
-        "audit/ranks.py",
+        "audit/calibrating.py",
         "wanted = math.log(2 / level) / trials",
         "wanted = 0.001 + 0 * math.log(2 / level) / trials",
         (f"{TESTS}::test_coverage_limits_hold_for_whatever_dependence",),

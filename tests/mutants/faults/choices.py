@@ -138,9 +138,9 @@ MUTANTS = (
     ),
     Mutant(
         "a file that holds choices of another number of draws",
-        "mechanisms/reproduction.py",
-        "if event.mechanism in _DRAWS and chosen.draws != _DRAWS[event.mechanism](structure):",
-        "if False:",
+        "mechanisms/selection/parents_choice.py",
+        "draws=lambda tables, recorded: len(tables.domain.names) - 1,",
+        "draws=lambda tables, recorded: recorded,",
         (f"{PAID}::test_a_file_with_choices_that_could_not_be_made_is_refused",),
     ),
     Mutant(

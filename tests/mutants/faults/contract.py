@@ -164,8 +164,8 @@ SELECTIONS = (
     Mutant(
         "posterior draws of real numbers whose event does not say so",
         "mechanisms/selection/posterior_sample.py",
-        'law = "continuous" if self.idealized_numerics else "softmax"',
-        'law = "softmax"',
+        '("PosteriorSample (idealized numerics)", "continuous")',
+        '("PosteriorSample (idealized numerics)", "softmax")',
         (f"{SAMPLE}::test_the_event_says_what_is_done",),
     ),
     Mutant(

@@ -9,14 +9,14 @@ MUTANTS = (
     Mutant(
         "the record of a registered mechanism believed",
         "mechanisms/reproduction.py",
-        "        if _REGISTERED[event.mechanism](event, unit, structure) != event:\n",
-        "        if False:\n",
+        "    if planned != event:\n",
+        "    if False:\n",
         (f"{EXTENSION}::test_an_edited_file_is_refused",),
     ),
     Mutant(
         "a mechanism from outside that takes the name of one inside",
         "mechanisms/reproduction.py",
-        "    if name in _ADDING or name in _SELECTING or _REGISTERED.get(name, replan) is not replan:\n",
+        "    if _REPLANS.setdefault(name, replan) is not replan:\n",
         "    if False:\n",
         (f"{EXTENSION}::test_a_name_is_registered_once",),
     ),

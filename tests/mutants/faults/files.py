@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "a block whose subsets are not there",
-        "mechanisms/reproduction.py",
+        "mechanisms/additive/sensitivity.py",
         "any(2 ** len(block) > len(found) for block in found)",
         "False",
         (f"{LIMITS}::test_a_block_of_many_names_is_refused_by_its_number_of_subsets",),

@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "step sizes adapted after burn-in",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "            if burning:\n                mine.steps.adapt(shifts, tally[RESIZES:])\n            else:",
         "            mine.steps.adapt(shifts, tally[RESIZES:])\n            if not burning:",
         (f"{AUGMENTATION}::test_steps_adapt_in_burn_in_and_nowhere_else",),

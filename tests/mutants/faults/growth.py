@@ -4,15 +4,22 @@ from tests.mutants.planting import Mutant
 
 BLOCKS = "tests/inference/counts/test_block_proposals.py"
 COUNTS, MEMORY = "tests/inference/counts/test_dirichlet_multinomial.py", "tests/test_memory.py"
-FREE = "tests/inference/counts/test_free_blocks.py"
+FREE = "tests/inference/counts/test_blocks_of_unknown_rows.py"
 
 MUTANTS = (
     Mutant(
         "blocks proposed without the ways to fill them",
         "inference/counts/block_proposals.py",
-        "sums[-1] * counted[np.minimum(left, counted.size - 1)]",
-        "sums[-1]",
+        "np.where(left < counted.size, counted[np.minimum(left, counted.size - 1)], 0.0)",
+        "1.0 * (left < counted.size)",
         (f"{BLOCKS}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "rows that are unknown without the ways to make them",
+        "inference/counts/block_proposals.py",
+        "[np.exp(log - top) @ counted for log in logs]",
+        "[np.exp(log - top).sum() for log in logs]",
+        (f"{FREE}::test_draws_follow_the_enumerated_posterior",),
     ),
     Mutant(
         "proposals by blocks that are all kept",
@@ -55,13 +62,6 @@ MUTANTS = (
         "int(memory.room(wanted, InferenceError))",
         "wanted",
         (f"{MEMORY}::test_a_question_in_small_blocks_has_the_same_answer",),
-    ),
-    Mutant(
-        "rows that are unknown without the ways to make them",
-        "inference/counts/free_blocks.py",
-        "[np.exp(log - top) @ self._ways for log in logs]",
-        "[np.exp(log - top).sum() for log in logs]",
-        (f"{FREE}::test_draws_follow_the_enumerated_posterior",),
     ),
     Mutant(
         "a prior that falls bounded at the far end of a block",

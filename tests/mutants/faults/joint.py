@@ -41,14 +41,14 @@ MUTANTS = (
     ),
     Mutant(
         "latent rows of one release that forget the others'",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "layout._replace(prior=prior + self._counts() - mine.counts)",
         "layout",
         (f"{POOLED}::test_compiled_equals_plain_and_the_state_stays_that_of_the_rows",),
     ),
     Mutant(
         "a prior learned from the rows of one release",
-        "inference/network/record_chains.py",
+        "inference/network/by_records.py",
         "run.relearn(self._rng, self._layouts[0], self._counts(),",
         "run.relearn(self._rng, self._layouts[0], self.latent[0].counts,",
         (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "parts of a file whose records are not checked",
         "mechanisms/reproduction.py",
-        "check_reproduced(replace(provenance, event=part), next(structures))",
+        "_check_single(part, unit, next(structures))",
         "next(structures)",
         (f"{FILES}::test_the_noise_of_a_part_is_that_of_its_claim",),
     ),

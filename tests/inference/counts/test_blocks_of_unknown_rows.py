@@ -6,10 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from dpgraph.inference.counts import block_proposals, dirichlet_multinomial, free_blocks
-from dpgraph.inference.counts.block_proposals import block_size, draw_by_blocks
+from dpgraph.inference.counts import block_proposals, dirichlet_multinomial
+from dpgraph.inference.counts.block_proposals import (
+    _places_that_add_up,
+    _sliding_maximum,
+    block_size,
+    draw_by_blocks,
+)
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.free_blocks import _places_that_add_up, _sliding_maximum, draw_by_free_blocks
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from tests.inference.counts.test_block_proposals import p_value
 
@@ -49,14 +53,16 @@ def test_draws_follow_the_enumerated_posterior(alpha, measured, log_total, monke
     """200 000 draws of two counts from blocks of 5; a chi-square of level 1e-6 on at most 1600 tables sees a total
     variation of 4 % with power above .99 (the noncentrality, 200 000 times 4 (0.04)^2, is above 1200).
     """
-    monkeypatch.setattr(free_blocks, "block_size", lambda *_: 5)
+    monkeypatch.setattr(block_proposals, "block_size", lambda *_: 5)
     given = [(np.array(y), noise) for y, noise in measured]
 
     def of_totals(n):
         return np.array([log_total(k) for k in n.tolist()])
 
     ends = np.zeros(2, np.int64), np.full(2, 39)
-    drawn = draw_by_free_blocks(given, np.array(alpha), *ends, of_totals, np.random.default_rng(2), 200_000)
+    drawn = draw_by_blocks(
+        given, np.array(alpha), *ends, None, np.random.default_rng(2), 200_000, log_prior_n=of_totals
+    )
     assert p_value(drawn, *posterior(measured, alpha, 39, log_total)) > 1e-6
 
 
@@ -100,7 +106,7 @@ def test_blocks_draw_what_convolution_draws(n, prior, monkeypatch):
 def test_compiled_and_plain_loops_draw_the_same():
     given, ends = [(np.array([150, 90, -70]), CellNoise(DiscreteLaplace(60.0)))], (np.zeros(3, int), np.full(3, 900))
     made = [
-        draw_by_free_blocks(given, np.ones(3), *ends, None, np.random.default_rng(3), 40, compiled=compiled)
+        draw_by_blocks(given, np.ones(3), *ends, None, np.random.default_rng(3), 40, compiled=compiled)
         for compiled in (True, False)
     ]
     assert (made[0] == made[1]).all()
@@ -116,11 +122,11 @@ def test_the_largest_of_some_in_a_row(size, length):
 def test_hopeless_proposals_are_left_to_convolution(monkeypatch):
     given, ends = [(np.array([150, 90]), CellNoise(DiscreteLaplace(90.0)))], (np.zeros(2, int), np.full(2, 4000))
     rng = np.random.default_rng(0)
-    assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is not None
+    assert draw_by_blocks(given, np.ones(2), *ends, None, rng, 5) is not None
     monkeypatch.setattr(block_proposals, "LEAST_ACCEPTED", 1.1)
-    assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is None
-    monkeypatch.setattr(free_blocks, "MOST_WORK", 10)
-    assert draw_by_free_blocks(given, np.ones(2), *ends, None, rng, 5) is None
+    assert draw_by_blocks(given, np.ones(2), *ends, None, rng, 5) is None
+    monkeypatch.setattr(block_proposals, "MOST_WORK_UNKNOWN", 10)
+    assert draw_by_blocks(given, np.ones(2), *ends, None, rng, 5) is None
 
 
 @pytest.mark.parametrize(("cells", "block"), [(2, 7), (3, 5), (4, 3)])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
+from dpgraph.inference.network.by_records import starting_records
 from dpgraph.inference.network.evidence import concentration_tables, contingency_table, evidence
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.network.starts import starting_records
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
