@@ -100,7 +100,7 @@ def large(rows: int, repeat: int) -> None:
     tables = [table.astype(np.int64) for table in release.value.tables.values()]
     real = [table.astype(float) for table in tables]
     binary = np.random.default_rng(2).integers(0, 100, (2,) * 16)
-    posterior = dg.posterior(release)
+    posterior = dg.posterior(release, method="plug-in")
     print(f"\nmunin, {len(network.domain.names)} variables, {network.cell_count} cells: seconds")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.json"
@@ -115,7 +115,7 @@ def large(rows: int, repeat: int) -> None:
             "tables from noisy coefficients": lambda: dg.reconcile(fourier),
             "least squares": lambda: dg.reconcile(release),
             "least squares, no negative cell": lambda: dg.reconcile(release, nonnegative=True),
-            "posterior": lambda: dg.posterior(release),
+            "posterior": lambda: dg.posterior(release, method="plug-in"),
             "its mean": lambda: posterior.mean(),
             f"sample {rows} rows": lambda: sample_codes(learned, rows, np.random.default_rng(0)),
             f"log-likelihood of {rows} rows": lambda: log_likelihood(learned, codes),

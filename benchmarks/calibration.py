@@ -135,9 +135,7 @@ def studied(
         seen = exact + np.array([noise.add(np.zeros(1, np.int64), one.law) * one.steps for one in noisy])
     else:
         first = family.parameters[0]
-        ours = np.stack(
-            [dg.noise_aware_posterior(one, prior=prior, draws=DRAWS, seed=rng).parameters[first] for one in noisy]
-        )
+        ours = np.stack([dg.posterior(one, prior=prior, draws=DRAWS, seed=rng).parameters[first] for one in noisy])
         seen = np.stack([one.values for one in noisy])
     methods = {"ours": ours, "plug-in": conjugate(name, seen, n, rng), "not private": conjugate(name, exact, n, rng)}
     if name == "binomial":

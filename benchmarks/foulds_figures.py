@@ -153,8 +153,8 @@ def one_state(entries, seed):
     free = nats(dg.Probabilities(network, {name: table / table.sum() for name, table in open_tables.items()}))
     for epsilon in EPSILONS:
         paper = dg.LaplaceMechanism(epsilon, tables="families", allocation="uniform")
-        clipped = dg.posterior(released(counts, paper, seed), counts="clipped")
-        aware = dg.noise_aware_posterior(released(counts, dg.LaplaceMechanism(epsilon), seed), method="tables", seed=0)
+        clipped = dg.posterior(released(counts, paper, seed), method=dg.methods.PlugIn("clipped"))
+        aware = dg.posterior(released(counts, dg.LaplaceMechanism(epsilon), seed), method="tables", seed=0)
         sample = released(counts, dg.PosteriorSample(epsilon, floor=FLOOR), seed).value[0]
         models = (aware.mean(), clipped.mean(), clipped.sample(rng)[0], sample)
         for method, score in zip(METHODS, (free, *map(nats, models)), strict=True):

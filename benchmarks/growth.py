@@ -99,7 +99,7 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
         return Codes(domain, FrozenMap(columns))
 
     def draws(number: int) -> Callable[[dict[str, Any]], Any]:
-        return lambda done: dg.noise_aware_posterior(done["release"], method="tables", draws=number, seed=0)
+        return lambda done: dg.posterior(done["release"], method="tables", draws=number, seed=0)
 
     def saved(name: str, suffix: str) -> Callable[[dict[str, Any]], Any]:
         return lambda done: dg.save(done[name], folder / f"{name.replace(' ', '_')}{suffix}")
@@ -119,7 +119,7 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
         ("count", lambda done: dg.count(done["codes"], done["network"])),
         ("release", lambda done: dg.release(done["count"], mechanism, budget=budget())),
         ("reconcile", lambda done: dg.reconcile(done["release"])),
-        ("posterior", lambda done: dg.posterior(done["release"]).mean()),
+        ("posterior", lambda done: dg.posterior(done["release"], method="plug-in").mean()),
         ("draws, 10", draws(10)),
         ("draws, 100", draws(100)),
         ("save release", saved("release", ".json")),

@@ -87,7 +87,7 @@ def judged(truth: dg.Probabilities, release: Any, method: str, seed: int) -> pd.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # 100 draws of one chain are asked for
         warnings.simplefilter("ignore", dg.errors.ApproximationWarning)  # what it warns of is what is measured
-        made = dg.noise_aware_posterior(release, prior=1.0, method=asked, draws=100, seed=seed)
+        made = dg.posterior(release, prior=1.0, method=asked, draws=100, seed=seed)
     mean, found = made.mean(), []
     for name in truth.network.domain.names:
         draws = made.flat(name)[:, :-1].reshape(100, -1)

@@ -1,4 +1,4 @@
-"""Whether intervals hold when the graph was chosen: with one stage, and after choices that saw exact scores.
+"""Whether intervals hold when the graph was chosen: without, and after choices that saw exact scores.
 
     python benchmarks/learned_coverage.py [--worlds 300] [--first 0] [--ways one] [--max-parents 2] [--seconds 600]
 
@@ -27,7 +27,6 @@ from dpgraph.testing import SeededNoise
 NAMES = tuple("abcdef")
 WAYS: dict[str, dict[str, Any]] = {
     "one": {"method": "pairs"},
-    "two": {"method": "pairs", "stages": 2},
     "greedy": {"method": "greedy"},
 }
 QUESTIONS = ("alone", "parent", "another", "two given")

@@ -110,7 +110,7 @@ def paper(
     mechanism = dg.LaplaceMechanism(epsilon, tables="families", allocation="uniform")
     budget = dg.Budget(epsilon, unit=unit)
     released = dg.release(dg.count(train, network), mechanism, budget=budget, noise=dg.testing.SeededNoise(seed))
-    model = dg.results.NaiveBayes(target, dg.posterior(released, counts="clipped").mean())
+    model = dg.results.NaiveBayes(target, dg.posterior(released, method=dg.methods.PlugIn("clipped")).mean())
     return model.predict_proba(dg.statistics.encode(held, domain.restrict(model.features)).columns)
 
 

@@ -57,7 +57,7 @@ def main(
             budget = dg.Budget(epsilon, unit=dg.PrivacyUnit("add-remove"))
             noisy = dg.release(counts, dg.LaplaceMechanism(epsilon), budget=budget, noise=dg.testing.SeededNoise(seed))
             target = family_tables(truth.network, records), model_tables(truth)
-            plug_in = dg.posterior(noisy).mean()
+            plug_in = dg.posterior(noisy, method="plug-in").mean()
             beside = [distance(model_tables(plug_in), one) for one in target]
             print(f"{name:12}{seed:4} {'nearest':20}{beside[0]:9.4f}        {beside[1]:.4f}", flush=True)
             for method in methods.split(","):
@@ -90,13 +90,13 @@ def world(name: str, seed: int) -> dg.Probabilities:
 def draw(noisy: Any, method: str, records: dg.methods.Records, draws: int, seed: int) -> dg.results.PosteriorDraws:
     """The posterior by a method."""
     if method in ("tables", "normal"):
-        return dg.noise_aware_posterior(noisy, method=method, draws=draws, seed=seed)
+        return dg.posterior(noisy, method=method, draws=draws, seed=seed)
     if method == "auto":
         from dpgraph.inference.methods import Automatic
 
-        return dg.noise_aware_posterior(noisy, method=Automatic(records), draws=draws, seed=seed)
+        return dg.posterior(noisy, method=Automatic(records), draws=draws, seed=seed)
     prior = method if method == "hierarchical" else float(method)
-    return dg.noise_aware_posterior(noisy, prior=prior, method=records, draws=draws, seed=seed)
+    return dg.posterior(noisy, prior=prior, method=records, draws=draws, seed=seed)
 
 
 def family_tables(network: dg.Network, records: Mapping[str, Any]) -> dict[str, Any]:

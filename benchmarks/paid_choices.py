@@ -60,7 +60,7 @@ def alone(rows: pd.DataFrame, domain: dg.Domain, epsilon: str, delta: str) -> pd
     mechanism = dg.GaussianMechanism(epsilon, delta) if float(delta) else dg.LaplaceMechanism(epsilon, tables="maximal")
     budget = dg.Budget(epsilon, delta, unit=dg.PrivacyUnit("add-remove"))
     noisy = dg.release(dg.count(rows, network), mechanism, budget=budget, noise=SeededNoise(1))
-    return dg.sample_rows(dg.posterior(noisy, prior=0.01).mean(), len(rows), np.random.default_rng(1))
+    return dg.sample_rows(dg.posterior(noisy, prior=0.01, method="plug-in").mean(), len(rows), np.random.default_rng(1))
 
 
 @click.command()

@@ -173,7 +173,7 @@ def world_of(network: Any, epsilon: float, rng: np.random.Generator, world: int)
     rows = dg.sample_rows(truth, 1000, rng)
     noise, budget = dg.testing.SeededNoise(int(rng.integers(2**32))), dg.Budget(epsilon)
     release = dg.release(dg.count(rows, network), dg.LaplaceMechanism(epsilon), budget=budget, noise=noise)
-    posteriors = dg.noise_aware_posterior(release, draws=500, seed=world), dg.posterior(release)
+    posteriors = dg.posterior(release, draws=500, seed=world), dg.posterior(release, method="plug-in")
     found = np.zeros((2, len(QUESTIONS)))
     for place, ask in enumerate(six(network, rng)):
         exact = ask(truth).mean[0]

@@ -118,7 +118,7 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
     for name, prior in [*priors.items(), ("plug-in", dg.RegressionPrior())]:
         begun = time.process_time()
         method = "plug-in" if name == "plug-in" else dg.methods.Hamiltonian(burn_in=BURN_IN)
-        draws = dg.noise_aware_posterior(release, prior=prior, method=method, draws=DRAWS, seed=seed)
+        draws = dg.posterior(release, prior=prior, method=method, draws=DRAWS, seed=seed)
         low, high = np.quantile(draws.in_units, [0.05, 0.95], axis=0)
         found.append({
             "prior": name, "held": np.mean((low <= aim) & (aim <= high)), "width": np.median((high - low)[1:]),

@@ -48,7 +48,7 @@ def main(seeds: int, drawn: int, prior: float) -> None:
                 released = dg.release(
                     counts, mechanism, budget=dg.Budget(EPSILON, unit=UNIT), noise=dg.testing.SeededNoise(seed)
                 )
-                learned = dg.posterior(released, prior=prior, counts=plug_in).mean()
+                learned = dg.posterior(released, prior=prior, method=dg.methods.PlugIn(plug_in)).mean()
                 seconds = time.perf_counter() - started
                 scores.append(
                     {"network": name, "design": design, "tv": distance(learned, rows, drawn, rng), "s": seconds}

@@ -94,7 +94,7 @@ def pictures(out: Path) -> None:
     from matplotlib.figure import Figure
 
     found = release()
-    draws, plug_in = dg.noise_aware_posterior(found, draws=400, seed=1), dg.posterior(found)
+    draws, plug_in = dg.posterior(found, draws=400, seed=1), dg.posterior(found, method="plug-in")
     model = hidden()
     figure = Figure(figsize=(15, 13), layout="constrained")
     axes = figure.subplots(3, 2)

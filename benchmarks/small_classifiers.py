@@ -78,7 +78,7 @@ def one(world: World, n: int, epsilon: str, seed: int) -> dict[str, tuple[float,
     alone = dg.Network.of(domain.restrict(["y"]), {"y": []})
     mechanism, budget = dg.LaplaceMechanism(epsilon), dg.Budget(epsilon)
     released = dg.release(dg.count(train[["y"]], alone), mechanism, budget=budget, noise=noise)
-    rate = dg.noise_aware_posterior(released, method="tables", seed=0).mean().table("y")
+    rate = dg.posterior(released, method="tables", seed=0).mean().table("y")
     found["base rate alone"] = scores(np.tile(rate, (len(label), 1)), label)
     free = CategoricalNB(min_categories=world.levels).fit(X, y)
     found["not private"] = scores(free.predict_proba(other), label)

@@ -66,7 +66,7 @@ def records() -> Callable[[], Any]:
     network = dg.read_network("example:asia")
     rows = dg.sample_rows(dg.load("example:asia"), 1000, np.random.default_rng(2))
     noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=NOISE(2))
-    return lambda: dg.noise_aware_posterior(noisy, method="records", draws=300, seed=2)
+    return lambda: dg.posterior(noisy, method="records", draws=300, seed=2)
 
 
 def tables() -> Callable[[], Any]:
@@ -75,7 +75,7 @@ def tables() -> Callable[[], Any]:
     network = dg.Network.of({"a": list(range(500)), "b": list(range(500))}, {"b": ["a"]})
     rows = pd.DataFrame({"a": rng.integers(0, 500, 500_000), "b": rng.integers(0, 500, 500_000)})
     noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=NOISE(3))
-    return lambda: dg.noise_aware_posterior(noisy, method="tables", draws=10, seed=3)
+    return lambda: dg.posterior(noisy, method="tables", draws=10, seed=3)
 
 
 def folder() -> Callable[[], Any]:

@@ -170,7 +170,7 @@ def graph_steps(kind: str, folder: Path, size: int, rows: int) -> list[Step]:
 
     def drawn(method: str) -> Callable[[dict[str, Any]], Any]:
         settings = {"draws": 10 if family else 100, "seed": 0, "progress": True}
-        return lambda done: dg.noise_aware_posterior(done["release"], method=method, **settings)
+        return lambda done: dg.posterior(done["release"], method=method, **settings)
 
     many = 1_000_000 if family else 100_000
     return [
@@ -182,7 +182,7 @@ def graph_steps(kind: str, folder: Path, size: int, rows: int) -> list[Step]:
         ("count", lambda done: dg.count(done["rows"], done["Network.of"], **SHOWN)),
         ("release", lambda done: dg.release(done["count"], mechanism, budget=dg.Budget(1, unit=unit), **SHOWN)),
         ("reconcile", lambda done: dg.reconcile(done["release"])),
-        ("posterior", lambda done: dg.posterior(done["release"], **SHOWN)),
+        ("posterior", lambda done: dg.posterior(done["release"], **SHOWN, method="plug-in")),
         ("draws by tables", drawn("tables")),
         *([] if family else [("draws, normal", drawn("normal"))]),
         ("save release", lambda done: dg.save(done["release"], folder / "release.json", **SHOWN)),
@@ -221,7 +221,7 @@ def munin_steps(folder: Path) -> list[Step]:
     unit = dg.PrivacyUnit("replace")
 
     def drawn(method: str) -> Callable[[dict[str, Any]], Any]:
-        return lambda done: dg.noise_aware_posterior(done["release"], method=method, draws=100, seed=0, progress=True)
+        return lambda done: dg.posterior(done["release"], method=method, draws=100, seed=0, progress=True)
 
     def released(mechanism: Any) -> Callable[[dict[str, Any]], Any]:
         return lambda done: dg.release(done["count"], mechanism, budget=dg.Budget(1, delta="1e-6", unit=unit), **SHOWN)
@@ -234,7 +234,7 @@ def munin_steps(folder: Path) -> list[Step]:
         ("release", released(dg.LaplaceMechanism(1))),
         ("release, Gaussian", released(dg.GaussianMechanism(1, "1e-6"))),
         ("release, Fourier", released(dg.FourierMechanism(1))),
-        ("posterior", lambda done: dg.posterior(done["release"], **SHOWN)),
+        ("posterior", lambda done: dg.posterior(done["release"], **SHOWN, method="plug-in")),
         ("draws by tables", drawn("tables")),
         ("draws, normal", drawn("normal")),
         ("save draws as JSON", lambda done: dg.save(done["draws by tables"], folder / "draws.json", **SHOWN)),
@@ -305,7 +305,6 @@ def learned_steps(folder: Path) -> list[Step]:
             for name in ("alarm", "win95pts", "andes")
         ),
         ("learn alarm", learnt("alarm")),
-        ("learn alarm, two stages", learnt("alarm", stages=2)),
         ("learn alarm, greedy", learnt("alarm", method="greedy")),
         ("learn win95pts", learnt("win95pts")),
         ("learn andes, 223 variables", learnt("andes")),
@@ -349,7 +348,7 @@ def fits_steps(folder: Path) -> list[Step]:
         ("release", released),
         (
             "draws by records",
-            lambda done: dg.noise_aware_posterior(done["release"], method="records", draws=200, seed=0, progress=True),
+            lambda done: dg.posterior(done["release"], method="records", draws=200, seed=0, progress=True),
         ),
         (
             "query_rows, 1e4 rows",
@@ -468,9 +467,9 @@ def commands(folder: Path) -> dict[str, list[str]]:
     sampled_rows("alarm", 100_000).to_csv(folder / "alarm.csv", index=False)
     made = dg.release(dg.count(folder / "munin.csv", munin), dg.LaplaceMechanism(1), budget=dg.Budget(1, unit=unit))
     dg.save(made, folder / "made.json")
-    dg.save(dg.posterior(made), folder / "model.json")
+    dg.save(dg.posterior(made, method="plug-in"), folder / "model.json")
     paid = ["--epsilon", "1", "--out"]
-    aware = ["--noise-aware", "--method", "tables", "--draws", "20"]
+    aware = ["--method", "tables", "--draws", "20"]
     asked = ["--n", "10000", "--question", "HISTORY | CVP=LOW"]
     return {
         "dpgraph cost, munin": ["cost", "example:munin", "--epsilon", "1", "--delta", "1e-6"],

@@ -86,11 +86,11 @@ def repeat(seed: int, many: int = 100, spread: float = 1.0) -> list[tuple[str, f
             f"{PAPER}, fewest": dg.FourierMechanism(epsilon, sensitivity="paper", nonnegative=STEALTH),
         }
         for label, (mechanism, plug_in) in methods.items():
-            model = dg.posterior(released(counts, mechanism, seed), counts=plug_in).mean()
+            model = dg.posterior(released(counts, mechanism, seed), method=dg.methods.PlugIn(plug_in)).mean()
             scores.append((label, epsilon, accuracy(dg.results.NaiveBayes("class", model), held), np.nan))
         for label, mechanism in increments.items():
             release = released(counts, mechanism, seed)
-            model = dg.posterior(release, counts="clipped").mean()
+            model = dg.posterior(release, method=dg.methods.PlugIn("clipped")).mean()
             score = accuracy(dg.results.NaiveBayes("class", model), held)
             scores.append((label, epsilon, score, float(without_negative_cells(release))))
         for label, epsilon_of, draws, floor in samplers(epsilon, many):

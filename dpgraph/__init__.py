@@ -60,8 +60,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.inference.graphs.choosing import choose_network as choose_network
     from dpgraph.structure.tables import Probabilities as Probabilities
     from dpgraph.inference.network.consistency import reconcile as reconcile
-    from dpgraph.inference.network.plug_in import posterior as posterior
-    from dpgraph.inference.posterior import noise_aware_posterior as noise_aware_posterior
+    from dpgraph.inference.posterior import posterior as posterior
     from dpgraph.inference.network.prior import HierarchicalPrior as HierarchicalPrior
     from dpgraph.inference.regression.prior import RegressionPrior as RegressionPrior
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm

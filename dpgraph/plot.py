@@ -76,7 +76,7 @@ def posterior(
     """The posterior mean and credible interval of each probability of one variable.
 
     Args:
-        draws: What ``noise_aware_posterior`` returned.
+        draws: What ``posterior`` returned.
         variable: Whose conditional probability table.
         probability: Of the intervals.
         axes: Where to draw; new ones by default.

@@ -31,7 +31,7 @@ def main() -> None:
     print(f"Released at {dg.cost(noisy)}. The budget now: {budget}")
 
     # The affairs table has many sparse cells: a prior of 1 in each would pull every probability towards one half.
-    posterior = dg.posterior(noisy, prior=0.1)
+    posterior = dg.posterior(noisy, prior=0.1, method="plug-in")
     learned = posterior.mean()
     print("\nFrom here on everything comes from the release alone, at no cost. P(affairs = yes | rate_marriage):")
     for rating in NETWORK.domain.levels("rate_marriage"):

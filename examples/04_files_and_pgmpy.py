@@ -23,7 +23,7 @@ def main() -> None:
     budget = dg.Budget("2", unit=dg.PrivacyUnit("replace"))
     counts = dg.count(export.rows("anes96"), NETWORK)
     noisy = dg.release(counts, dg.LaplaceMechanism(2), budget=budget)
-    model = dg.posterior(noisy).mean()
+    model = dg.posterior(noisy, method="plug-in").mean()
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -19,8 +19,8 @@ def main() -> None:
     noisy = dg.release(counts, dg.LaplaceMechanism("0.5"), budget=dg.Budget("0.5"))
     print(f"1000 patients drawn from {NETWORK}, released once: {noisy.provenance}.")
 
-    plug_in = dg.posterior(noisy, counts="clipped").sample(rng, 1000)
-    aware = dg.noise_aware_posterior(noisy, method="tables", draws=1000, seed=1)
+    plug_in = dg.posterior(noisy, method=dg.methods.PlugIn("clipped")).sample(rng, 1000)
+    aware = dg.posterior(noisy, method="tables", draws=1000, seed=1)
     print("\nP(lung cancer | smoker) is 0.10 in truth. 90 % intervals from this one release:")
     for name, values in (
         ("noisy counts taken as true", [tables.table("lung")[0, 0] for tables in plug_in]),
@@ -38,7 +38,7 @@ def main() -> None:
     print("\nOne draw of latent rows gives whole, non-negative tables of one possible data set, at no cost:")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)  # two dozen sweeps are for show
-        stealth = dg.noise_aware_posterior(noisy, method=dg.methods.Records(chains=1, burn_in=12), draws=12, seed=1)
+        stealth = dg.posterior(noisy, method=dg.methods.Records(chains=1, burn_in=12), draws=12, seed=1)
     print(stealth.latent_tables().margin("lung", "smoke").astype(int))
 
     print("\nWhich of the two is calibrated can be checked by simulation on this network:")

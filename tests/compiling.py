@@ -23,9 +23,9 @@ def main() -> None:
     noise, budget = dg.testing.SeededNoise(0), dg.Budget(5)
     release = dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=noise)
     sums = dg.release(counts, dg.FourierMechanism(4), budget=budget, noise=noise)
-    dg.noise_aware_posterior(release, method=dg.methods.Records(chains=1, burn_in=2), draws=2, seed=0)
-    dg.noise_aware_posterior(release, method="normal", draws=2, seed=0)
-    dg.noise_aware_posterior(release + sums, method="normal", draws=2, seed=0)
+    dg.posterior(release, method=dg.methods.Records(chains=1, burn_in=2), draws=2, seed=0)
+    dg.posterior(release, method="normal", draws=2, seed=0)
+    dg.posterior(release + sums, method="normal", draws=2, seed=0)
     few = {"noise": dg.testing.SeededNoise(0), "random_state": 0}
     dg.PrivateNaiveBayes(domain, epsilon=0.5, **few).fit(rows[["region", "month"]], rows["kind"])
     numbers = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "pay": [1.0, 2.0, 2.0, 3.0]})

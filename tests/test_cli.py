@@ -49,7 +49,7 @@ def release(out="r.json", *more):
 
 
 def model(out="m.json"):
-    run("posterior", release(), "--out", out)
+    run("posterior", release(), "--method", "plug-in", "--out", out)
     return out
 
 
@@ -139,11 +139,11 @@ def test_a_dry_run_touches_no_rows_and_writes_nothing(command, tmp_path):
 
 @pytest.mark.parametrize("counts", ["nearest", "expected", "clipped"])
 def test_posterior(counts):
-    result = run("posterior", release(), "--counts", counts, "--prior", "0.5", "--out", "m.json")
+    result = run("posterior", release(), "--method", "plug-in", "--counts", counts, "--prior", "0.5", "--out", "m.json")
     assert "wrote m.json" in result.stderr
-    expected = dg.posterior(dg.load("r.json"), prior=0.5, counts=counts)
+    expected = dg.posterior(dg.load("r.json"), prior=0.5, method=dg.methods.PlugIn(counts))
     assert dg.load("m.json") == expected
-    run("posterior", "r.json", "--counts", counts, "--prior", "0.5", "--out", "m.bif")
+    run("posterior", "r.json", "--method", "plug-in", "--counts", counts, "--prior", "0.5", "--out", "m.bif")
     for name in ("sex", "age", "work"):
         np.testing.assert_allclose(dg.load("m.bif").table(name), expected.mean().table(name), rtol=1e-9)
 
@@ -283,7 +283,7 @@ def test_no_rows_and_one_row_are_valid(rows):
         file.write("word,age\n" + "a,1.5\n" * rows)
     run("release", "few.csv", "--network", "strict.toml", "--epsilon", "1", "--out", "r.json")
     assert dg.load("r.json").value.n == rows
-    run("posterior", "r.json", "--out", "m.json")
+    run("posterior", "r.json", "--method", "plug-in", "--out", "m.json")
     run(
         "fit",
         "naive-bayes",
@@ -447,7 +447,11 @@ def test_a_bad_value_is_refused_by_name(words, error):
         (["sample", "r.json", "-n", "3", "--out", "x.csv"], "FileError", "needs a posterior first"),
         (["sample", "m.json", "-n", "-1", "--out", "x.csv"], "InferenceError", "at least 0"),
         (["posterior", "m.json", "--out", "x.json"], "InferenceError", "posterior takes noisy counts"),
-        (["posterior", "r.json", "--prior", "0", "--out", "x.json"], "InferenceError", "prior must be"),
+        (
+            ["posterior", "r.json", "--method", "plug-in", "--prior", "0", "--out", "x.json"],
+            "InferenceError",
+            "prior must be",
+        ),
         (["posterior", "cut.json", "--out", "x.json"], "FileError", "is it truncated?"),
     ],
     ids=lambda value: " ".join(value)[:70] if isinstance(value, list) else value,
@@ -477,7 +481,7 @@ def test_a_question_that_makes_no_sense_is_refused(words, error, message):
         ["release", "rows.csv", "--network", "n.toml", "--epsilon", "1", "--out", "."],
         ["release", "rows.csv", "--network", "n.toml", "--epsilon", "1", "--mechanism", "magic", "--out", "x.json"],
         ["release", "rows.csv", "--network", "n.toml", "--epsilon", "1", "--out", "x.json", "--seed", "1"],
-        ["posterior", "r.json", "--out", "x.csv"],
+        ["posterior", "r.json", "--method", "plug-in", "--out", "x.csv"],
         ["fit"],
         ["fit", "naive-bayes", "rows.csv", "--domain", "n.toml", "--epsilon", "1", "--out", "x.json"],
         ["predict", "m.json", "rows.csv", "--out", "x.json"],

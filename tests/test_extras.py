@@ -13,7 +13,7 @@ import dpgraph as dg
 from dpgraph import plot
 network, budget = dg.Network.of({"a": ["x", "y"]}, {}), dg.Budget(1)
 released = dg.release(dg.count(pd.DataFrame({"a": ["x", "y"]}), network), dg.LaplaceMechanism(1), budget=budget)
-draws = dg.noise_aware_posterior(released, method="tables", draws=2)
+draws = dg.posterior(released, method="tables", draws=2)
 """
 CALLS = {
     "plot": ["plot.network(dg.privacy_cost(network, epsilon=1))", "plot.posterior(draws, 'a')"],

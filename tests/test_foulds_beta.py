@@ -65,7 +65,7 @@ def test_one_tempered_draw_costs_epsilon(epsilon):
 
 
 def test_the_noise_aware_law_is_the_packages():
-    """The same release read by ``noise_aware_posterior``: 100 000 draws, means within 1 %, deviations within 2."""
+    """The same release read by ``posterior``: 100 000 draws, means within 1 %, deviations within 2."""
     n, epsilon = 200, 0.1
     moments = dg.sufficient_statistics([1] * 60 + [0] * 140, dg.expfam.Binomial())
     unit = dg.PrivacyUnit("replace")
@@ -74,7 +74,7 @@ def test_the_noise_aware_law_is_the_packages():
     )
     assert release.value.law.scale == pytest.approx(1 / epsilon)
     seen = float(release.value.sums[0])
-    draws = dg.noise_aware_posterior(release, draws=100_000, seed=0).parameters["p"]
+    draws = dg.posterior(release, draws=100_000, seed=0).parameters["p"]
     ours = study.latent_ones(np.full(100_000, seen), n, epsilon, np.random.default_rng(3))
     ours = np.random.default_rng(4).beta(1 + ours, 1 + n - ours)
     assert ours.mean() == pytest.approx(draws.mean(), rel=0.01)

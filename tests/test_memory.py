@@ -149,14 +149,14 @@ def test_the_estimate_of_a_release(neighbours):
 
 
 def test_the_estimate_of_a_posterior(noisy):
-    dg.posterior(noisy)  # what is kept from call to call
-    assert near(posterior_bytes(noisy.network), peak(lambda: dg.posterior(noisy)))
+    dg.posterior(noisy, method="plug-in")  # what is kept from call to call
+    assert near(posterior_bytes(noisy.network), peak(lambda: dg.posterior(noisy, method="plug-in")))
 
 
 def test_a_posterior_is_refused_by_its_figure(noisy, monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, str(posterior_bytes(noisy.network) - 1))
     with pytest.raises(InferenceError, match="this posterior would take about"):
-        dg.posterior(noisy)
+        dg.posterior(noisy, method="plug-in")
 
 
 @pytest.mark.parametrize("method", ["tables", "normal"])
@@ -165,8 +165,8 @@ def test_the_estimate_of_draws(method, noisy):
     step = max(1, by_normal.HELD // network.cell_count)
     largest = max(map(network.cells, network.families))
     at_once = draws * largest if method == "tables" else by_normal._at_once(network, draws, step)
-    dg.noise_aware_posterior(noisy, method=method, draws=2, seed=0)  # what is loaded and kept from call to call
-    taken = peak(lambda: dg.noise_aware_posterior(noisy, method=method, draws=draws, seed=0))
+    dg.posterior(noisy, method=method, draws=2, seed=0)  # what is loaded and kept from call to call
+    taken = peak(lambda: dg.posterior(noisy, method=method, draws=draws, seed=0))
     assert near(sum(held_draws.draws_bytes(network, draws, at_once)), taken)
 
 
@@ -174,12 +174,12 @@ def test_the_estimate_of_draws(method, noisy):
 def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path):
     """In single precision; means in full, questions and files as ever, and the temporary folder left as it was."""
     monkeypatch.setattr(held_draws.tempfile, "tempdir", str(tmp_path))
-    whole = dg.noise_aware_posterior(noisy, method=method, draws=400, seed=3)
+    whole = dg.posterior(noisy, method=method, draws=400, seed=3)
     kept, working = held_draws.draws_bytes(noisy.network, 400, 400 * 16)
     if method == "normal":
         monkeypatch.setattr(held_draws, "WORKING", 0)
     monkeypatch.setenv(memory.VARIABLE, str(working + kept // 2))
-    held = dg.noise_aware_posterior(noisy, method=method, draws=400, seed=3)
+    held = dg.posterior(noisy, method=method, draws=400, seed=3)
     monkeypatch.delenv(memory.VARIABLE)
     assert all(isinstance(table, np.memmap) and table.dtype == np.float32 for table in held.tables.values())
     assert not list(tmp_path.iterdir())
@@ -202,15 +202,15 @@ def test_draws_that_fit_nowhere_are_refused(noisy, monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, str(working))
     monkeypatch.setattr(held_draws.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(InferenceError, match=r"of memory or .* of the temporary folder, which has less free: ask"):
-        dg.noise_aware_posterior(noisy, method="tables", draws=400)
+        dg.posterior(noisy, method="tables", draws=400)
     monkeypatch.setenv(memory.VARIABLE, str(working - 1))
     with pytest.raises(InferenceError, match="each step of these draws would take"):
-        dg.noise_aware_posterior(noisy, method="tables", draws=400)
+        dg.posterior(noisy, method="tables", draws=400)
     assert kept > working / 10
 
 
 def test_a_question_in_small_blocks_has_the_same_answer(noisy, monkeypatch):
-    drawn = dg.noise_aware_posterior(noisy, method="tables", draws=300, seed=1)
+    drawn = dg.posterior(noisy, method="tables", draws=300, seed=1)
     names = noisy.network.domain.names
     whole = dg.query(drawn, list(names[-3:]), {names[0]: 1})
     sizes, plain = [], contraction._normalised
@@ -284,7 +284,6 @@ SPENDERS = {
     "pairs": (partial(learned, method="pairs"), "replace"),
     "pairs, n private": (partial(learned, method="pairs"), "add-remove"),
     "greedy": (partial(learned, method="greedy"), "replace"),
-    "two stages": (partial(learned, method="pairs", stages=2), "replace"),
     "posterior sample": (sampled, "replace"),
 }
 

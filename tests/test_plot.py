@@ -37,7 +37,7 @@ def test_intervals_are_those_of_the_frame(tmp_path):
     release = dg.release(
         dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1)
     )
-    draws = dg.noise_aware_posterior(release, method="tables", draws=100, seed=1)
+    draws = dg.posterior(release, method="tables", draws=100, seed=1)
     axes = plot.posterior(draws, "b")
     frame = draws.to_frame().query("variable == 'b'")
     np.testing.assert_allclose(axes.get_lines()[0].get_xdata(), frame["mean"])
@@ -45,7 +45,7 @@ def test_intervals_are_those_of_the_frame(tmp_path):
     assert saved(axes, tmp_path)
     with pytest.raises(dg.errors.DomainError, match="'c'"):
         plot.posterior(draws, "c")
-    plug_in = dg.posterior(release)
+    plug_in = dg.posterior(release, method="plug-in")
     axes = plot.posterior(draws, "b", plug_in=plug_in)
     both = [line.get_xdata() for line in axes.get_lines()]
     np.testing.assert_allclose(both[0], frame["mean"])
@@ -57,7 +57,8 @@ def test_intervals_are_those_of_the_frame(tmp_path):
     assert [text.get_text() for text in axes.get_legend().get_texts()][1] == "plug-in: the noise left out"
     assert saved(axes, tmp_path)
     other = dg.posterior(
-        dg.release(dg.count(rows, dg.Network.of(NETWORK.domain, {})), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+        dg.release(dg.count(rows, dg.Network.of(NETWORK.domain, {})), dg.LaplaceMechanism(1), budget=dg.Budget(1)),
+        method="plug-in",
     )
     for wrong in (other, draws, plug_in.mean()):
         with pytest.raises(dg.errors.DomainError, match="plug_in"):

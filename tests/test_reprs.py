@@ -22,12 +22,12 @@ def values():
     noise, budget = dg.testing.SeededNoise(1), dg.Budget(9, unit=dg.PrivacyUnit("add-remove"))
     release = dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=noise)
     fourier = dg.release(counts, dg.FourierMechanism(1), budget=budget, noise=noise)
-    plug_in = dg.posterior(release)
-    draws = dg.noise_aware_posterior(release, method="tables", draws=20, seed=0)
+    plug_in = dg.posterior(release, method="plug-in")
+    draws = dg.posterior(release, method="tables", draws=20, seed=0)
     sampled = dg.release(counts, dg.PosteriorSample(1, draws=2), budget=budget, noise=noise)
     moments = dg.sufficient_statistics(rng.random(50), dg.expfam.Exponential(), bounds=(0, 3))
     noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=budget, noise=noise)
-    parameters = dg.noise_aware_posterior(noisy, prior=dg.expfam.Exponential().prior(2, 1), draws=50, seed=0)
+    parameters = dg.posterior(noisy, prior=dg.expfam.Exponential().prior(2, 1), draws=50, seed=0)
     made = {
         "domain": DOMAIN,
         "network": NETWORK,

@@ -159,16 +159,16 @@ STEPS = {
         ),
     ),
     "privacy_cost": ("pricing", lambda made, path: dg.privacy_cost(NETWORK, epsilon=1, progress=True)),
-    "posterior": ("fitting", lambda made, path: dg.posterior(made, progress=True)),
-    "noise_aware_posterior": (
+    "posterior": ("fitting", lambda made, path: dg.posterior(made, progress=True, method="plug-in")),
+    "posterior by tables": (
         "drawing",
-        lambda made, path: dg.noise_aware_posterior(made, method="tables", draws=5, seed=0, progress=True),
+        lambda made, path: dg.posterior(made, method="tables", draws=5, seed=0, progress=True),
     ),
     "save": ("saving", lambda made, path: dg.save(made, path / "made.json", progress=True)),
     "load": ("loading", lambda made, path: (dg.save(made, path / "m.npz"), dg.load(path / "m.npz", progress=True))),
     "sample_rows": (
         "sampling",
-        lambda made, path: dg.sample_rows(dg.posterior(made).mean(), 10, 0, progress=True),
+        lambda made, path: dg.sample_rows(dg.posterior(made, method="plug-in").mean(), 10, 0, progress=True),
     ),
     "write_html": ("writing a page", lambda made, path: dg.write_html(made, path / "made.html", progress=True)),
     "learn_network": (
@@ -201,7 +201,7 @@ STEPS = {
 def test_every_long_step_has_a_bar(step, bars, released, tmp_path):
     drawn = bars()
     words, run = STEPS[step]
-    assert "progress" in inspect.signature(getattr(dg, step)).parameters
+    assert "progress" in inspect.signature(getattr(dg, step.removesuffix(" by tables"))).parameters
     run(released, tmp_path)
     assert drawn == [words]
 
@@ -256,7 +256,7 @@ class Interrupting:
 
 
 def test_an_interrupted_save_leaves_what_was_there(released, tmp_path, monkeypatch):
-    draws = dg.noise_aware_posterior(released, method="tables", draws=5, seed=0)
+    draws = dg.posterior(released, method="tables", draws=5, seed=0)
     (tmp_path / "draws.npz").write_bytes(b"before")
     monkeypatch.setattr(packed, "_stored", Interrupting(packed._stored))
     with pytest.raises(KeyboardInterrupt):
@@ -274,7 +274,7 @@ def test_interrupted_draws_leave_the_temporary_folder_empty(released, tmp_path, 
     held = []
     monkeypatch.setattr(by_tables, "HeldDraws", lambda *given: held.append(by_held(*given)) or held[-1])
     with pytest.raises(KeyboardInterrupt):
-        dg.noise_aware_posterior(released, method="tables", draws=100_000, seed=0)
+        dg.posterior(released, method="tables", draws=100_000, seed=0)
     assert held[0].on_disk
     assert os.listdir(tmp_path) == []
 
@@ -339,7 +339,7 @@ def test_long_files_read_as_short_ones(monkeypatch):
 @pytest.mark.parametrize("reader", ["_whole", "_finite"])
 def test_an_interruption_is_heard_between_two_numbers_of_a_long_file(reader, released, tmp_path, monkeypatch):
     """What json reads in C hears of none; a function of ours that it calls for a number does."""
-    draws = dg.noise_aware_posterior(released, method="tables", draws=5, seed=0)
+    draws = dg.posterior(released, method="tables", draws=5, seed=0)
     dg.save({"_whole": released, "_finite": draws}[reader], tmp_path / "made.json")
     monkeypatch.setattr(networks, "AT_ONCE", 0)
     function = getattr(networks, reader)

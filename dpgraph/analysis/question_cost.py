@@ -23,7 +23,7 @@ from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import DEFAULT_PRIOR
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import query
@@ -260,7 +260,7 @@ def _widths(
         warnings.simplefilter("ignore", ConvergenceWarning)
         method = _method(network, n)
         each = DRAWS // (method.chains if isinstance(method, Records) else 1)
-        draws = noise_aware_posterior(made, method=method, draws=each, seed=rng)
+        draws = posterior(made, method=method, draws=each, seed=rng)
     exact = {name: counts.sensitive_margin(network.family(name)) for name in network.domain.names}
     answers = query(draws, **asked), query(_known(network, exact, n, rng), **asked)
     first, second = (answer.high - answer.low for answer in answers)

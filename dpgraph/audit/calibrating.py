@@ -28,14 +28,14 @@ import numpy.typing as npt
 from dpgraph.audit.checks import FALSE_ALARM as AUDIT_FALSE_ALARM
 from dpgraph.audit.checks import Check, Clock
 from dpgraph.inference.arguments import tails
-from dpgraph.inference.methods import Automatic, Records, method_name
+from dpgraph.inference.methods import Automatic, PlugIn, Records, method_name
 from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.evidence import concentration_tables
-from dpgraph.inference.network.plug_in import DirichletPosterior, posterior
+from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import METHODS, read_prior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
@@ -206,7 +206,7 @@ def calibration(
         n: Rows of each simulated data set.
         trials: Simulated data sets.
         unit: Whom the release protects; one replaced row by default.
-        method: A method of ``noise_aware_posterior``, its chains by name one chain thinned by five;
+        method: A method of ``posterior``, its chains by name one chain thinned by five;
             ``"plug-in"``, which takes noisy counts as exact; or ``"exact-counts"``, the posterior without privacy,
             to compare with.
         draws: Posterior draws in each trial; the ranks have as many steps.
@@ -333,9 +333,11 @@ class _Study:
         noisy = release(counts, self.mechanism, budget=budget, noise=noise)
         if self.method == "plug-in":
             assert not isinstance(self.prior, HierarchicalPrior)
-            return self._flat(posterior(noisy, prior=self.prior, counts="clipped").sample_tables(rng, self.draws))
+            return self._flat(
+                posterior(noisy, prior=self.prior, method=PlugIn("clipped")).sample_tables(rng, self.draws)
+            )
         method = ONE_CHAIN.get(self.method, self.method) if isinstance(self.method, str) else self.method
-        found: Any = noise_aware_posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
+        found: Any = posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
         return self._flat({name: found.flat(name) for name in self.network.domain.names})
 
     def _flat(self, drawn: Mapping[str, Reals]) -> Reals:

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 @click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
 @click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
 @whole("--n", 1, help="About how many rows there are, if that is public.")
-@click.option(
-    "--stages",
-    type=click.IntRange(1, 2),
-    default=1,
-    show_default=True,
-    help="2 measures tables of three variables after the pairs.",
-)
 @spends
 @OUT_UNLESS_DRY
 @click.option(

@@ -234,50 +234,41 @@ def release(
     "--prior",
     type=float,
     default=None,
-    help="Dirichlet concentration of every cell; 1 by default, and learned by --noise-aware where records are drawn.",
+    help="Dirichlet concentration of every cell; by default learned where records are drawn, 1 for other methods.",
 )
 @click.option(
     "--counts",
     type=click.Choice(["nearest", "expected", "clipped"]),
     default="nearest",
     show_default=True,
-    help="What is plugged in for the true counts; expected is better for classification.",
+    help="With --method plug-in: what stands for the true counts; expected is better for classification.",
 )
-@click.option("--noise-aware", is_flag=True, help="Account for the noise: draws from the posterior given the release.")
 @click.option(
     "--method",
-    type=click.Choice(["auto", "tables", "records", "normal"]),
+    type=click.Choice(["auto", "tables", "records", "normal", "plug-in"]),
     default="auto",
     show_default=True,
-    help="For --noise-aware; auto says which it chose and why.",
+    help="How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
 )
-@click.option("--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="For --noise-aware.")
-@click.option(
-    "--seed", type=int, default=None, help="For --noise-aware: makes the draws repeat; it is not the noise's."
-)
+@click.option("--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="How many draws.")
+@click.option("--seed", type=int, default=None, help="Makes the draws repeat; it is not the noise's.")
 @OUT
-def posterior(
-    source: str, network: str | None, prior: float | None, counts: Any, noise_aware: bool, out: Path, **how: Any
-) -> None:
+def posterior(source: str, network: str | None, method: str, counts: Any, out: Path, **how: Any) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_network
-    from dpgraph.inference.network.plug_in import posterior as make_posterior
-    from dpgraph.inference.posterior import noise_aware_posterior
+    from dpgraph.inference import methods
+    from dpgraph.inference.posterior import posterior
 
     out = writable(out, ".json", ".npz", ".bif")
     released, graph = load(source, progress=True), None if network is None else read_network(network)
-    if noise_aware:
-        how |= {"prior": prior, "progress": True, "network": graph}
-        learned: Any = telling(lambda: noise_aware_posterior(released, **how))
-        shown = {
-            name: f"{value:.4g}" if isinstance(value, float) else value for name, value in learned.diagnostics.items()
-        }
-        say(", ".join(f"{name} {value}" for name, value in shown.items()))
-    else:
-        learned = make_posterior(
-            released, prior=1.0 if prior is None else prior, counts=counts, network=graph, progress=True
+    chosen = methods.PlugIn(counts) if method == "plug-in" else method
+    learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
+    if facts := getattr(learned, "diagnostics", None):
+        told = (
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in facts.items()
         )
+        say(", ".join(told))
     with delivering(out):
         save(learned, out, progress=True)
     say(f"wrote {out}: {learned.provenance}")

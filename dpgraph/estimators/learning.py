@@ -34,7 +34,6 @@ def learn_network(
     forbidden: Iterable[Edge] = (),
     order: Sequence[Any] | None = None,
     target: str | None = None,
-    stages: int = 1,
     person: str | None = None,
     n: int | None = None,
     seed: int | None = None,
@@ -43,10 +42,11 @@ def learn_network(
 ) -> LearnedNetwork:
     """Learns a network, its graph and its probabilities, from private rows that have no graph.
 
-    Pairs of variables are measured once, and the graph is chosen from what was measured: the choice costs nothing, and
-    ``dg.choose_network(learned.release, ...)`` makes another for free. Which pairs are worth measuring follows from
-    epsilon, the domain and the number of rows. Where that is private and ``n`` is not given, the narrowest variable is
-    measured first with a twenty-fifth of epsilon, which is a charge of its own; together they are epsilon and delta.
+    Pairs of variables, and where their noise would be small tables of three, are measured once, and the graph is chosen
+    from the release: the choice costs nothing, and ``dg.choose_network(learned.release, ...)`` makes another for free.
+    Which tables are worth measuring follows from epsilon, the domain and the number of rows. Where that is private and
+    ``n`` is not given, the narrowest variable is measured first with a twenty-fifth of epsilon, which is a charge of
+    its own; together they are epsilon and delta.
 
     Args:
         rows: As for ``count``: a table, ``Codes``, or the path of a CSV or Parquet file.
@@ -63,9 +63,6 @@ def learn_network(
         forbidden: Edges that it must not have.
         order: Variables, or tiers of variables, first to last.
         target: A variable that is a parent of every other.
-        stages: How often the rows are asked for what the graph is chosen by: 1, after which nothing of the noise is
-            left out of the posterior; or 2, for ``"pairs"``: tables of three variables are measured after the pairs,
-            all of them where their noise is small, else where the model of the pairs is most likely wrong.
         person: The column that says whose row it is, no variable of the domain. Of each person as many rows as the unit
             protects are kept, chosen once by a fresh secret key whatever the rows of others (``cap_rows``).
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
@@ -103,13 +100,12 @@ def learn_network(
         forbidden=forbidden,
         order=order,
         target=target,
-        stages=stages,
         n=n,
         seed=seed,
         noise=noise,
     )
     name, task = chosen_method(task, method)
-    if task.budget.accounting == "pld" and name == "pairs" and task.stages == 1:
+    if task.budget.accounting == "pld" and name == "pairs":
         raise ReleaseError(
             "which pairs are measured depends on what was released first, so a budget with accounting='pld', which is "
             "planned beforehand, cannot pay for it: use accounting='zcdp' or 'basic', or release dg.all_pairs(domain), "
@@ -131,7 +127,7 @@ def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Eve
     """
     usual: dict[str, Any] = {
         "budget": None, "unit": None, "delta": 0, "max_parents": None, "max_cells": None, "required": (),
-        "forbidden": (), "order": None, "target": None, "stages": 1, "n": None, "seed": None, "noise": None,
+        "forbidden": (), "order": None, "target": None, "n": None, "seed": None, "noise": None,
     }  # fmt: skip
     name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
     return combined_event(METHODS[name].plan(task))
@@ -150,7 +146,6 @@ def learning_task(
     forbidden: Iterable[Edge],
     order: Sequence[Any] | None,
     target: str | None,
-    stages: int,
     n: int | None,
     seed: int | None,
     noise: Noise | None,
@@ -159,7 +154,6 @@ def learning_task(
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
-    check_whole("stages", stages, 1, 2)
     if n is not None:
         check_whole("n", n, 1, 2**53)
     if seed is not None:
@@ -180,7 +174,7 @@ def learning_task(
         order=order,
         target=target,
     )
-    return Task(domain, spend, slack, budget, constraints, stages, n, seed=seed, noise=noise)
+    return Task(domain, spend, slack, budget, constraints, n, seed=seed, noise=noise)
 
 
 def chosen_method(task: Task, method: str) -> tuple[str, Task]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
-from dpgraph.inference.network.plug_in import check_posterior, check_prior, posterior
+from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
 from dpgraph.inference.queries.rows import RowAnswers, answers_of_codes
 from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
@@ -208,7 +209,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     def _posterior(self, target: str) -> Any:
         """What is learned from the release."""
         if self.inference == "plug-in":
-            return posterior(self.release_, prior=self.prior, counts="expected")
+            learned = plug_in_posterior(self.release_.value, prior=self.prior, counts="expected")
+            return replace(learned, provenance=self.release_.provenance)
         seed = inference_seed(self.random_state)
         return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
 

@@ -32,7 +32,7 @@ from dpgraph.estimators.held_out import target_and_prediction
 from dpgraph.estimators.persons import cap_for, with_persons, without_persons
 from dpgraph.estimators.refitting import Spend, refit
 from dpgraph.estimators.splits import warn_of_other_rows
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -202,7 +202,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Weights and variance learned from noisy sums."""
         method = "plug-in" if self.inference == "plug-in" else "auto"
         settings = {"method": method, "draws": self.draws, "seed": inference_seed(self.random_state)}
-        learned = noise_aware_posterior(self.release_, prior=prior, progress=self.progress, **settings)
+        learned = posterior(self.release_, prior=prior, progress=self.progress, **settings)
         assert isinstance(learned, RegressionDraws)
         self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
         self.model_, self.coefficients_ = LinearRegressionModel(learned), learned.coefficients()

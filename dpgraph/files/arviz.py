@@ -16,7 +16,7 @@ def to_datatree(draws: PosteriorDraws) -> Any:
     coordinates. Needs the extra ``dpgraph[arviz]``.
 
     Args:
-        draws: What ``noise_aware_posterior`` returned.
+        draws: What ``posterior`` returned.
 
     Raises:
         FileError: If these are no draws of a network.
@@ -24,7 +24,7 @@ def to_datatree(draws: PosteriorDraws) -> Any:
     """
     if not isinstance(draws, PosteriorDraws):
         asked = own_methods(draws)
-        how = f"ask its own {asked}" if asked else "of a release they are noise_aware_posterior(release)"
+        how = f"ask its own {asked}" if asked else "of a release they are posterior(release)"
         raise FileError(f"to_datatree takes posterior draws of a network; got {type(draws).__name__}: {how}")
     try:
         from arviz_base import from_dict

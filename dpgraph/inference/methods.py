@@ -1,6 +1,6 @@
 """How a posterior is drawn: one frozen value for each method, which holds its settings.
 
-``noise_aware_posterior`` takes such a value, or a name that stands for one with its defaults. Which methods a release
+``posterior`` takes such a value, or a name that stands for one with its defaults. Which methods a release
 has depends on what it describes.
 
 >>> Records(chains=4).burn_in
@@ -17,6 +17,10 @@ from dpgraph.inference.arguments import check_whole_number
 from dpgraph.privacy.records import InferenceError
 
 __all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
+
+
+#: What ``PlugIn`` may take for the true counts of a network.
+PLUGGED = ("nearest", "expected", "clipped")
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,27 @@ class Hamiltonian:
 
 @dataclass(frozen=True)
 class PlugIn:
-    """Of an exponential family or a regression: the nearest possible sums taken as exact; ``"plug-in"``.
+    """Of any release: the released numbers taken as exact; ``"plug-in"``.
 
-    Overconfident, as the noise is not in it; for comparison.
+    Instant and overconfident, as the noise is not in it. Of a network it is Dirichlet laws in closed form, of an
+    exponential family or a regression the nearest possible sums.
+
+    Attributes:
+        counts: Of a network, what stands for the true counts. ``"nearest"``: the nearest consistent tables that are not
+            negative; best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions
+            within their noise are shrunk away, and each cell is its expected count given the estimate, its noise
+            variance and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``:
+            each table cut to [0, n] by itself, as in Zhang et al. 2016; of a single release only.
+
+    Raises:
+        InferenceError: If ``counts`` is none of these.
     """
+
+    counts: str = "nearest"
+
+    def __post_init__(self) -> None:
+        if self.counts not in PLUGGED:
+            raise InferenceError(f"counts must be one of {', '.join(map(repr, PLUGGED))}; got {self.counts!r:.60}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Posteriors that account for the privacy noise: one function for every kind of release.
+"""Posteriors given releases, with the privacy noise accounted for: one function for every kind of release.
 
 Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, and what is known
 of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
@@ -15,18 +15,21 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
+from dpgraph.inference.methods import PlugIn
 from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph, read_released
+from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.privacy.records import InferenceError, joint_release, released_value
+from dpgraph.privacy.records import InferenceError, joined, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
+from dpgraph.structure.tables import Tables
 
 
-def noise_aware_posterior(
+def posterior(
     noisy: Any,
     *,
     prior: Any = None,
@@ -48,6 +51,8 @@ def noise_aware_posterior(
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is forecast to take a minute and a half at most, else tables, or normal for
       coefficients and for thousands of cells with much noise; ``.reason`` says.
+    * ``"plug-in"``, ``dg.methods.PlugIn(...)``: the released counts taken as exact: Dirichlet laws, instant, with
+      intervals that are too narrow where the noise matters.
 
     For an exponential family: ``"exact"``, ``"quadrature"``, ``"gibbs"``, ``"plug-in"``, by value
     ``dg.methods.Exact()``, ``dg.methods.Quadrature()``, ``dg.methods.Gibbs(...)``, ``dg.methods.PlugIn()``; see
@@ -59,7 +64,8 @@ def noise_aware_posterior(
     different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
 
     Args:
-        noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows.
+        noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows;
+            for ``"plug-in"`` also tables that ``reconcile`` made.
         prior: For a network the Dirichlet concentration of every cell, above 0, or ``HierarchicalPrior(...)``, by name
             ``"hierarchical"``, which is learned by chains of records; for an exponential family ``family.prior(...)``;
             for a regression ``RegressionPrior(...)``. None is ``"hierarchical"`` for a network's records and 1 for its
@@ -75,7 +81,8 @@ def noise_aware_posterior(
 
     Returns:
         ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
-        regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``).
+        regression; all answer ``mean``, ``interval``, ``sample``, ``to_frame`` and ``diagnostics`` (``Draws``). Of a
+        network by ``"plug-in"`` a ``DirichletPosterior``, which answers ``mean``, ``mode``, ``interval``, ``sample``.
 
     Raises:
         InferenceError: If the prior, the method or a number is out of range, the release is of another kind, or several
@@ -94,19 +101,23 @@ def noise_aware_posterior(
     >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
     >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
-    >>> made = noise_aware_posterior(noisy, method="tables", seed=0)
+    >>> made = posterior(noisy, method="tables", seed=0)
     >>> made.mean().table("rain").round(1).tolist()
     [0.8, 0.2]
     """
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     value, provenance = released_value(joint_release(noisy) if isinstance(noisy, list | tuple) else noisy)
-    if network is not None and is_beyond_tables(value, network):
+    plug_in = method == "plug-in" or isinstance(method, PlugIn)
+    if network is not None and not plug_in and is_beyond_tables(value, network):
         made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings)
     else:
         value, provenance = read_released(noisy, network)
         check_graph(value)
         check_whole_number("draws", draws, 1)
-        made = posterior_given(getattr(value, "description", None), value, rng=seeded(seed), **settings)
+        described = value.network if isinstance(value, Tables) else getattr(value, "description", None)
+        made = posterior_given(described, value, rng=seeded(seed), **settings)
+    if isinstance(made, DirichletPosterior):
+        return replace(made, provenance=joined([provenance, made.provenance]))
     made = made.judged() if isinstance(made, PosteriorDraws) else made
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
@@ -146,7 +157,7 @@ def posterior_given(
         InferenceError: If nothing is registered for the description.
     """
     raise InferenceError(
-        "a noise-aware posterior takes noisy counts or coefficients of a network, or noisy moments of an exponential "
+        "a posterior takes noisy counts or coefficients of a network, or noisy moments of an exponential "
         f"family or a linear regression; got {type(noisy).__name__}"
     )
 

@@ -111,7 +111,7 @@ class NaiveBayes:
             raise InferenceError(
                 "this model keeps mean tables, which have no intervals. A posterior has: save the estimator's, "
                 "dg.save(estimator.posterior_, path), or learn one from the release in the model's file, free, "
-                "posterior = dg.noise_aware_posterior(dg.load(path, release=True), method=dg.methods.Normal("
+                "posterior = dg.posterior(dg.load(path, release=True), method=dg.methods.Normal("
                 f"shrink=True)); then dg.query_rows(posterior, {self.target!r}, X), X without the target"
             )
         codes = self._codes(X)

@@ -152,7 +152,7 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
         network: The network to learn; by default the one that all were released of.
 
     Returns:
-        A Release of ``PooledCounts``, for ``noise_aware_posterior``, ``posterior`` and ``reconcile``.
+        A Release of ``PooledCounts``, for ``posterior`` and ``reconcile``.
 
     Raises:
         ReleaseError: If there are none, releases are mixed with values, protect different units, or are of the same

@@ -34,7 +34,7 @@ def test_a_posterior_tells_of_chains_that_have_not_mixed_before_what_they_found(
 
     monkeypatch.setattr(draws, "MOST_R_HAT", 0.0)
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "5", "--out", "r.json")
-    how = ("--noise-aware", "--method", "records", "--draws", "3", "--seed", "1")
+    how = ("--method", "records", "--draws", "3", "--seed", "1")
     told = run("posterior", "r.json", *how, "--out", "m.json").stderr.splitlines()
     assert told[0].startswith("warning: the chains have not mixed: R-hat")
     assert "r_hat" in told[1]

@@ -44,11 +44,11 @@ def test_what_is_no_question_is_refused(run):
 @pytest.mark.proof
 def test_an_answer_says_what_makes_it_wide(run):
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "5", "--out", "r.json")
-    run("posterior", "r.json", "--noise-aware", "--method", "tables", "--draws", "50", "--out", "m.json")
+    run("posterior", "r.json", "--method", "tables", "--draws", "50", "--out", "m.json")
     told = run("query", "m.json", "--target", "rate", "--given", "sex=F", "--n", "100").stdout
     assert "n = 100, epsilon 5: a 90% interval is expected to be" in told
     asked = json.loads(run("query", "m.json", "--target", "rate", "--n", "100", "--json").stdout)
     assert [entry["rate"] for entry in asked["expected_widths"]] == [0, 1.5]
-    run("posterior", "r.json", "--out", "p.bif")
+    run("posterior", "r.json", "--method", "plug-in", "--out", "p.bif")
     refused = run("query", "p.bif", "--target", "rate", "--n", "100", code=2).stderr
     assert "the posterior of one release" in refused

@@ -75,10 +75,9 @@ def test_files_of_their_own_are_all_written(run):
     assert dg.choose_network(dg.load("release.json")).network == made
 
 
-@pytest.mark.parametrize("stages", ["1", "2"])
-def test_what_gaussian_noise_paid_for_is_all_written(stages, run):
+def test_what_gaussian_noise_paid_for_is_all_written(run):
     """In the residual basis the tables that were measured are not those of the graph."""
-    settings = ["--delta", "1e-6", "--neighbours", "add-remove", "--stages", stages]
+    settings = ["--delta", "1e-6", "--neighbours", "add-remove"]
     run(*WORDS, *settings, "--out", "made.toml", "--release", "release.json", "--model", "model.json")
     made, release = dg.read_network("made.toml"), dg.load("release.json")
     assert dg.load("model.json").network == made
@@ -108,27 +107,11 @@ def asked(words):
     return told
 
 
-def test_two_stages_are_one_charge_for_pairs_and_triples(ledger, desk):
-    asked([*WORDS, "--stages", "2", *ledger, "--out", "two.toml", "--release", "two.json"])
-    release = dg.load("two.json")
-    assert release.event.epsilon == 1
-    assert "TableChoice" in [part.mechanism for part in release.event.events]
-    _, charged = charges()["dpgraph_ledger"]
-    assert "learn_network" in str(charged)
-
-
-def test_stages_out_of_range_are_refused():
-    told = CliRunner().invoke(main, [*WORDS, "--stages", "3", "--out", "x.toml"])
-    assert told.exit_code == 2
-    assert not os.path.exists("x.toml")
-
-
-@pytest.mark.parametrize("stages", ["1", "2"])
-def test_a_person_has_no_more_rows_than_the_unit_protects(stages, desk):
+def test_a_person_has_no_more_rows_than_the_unit_protects(desk):
     """One person has 3 000 rows, 30 others one each; two of the first count, at noise of a scale below a hundredth."""
     rows = ["who,sex,age,rate", *["ann,F,20,0"] * 3000, *[f"p{i},M,60,1.5" for i in range(30)]]
     (desk / "log.csv").write_text("\n".join(rows))
-    words = ["learn", "log.csv", "--domain", "domain.toml", "--epsilon", "100000", "--stages", stages]
+    words = ["learn", "log.csv", "--domain", "domain.toml", "--epsilon", "100000"]
     asked([*words, "--person", "who", "--rows-per-person", "2", "--out", "p.toml", "--release", "p.json"])
     release = dg.load("p.json")
     assert release.unit == dg.PrivacyUnit("add-remove", 2)
@@ -158,7 +141,7 @@ def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk)
     edges = [word for name in "abc" for word in ("--required", f"{name}->d")]
     run(*words, *edges, "--out", "made.toml", "--release", "made.json")
     assert set(dg.read_network("made.toml").parents["d"]) == set("abc")
-    drawing = ["--noise-aware", "--network", "made.toml", "--draws", "20", "--seed", "0"]
+    drawing = ["--network", "made.toml", "--draws", "20", "--seed", "0"]
     told = run("posterior", "made.json", *drawing, "--out", "drawn.json")
     assert "no table holds some family" in told.stderr.replace("\n", " ")
     learned = dg.choose_network(dg.load("made.json"), required=[(name, "d") for name in "abc"])

@@ -24,7 +24,7 @@ def evil(run):
     rows = pd.DataFrame({first: EVIL[first] * 10, second: EVIL[second] * 10})
     rows.to_parquet("evil.parquet")
     run("release", "evil.parquet", "--network", "evil.json", "--epsilon", "5", "--out", "r.json")
-    run("posterior", "r.json", "--out", "m.json")
+    run("posterior", "r.json", "--method", "plug-in", "--out", "m.json")
     return rows
 
 
@@ -119,7 +119,7 @@ def formulas(run):
     rows = {"=name": ["=1+1", "-3", "a"] * 20, "other": ["@x", "+cmd|' /C calc'!A0", "-5-0"] * 20}
     pd.DataFrame(rows).to_csv("f.csv", index=False)
     run("release", "f.csv", "--network", "f.toml", "--epsilon", "5", "--out", "r.json")
-    run("posterior", "r.json", "--out", "m.json")
+    run("posterior", "r.json", "--method", "plug-in", "--out", "m.json")
     return {name: set(levels) for name, levels in rows.items()}
 
 

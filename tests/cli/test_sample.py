@@ -17,7 +17,7 @@ HOME = "dpgraph.cli.models"
 @pytest.fixture
 def model(run):
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "5", "--out", "r.json")
-    run("posterior", "r.json", "--out", "m.json")
+    run("posterior", "r.json", "--method", "plug-in", "--out", "m.json")
     return dg.load("m.json").mean()
 
 
@@ -78,7 +78,7 @@ def test_more_rows_than_there_is_room_for_take_no_more_memory_than_a_block(name,
 def test_many_variables_make_small_blocks(run, monkeypatch):
     """Three hundred columns: fewer rows at once, so that a block holds no more codes than one of 64 columns."""
     network = dg.Network.of({f"v{i}": [0, 1] for i in range(300)}, {})
-    dg.save(dg.posterior(released(network)), "wide.json")
+    dg.save(dg.posterior(released(network), method="plug-in"), "wide.json")
     asked, draw = [], dg.sample_rows
     monkeypatch.setattr(queries, "sample_rows", lambda p, n, rng, **_: asked.append(n) or draw(p, 1, rng))
     run("sample", "wide.json", "-n", 400_000, "--out", "s.csv")

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 import dpgraph as dg
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.outcomes import ClassifierScore
 from tests.contract import learning, models
@@ -54,11 +54,11 @@ def learned_by_plug_in(case: Case) -> Case:
     """
 
     def plug_in(release: Any, **settings: Any) -> Any:
-        return noise_aware_posterior(release, **settings | {"method": "plug-in"})
+        return posterior(release, **settings | {"method": "plug-in"})
 
     def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise) -> Any:
         homes = ("dpgraph.estimators.regression", "dpgraph.inference.posterior")
-        one, two = (mock.patch(f"{home}.noise_aware_posterior", plug_in) for home in homes)
+        one, two = (mock.patch(f"{home}.posterior", plug_in) for home in homes)
         with one, two:
             return case.make(rows, unit, noise)
 

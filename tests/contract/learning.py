@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import dpgraph as dg
-from dpgraph.estimators.graphs import second_stage
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -69,13 +67,8 @@ def learning(
     most: int,
     *,
     scripts: int = 3,
-    bearable: float | None = None,
-    **settings: Any,
 ) -> Case:
-    """A network of some variables; what it shows is its release, its graph and its probabilities.
-
-    ``bearable`` is the noise up to which a second stage measures everything at once.
-    """
+    """A network of some variables; what it shows is its release, its graph and its probabilities."""
     domain = domain_of(variables)
     kinds = list(itertools.product((0, 1), repeat=variables))
     records: list[Event] = []
@@ -84,35 +77,28 @@ def learning(
         from tests.contract.estimators import frame
 
         budget = Budget(10**4, "0.5", unit=unit)
-        with mock.patch.object(second_stage, "BEARABLE", bearable or second_stage.BEARABLE):
-            learned = dg.learn_network(
-                frame(kinds, list(domain.names), rows),
-                domain,
-                epsilon=Fraction(9, 10),
-                delta=delta,
-                budget=budget,
-                method=method,
-                noise=noise,
-                **settings,
-            )
+        learned = dg.learn_network(
+            frame(kinds, list(domain.names), rows),
+            domain,
+            epsilon=Fraction(9, 10),
+            delta=delta,
+            budget=budget,
+            method=method,
+            noise=noise,
+        )
         records.append(learned.release.event)
         return learned.release.value, learned.network, learned.probabilities.tables
 
-    ways = "two stages" if settings.get("stages") == 2 else method
-    ways += "" if bearable is None else ", all tables"
-    setting = f"{ways}, {variables} variables, delta {delta}, up to {most} rows"
+    setting = f"{method}, {variables} variables, delta {delta}, up to {most} rows"
     found = pairs(len(kinds), most)
     return Recorded(dg.learn_network, setting, make, found, scripts=scripts, records=records, **LOOSE)
 
 
 def cases() -> Iterator[Case]:
-    """Paid choices and two stages, pure and in rho, on two variables up to two rows and on three with one."""
+    """Paid choices, pure and in rho, on two variables up to two rows and on three with one."""
     for delta in ("0", "1e-6"):
         yield learning("greedy", 2, delta, 2)
         yield learning("greedy", 3, delta, 1)
-    for delta in ("0", "1e-6"):
-        yield learning("pairs", 3, delta, 1, scripts=1, stages=2, n=2)
-    yield learning("pairs", 3, "1e-6", 1, scripts=1, stages=2, n=2, bearable=1e9)
 
 
 def long_cases() -> Iterator[Case]:

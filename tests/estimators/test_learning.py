@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.estimators.graphs import design
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
+from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.testing import SeededNoise
 from tests.small_tables import chain
@@ -67,8 +68,6 @@ def test_a_choice_is_made_again_for_free():
         ({"epsilon": "nan"}, dg.errors.ReleaseError),
         ({"epsilon": 1, "delta": 2}, dg.errors.ReleaseError),
         ({"epsilon": 1, "method": "mst"}, dg.errors.ReleaseError),
-        ({"epsilon": 1, "stages": 0}, dg.errors.ReleaseError),
-        ({"epsilon": 1, "stages": 3}, dg.errors.ReleaseError),
         ({"epsilon": 1, "n": 0}, dg.errors.ReleaseError),
         ({"epsilon": 1, "unit": dg.PrivacyUnit("replace")}, dg.errors.ReleaseError),
         ({"epsilon": 6}, dg.errors.BudgetExceededError),
@@ -158,7 +157,7 @@ def test_what_is_measured_follows_from_public_values():
     wide = dg.Domain.of({name: list(range(20)) for name in "abcdef"})
 
     def measured(n):
-        margins, how = designed(wide, mechanism, UNIT, n)
+        margins, how = designed(read_constraints(wide), mechanism, UNIT, n)
         assert how == mechanism  # a pair of 400 cells is measured as a table
         return margins
 
@@ -171,12 +170,12 @@ def test_narrow_pairs_are_measured_in_the_residual_basis_where_rows_come_and_go(
     """Under replace that basis is refused; with hardly any rho its fixed point would leave 64 bits."""
     narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
     mechanism = dg.GaussianMechanism("0.5", "1e-6")
-    margins, how = designed(narrow, mechanism, UNIT, 10_000)
+    margins, how = designed(read_constraints(narrow), mechanism, UNIT, 10_000)
     assert how == dg.GaussianMechanism("0.5", "1e-6", basis="residual")
     assert sum(len(one) == 2 for one in margins.tables) == 15
-    assert designed(narrow, mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
+    assert designed(read_constraints(narrow), mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
     faint = dg.GaussianMechanism(delta="1e-6", rho="1e-7")
-    assert designed(narrow, faint, UNIT, 10_000)[1] == faint
+    assert designed(read_constraints(narrow), faint, UNIT, 10_000)[1] == faint
 
 
 def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkeypatch):
@@ -185,7 +184,7 @@ def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkey
 
     def noise(many):
         domain = dg.Domain.of({f"v{i}": [0, 1, 2] for i in range(many)})
-        margins, how = designed(domain, mechanism, UNIT, 10_000)
+        margins, how = designed(read_constraints(domain), mechanism, UNIT, 10_000)
         return float(how.variance(margins, UNIT)["v0",])
 
     few, many = noise(15), noise(40)
@@ -197,7 +196,7 @@ def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkey
 def test_where_pairs_drown_variables_get_all():
     """40 rows at epsilon .1: the noise of any cell exceeds all rows."""
     narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
-    margins, _ = designed(narrow, dg.GaussianMechanism("0.1", "1e-6"), UNIT, 40)
+    margins, _ = designed(read_constraints(narrow), dg.GaussianMechanism("0.1", "1e-6"), UNIT, 40)
     assert {len(one) for one in margins.tables} == {1}
 
 
@@ -240,16 +239,6 @@ def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(se
 def test_what_is_no_budget_is_refused_in_words(unit):
     with pytest.raises(dg.errors.ReleaseError, match=r"budget is what is charged, such as dg.Budget\(1\)"):
         dg.learn_network(table(), DOMAIN, epsilon=1, budget=1, unit=unit)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_two_stages_of_a_known_number_of_rows_read_tables_of_few_variables(seed):
-    """Rounds that measured some variables only: nine calls in ten were charged and lost."""
-    frame, domain = chain(1000, 7, seed)
-    budget, noise = dg.Budget(1, "1e-5", unit=UNIT), dg.testing.SeededNoise(seed)
-    learned = dg.learn_network(frame, domain, budget=budget, epsilon="0.3", delta="1e-6", stages=2, n=1000, noise=noise)
-    assert budget.remaining == Fraction("0.7")
-    np.testing.assert_allclose(learned.probabilities.table("g").sum(axis=0), 1)
 
 
 def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):

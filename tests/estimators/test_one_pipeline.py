@@ -46,7 +46,7 @@ def test_three_public_calls_are_a_private_regression(mechanism, neighbours):
     moments = dg.regression_moments(rows, DESIGN)
     budget = dg.Budget(mechanism.epsilon, mechanism.delta if hasattr(mechanism, "delta") else 0, unit=unit)
     release = dg.release(moments, mechanism, budget=budget, noise=dg.testing.SeededNoise(7))
-    posterior = dg.noise_aware_posterior(release, draws=60, seed=0)
+    posterior = dg.posterior(release, draws=60, seed=0)
     model = dg.PrivateLinearRegression(
         {"age": (18, 90), "sex": ["F", "M"]},
         (0, 100),

@@ -1,4 +1,4 @@
-"""Networks learned by paid choices and in two stages: one charge, what they find, what they refuse."""
+"""Networks learned by paid choices, and from tables of three variables: charges, findings, refusals."""
 
 import contextlib
 import json
@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.estimators.graphs import measured_pairs
 from dpgraph.estimators.graphs.methods import METHODS, best_method, noise_shares
 from dpgraph.estimators.learning import learning_task
 from dpgraph.files.documents import document
-from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.reading import read_families
-from dpgraph.inference.graphs.refining import JointModel, PublicModel
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.events import PAID_IN_PARTS
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -26,8 +25,7 @@ from tests.files.edits import edited
 
 ADD, REPLACE = dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace")
 GREEDY = {"method": "greedy"}
-WAYS = [GREEDY, {"method": "pairs", "stages": 2}]
-IDS = ["greedy", "two stages"]
+WAYS, IDS = [GREEDY], ["greedy"]
 
 
 def parity(n=4000, seed=0):
@@ -251,10 +249,10 @@ def test_a_failing_draw_stays_charged(way):
 
 
 @pytest.mark.proof
-def test_greedy_and_the_second_stage_find_what_no_pair_tells():
+def test_what_no_pair_tells_is_found():
     """The parity of two variables: half the L1 distance of the triple from the pairs' model is .4 n = 1 600 rows."""
-    for way in WAYS:
-        made, _ = learned(way, epsilon=20, max_parents=3)
+    for way, delta in ((GREEDY, 0), ({"method": "pairs"}, "1e-6")):
+        made, _ = learned(way, epsilon=20, delta=delta, max_parents=3)
         last = next(name for name in reversed(made.network.order) if name in "abc")
         assert set("abc") <= set(made.network.family(last)), way
         found = dg.query(made.probabilities, "c", {"a": 0, "b": 1}).to_frame()
@@ -286,11 +284,6 @@ def test_required_and_forbidden_arcs_and_an_order_are_kept():
     ("settings", "message"),
     [
         ({"method": "greedy", "max_parents": 0}, "max_parents is 0"),
-        ({"method": "greedy", "stages": 2}, "stages=2"),
-        (
-            {"method": "pairs", "stages": 2, "delta": "1e-300", "budget": dg.Budget(10, "1e-300", unit=ADD)},
-            "do not fit",
-        ),
         ({"method": "greedy", "epsilon": "1e-40"}, "too small|nothing could be learned"),
     ],
 )
@@ -341,48 +334,9 @@ def test_families_without_noise_are_read_as_they_are():
     np.testing.assert_allclose(found.table("c").reshape(2, 4).T, joint, atol=2e-3)
 
 
-def test_a_measured_table_joins_the_model_and_leaves_its_other_pairs():
-    frame, domain = parity()
-    even = dg.Probabilities(
-        dg.Network.of(domain, {"d": ["a"]}),
-        {"a": [0.5, 0.5], "b": [0.5, 0.5], "c": [0.5, 0.5], "d": [[0.9, 0.1], [0.1, 0.9]]},
-    )
-    model = PublicModel(even, 4000.0, read_constraints(domain))
-    counts = np.zeros((2, 2, 2))
-    np.add.at(counts, tuple(frame[name] for name in "abc"), 1)
-    after = model.with_table(("a", "b", "c"), counts, 1e-3)
-    np.testing.assert_allclose(after.joint(("a", "b", "c"))[0, 1], [0.025, 0.225], atol=0.01)
-    np.testing.assert_allclose(after.joint(("a", "d")), model.joint(("a", "d")), atol=1e-9)
-    drowned = model.with_table(("a", "b", "c"), counts, 1e6)
-    np.testing.assert_allclose(drowned.joint(("a", "b", "c")), model.joint(("a", "b", "c")), atol=1e-3)
-    assert set(model.candidates()) == {("a", "b", "c"), ("a", "b", "d"), ("a", "c", "d"), ("b", "c", "d")}
-
-
-def test_joints_that_a_new_table_does_not_change_are_kept_and_no_others():
-    """What is computed once is what is computed anew, above, below and beside the family that changed."""
-    frame, domain = parity()
-    even = dg.Probabilities(
-        dg.Network.of(domain, {"d": ["c"]}),
-        {"a": [0.5, 0.5], "b": [0.4, 0.6], "c": [0.5, 0.5], "d": [[0.9, 0.1], [0.1, 0.9]]},
-    )
-    model = PublicModel(even, 4000.0, read_constraints(domain))
-    counts = np.zeros((2, 2, 2))
-    np.add.at(counts, tuple(frame[name] for name in "abc"), 1)
-    beside, below = ("a", "b"), ("a", "b", "d")
-    for table in (beside, below, ("a", "b", "c")):
-        model.joint(table)
-    after = model.with_table(("a", "b", "c"), counts, 1e-3)
-    assert beside in after.joints
-    assert below not in after.joints
-    anew = replace(after, joints={})
-    assert np.abs(anew.joint(below) - model.joint(below)).max() > 0.05
-    for table in (beside, below, ("a", "b", "c"), ("b", "c", "d")):
-        np.testing.assert_allclose(after.joint(table), anew.joint(table), atol=1e-12)
-
-
 def task_of(domain, n, epsilon, delta=0, **settings):
     nothing = dict.fromkeys(("budget", "max_parents", "max_cells", "order", "target", "seed", "noise"))
-    more = {"unit": ADD, "required": (), "forbidden": (), "stages": 1, "n": n}
+    more = {"unit": ADD, "required": (), "forbidden": (), "n": n}
     return learning_task(domain, epsilon=epsilon, delta=delta, **nothing | more | settings)
 
 
@@ -394,7 +348,6 @@ def test_the_method_is_chosen_by_public_values_and_says_why():
         task_of(wide, None, 1),
         task_of(wide, 40_000, "0.001"),
         task_of(wide, 10**8, 1),
-        task_of(wide, 40_000, 1, stages=2),
     ):
         name, reason = best_method(task)
         assert name == "pairs"
@@ -420,11 +373,8 @@ def test_every_method_plans_before_data_what_it_charges():
     assert (event.epsilon, event.delta) == (Fraction(7, 10), 0)
 
 
-ALL_AT_ONCE = {"method": "pairs", "stages": 2, "delta": "1e-6", "epsilon": 40}
-
-
 @pytest.mark.proof
-@pytest.mark.parametrize("way", [*WAYS, ALL_AT_ONCE], ids=[*IDS, "all triples"])
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
 @pytest.mark.parametrize("unit", [ADD, dg.PrivacyUnit("replace")], ids=str)
 def test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts(way, unit, tmp_path):
     """Alone, with another release after it, and what was learned; not with a part left out, or one charged twice."""
@@ -442,28 +392,32 @@ def test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts(way, unit, t
         assert ledger.verify(release=edited).problems == ("the release's event is not that of the rows it names",)
 
 
+def measured_triples(made):
+    parts = [part for part in made.release.value.singles if isinstance(part, dg.results.NoisyCoefficients)]
+    return any(len(block) == 3 for part in parts for block in part.blocks)
+
+
 @pytest.mark.proof
-def test_all_triples_are_measured_at_once_where_their_noise_is_small():
-    """Parity tells on no pair; nothing was chosen by exact scores, and the release alone says what was measured."""
-    for unit, delta, epsilon, at_once in (
+def test_tables_of_three_are_measured_where_their_noise_is_small():
+    """Parity tells on no pair; no choice sees exact scores, and the release alone says which tables it holds."""
+    for unit, delta, epsilon, expected in (
         (ADD, "1e-6", 40, True),
         (ADD, "1e-6", "0.01", False),
         (ADD, 0, 40, False),
-        (dg.PrivacyUnit("replace"), "1e-6", 40, False),
+        (REPLACE, "1e-6", 40, False),
     ):
         frame, domain = parity()
         settings = {"epsilon": epsilon, "delta": delta, "unit": unit, "noise": dg.testing.SeededNoise(3)}
-        made = dg.learn_network(frame, domain, stages=2, **settings)
-        chosen = [part for part in made.release.event.events if part.selections]
-        assert bool(chosen) != at_once
-        coefficients = [part for part in made.release.value.singles if isinstance(part, dg.results.NoisyCoefficients)]
-        assert any(len(block) == 3 for part in coefficients for block in part.blocks) == at_once
-        if at_once:
+        made = dg.learn_network(frame, domain, **settings)
+        assert not any(part.selections for part in made.release.event.events)
+        assert measured_triples(made) == expected
+        assert not measured_triples(dg.learn_network(frame, domain, max_parents=1, **settings))
+        if expected:
             found = dg.query(made.probabilities, "c", {"a": 0, "b": 1}).to_frame()
             assert found["mean"].iloc[-1] > 0.8
             again = dg.choose_network(made.release)
             assert again.network == made.network
-            drawn = made.posterior(draws=5, seed=0)
+            drawn = made.posterior(graphs="chosen", draws=5, seed=0)
             assert drawn.mean().network == made.network
 
 
@@ -479,13 +433,10 @@ def test_tables_of_what_was_learned_are_asked_of_its_release(way):
 
 
 @pytest.mark.proof
-def test_what_is_measured_at_once_follows_from_what_was_released(monkeypatch):
+def test_tables_of_three_follow_from_the_release(monkeypatch):
     """Of the same 4 000 rows: a noisy number of rows of one alone makes the noise too large."""
     frame, domain = parity()
-    settings = {"stages": 2, "epsilon": 40, "delta": "1e-6", "unit": ADD, "noise": dg.testing.SeededNoise(3)}
-    once = dg.learn_network(frame, domain, **settings)
-    assert not any(part.selections for part in once.release.event.events)
-    made = JointModel.of
-    monkeypatch.setattr(JointModel, "of", lambda *values: replace(made(*values), n=1.0))
-    chosen = dg.learn_network(frame, domain, **settings)
-    assert any(part.selections for part in chosen.release.event.events)
+    settings = {"epsilon": 40, "delta": "1e-6", "unit": ADD, "noise": dg.testing.SeededNoise(3)}
+    assert measured_triples(dg.learn_network(frame, domain, **settings))
+    monkeypatch.setattr(measured_pairs, "_rows_in", lambda noisy: 1.0)
+    assert not measured_triples(dg.learn_network(frame, domain, **settings))

@@ -150,7 +150,7 @@ def test_chains_that_are_interrupted_leave_what_was_paid_for(monkeypatch):
     monkeypatch.undo()
     assert budget.spent == budget.epsilon
     assert not hasattr(made, "model_")
-    again = dg.noise_aware_posterior(made.unfinished_release, draws=100, seed=0)
+    again = dg.posterior(made.unfinished_release, draws=100, seed=0)
     assert list(again.coefficients().index) == ["intercept", "age", "sex=M"]
 
 

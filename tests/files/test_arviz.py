@@ -14,7 +14,7 @@ NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2]}, {"b": ["a"]})
 def draws():
     counts = dg.count(dg.sample_rows(uniform(), 200, 0), NETWORK)
     release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
-    return dg.noise_aware_posterior(release, method="tables", draws=200, seed=1)
+    return dg.posterior(release, method="tables", draws=200, seed=1)
 
 
 def uniform():
@@ -36,7 +36,5 @@ def test_a_summary_has_the_mean_of_every_cell(draws):
 
 @pytest.mark.parametrize("make", [uniform, lambda: NETWORK, lambda: "draws"], ids=["probabilities", "network", "text"])
 def test_what_are_no_draws_is_refused_in_the_words_of_the_call(make):
-    with pytest.raises(
-        dg.errors.FileError, match=r"to_datatree takes posterior draws.*noise_aware_posterior\(release\)"
-    ):
+    with pytest.raises(dg.errors.FileError, match=r"to_datatree takes posterior draws.*posterior\(release\)"):
         dg.to_datatree(make())

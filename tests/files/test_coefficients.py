@@ -45,7 +45,10 @@ def test_a_release_round_trips_exactly(design, noise, tmp_path):
     assert loaded.private is (noise is None)
     assert document(loaded) == document(release)
     assert sealed(document(release)) == json.loads((tmp_path / "r.json").read_text())
-    np.testing.assert_array_equal(dg.posterior(loaded).mean().table("b"), dg.posterior(release).mean().table("b"))
+    np.testing.assert_array_equal(
+        dg.posterior(loaded, method="plug-in").mean().table("b"),
+        dg.posterior(release, method="plug-in").mean().table("b"),
+    )
 
 
 def tampered(change):
@@ -129,7 +132,7 @@ def test_no_exact_count_is_in_the_file():
 @pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 @pytest.mark.parametrize("variables", [3, 5])
-@pytest.mark.parametrize("settings", [{}, {"n": 2000}, {"stages": 2}], ids=["n asked", "n said", "two stages"])
+@pytest.mark.parametrize("settings", [{}, {"n": 2000}, {"n": 10**6}], ids=["n asked", "n said", "triples"])
 @pytest.mark.parametrize("kind", [".json", ".npz"])
 def test_what_was_learned_in_the_residual_basis_is_saved_and_loaded(variables, settings, kind, tmp_path):
     """The model's graph is not the pairs that were measured."""

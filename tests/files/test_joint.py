@@ -57,8 +57,8 @@ def test_releases_round_trip(kind, tmp_path):
 @pytest.mark.parametrize("kind", [kind for kind, release in RELEASES.items() if release.value.network is not None])
 def test_posteriors_of_them_round_trip(kind, tmp_path):
     for name, made in {
-        "draws": dg.noise_aware_posterior(RELEASES[kind], method="normal", draws=7, seed=0),
-        "plug-in": dg.posterior(RELEASES[kind]),
+        "draws": dg.posterior(RELEASES[kind], method="normal", draws=7, seed=0),
+        "plug-in": dg.posterior(RELEASES[kind], method="plug-in"),
     }.items():
         dg.save(made, tmp_path / f"{name}.json")
         again = dg.load(tmp_path / f"{name}.json")

@@ -38,7 +38,7 @@ def test_round_trip(case, neighbours, tmp_path):
     assert document(loaded) == document(release)
     np.testing.assert_array_equal(loaded.value.scales, release.value.scales)
     if case[0].bounded:
-        draws = [dg.noise_aware_posterior(one, prior=case[0].prior(), draws=20, seed=1) for one in (loaded, release)]
+        draws = [dg.posterior(one, prior=case[0].prior(), draws=20, seed=1) for one in (loaded, release)]
         assert draws[0].mean() == draws[1].mean()
 
 

@@ -35,7 +35,7 @@ def released(seed=1):
 
 @pytest.fixture(scope="module")
 def draws():
-    return dg.noise_aware_posterior(released(), method="records", draws=60, seed=1)
+    return dg.posterior(released(), method="records", draws=60, seed=1)
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def values(draws):
         "release": released(),
         "draws": draws,
         "mean": draws.mean(),
-        "plug-in": dg.posterior(released()),
+        "plug-in": dg.posterior(released(), method="plug-in"),
         "hmm": hmm.model_,
         "moments": noisy,
-        "regression": dg.results.LinearRegressionModel(dg.noise_aware_posterior(noisy, method="plug-in", draws=30)),
+        "regression": dg.results.LinearRegressionModel(dg.posterior(noisy, method="plug-in", draws=30)),
     }
 
 

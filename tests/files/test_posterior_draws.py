@@ -30,7 +30,7 @@ def release():
 
 @pytest.mark.parametrize("method", ["tables", "normal", "records"])
 def test_draws_round_trip_exactly(release, method, tmp_path):
-    draws = dg.noise_aware_posterior(release, method=method, draws=300, seed=1)
+    draws = dg.posterior(release, method=method, draws=300, seed=1)
     dg.save(draws, tmp_path / "d.json")
     loaded = dg.load(tmp_path / "d.json")
     for name in NETWORK.domain.names:
@@ -60,7 +60,7 @@ def test_draws_round_trip_exactly(release, method, tmp_path):
     ],
 )
 def test_a_file_that_was_tampered_with_is_refused(release, path, value, tmp_path):
-    plain = json.loads(json.dumps(document(dg.noise_aware_posterior(release, method="tables", draws=3, seed=1))))
+    plain = json.loads(json.dumps(document(dg.posterior(release, method="tables", draws=3, seed=1))))
     changed = copy.deepcopy(plain)
     inner = changed
     for step in path[:-1]:
@@ -73,7 +73,7 @@ def test_a_file_that_was_tampered_with_is_refused(release, path, value, tmp_path
 
 def test_a_query_of_draws_is_the_predictive_probability(release):
     """Against direct enumeration of the joint for each draw: P(a, c) averaged over the draws, then normalised."""
-    draws = dg.noise_aware_posterior(release, method="tables", draws=40, seed=2)
+    draws = dg.posterior(release, method="tables", draws=40, seed=2)
     joint = np.zeros((2, 2))
     for one in draws:
         joint += np.einsum("a,ba,cab->ac", one.table("a"), one.table("b"), one.table("c"))
@@ -86,7 +86,7 @@ def test_a_query_of_draws_is_the_predictive_probability(release):
 @pytest.mark.proof
 def test_arviz_gets_chains_draws_and_levels(release):
     pytest.importorskip("arviz_base", reason="needs dpgraph[arviz]")
-    draws = dg.noise_aware_posterior(release, method="records", draws=200, seed=1)
+    draws = dg.posterior(release, method="records", draws=200, seed=1)
     tree = dg.to_datatree(draws)
     values = tree["posterior"]["c"]
     assert values.dims == ("chain", "draw", "c_level", "a_level", "b_level")
@@ -96,7 +96,7 @@ def test_arviz_gets_chains_draws_and_levels(release):
 def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dg.save(release, "r.json")
-    words = ["posterior", "r.json", "--noise-aware", "--method", "tables", "--draws", "50", "--seed", "4"]
+    words = ["posterior", "r.json", "--method", "tables", "--draws", "50", "--seed", "4"]
     for out in ("one.json", "two.json", "mean.bif"):
         result = CliRunner().invoke(main, [*words, "--out", out])
         assert result.exit_code == 0, result.output
@@ -106,13 +106,13 @@ def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypat
     assert len(dg.load("one.json")) == 50
     result = CliRunner().invoke(main, ["query", "one.json", "--target", "a", "--given", "c=y"])
     assert result.exit_code == 0, result.output
-    hasty = CliRunner().invoke(main, [*words[:3], "--method", "records", "--draws", "5", "--out", "hasty.json"])
+    hasty = CliRunner().invoke(main, [*words[:2], "--method", "records", "--draws", "5", "--out", "hasty.json"])
     assert hasty.exit_code == 0, hasty.output
     assert "warning: the chains have not mixed" in hasty.stderr
     for bad in (["--method", "exact"], ["--draws", "0"]):
-        result = CliRunner().invoke(main, [*words[:3], *bad, "--out", "x.json"])
+        result = CliRunner().invoke(main, [*words[:2], *bad, "--out", "x.json"])
         assert result.exit_code == 2
-    result = CliRunner().invoke(main, [*words[:3], "--prior", "0", "--out", "x.json"])
+    result = CliRunner().invoke(main, [*words[:2], "--prior", "0", "--out", "x.json"])
     assert result.exit_code == 1
     assert not (tmp_path / "x.json").exists()
 
@@ -122,7 +122,7 @@ def test_chains_that_have_not_mixed_say_so_wherever_their_draws_are_shown(releas
     note = r"the chains have not mixed: R-hat \d.\d{3}, effective size \d+"
     short = dg.methods.Records(chains=2, burn_in=0)
     with pytest.warns(dg.errors.ConvergenceWarning, match=note):
-        draws = dg.noise_aware_posterior(release, method=short, draws=20, seed=1)
+        draws = dg.posterior(release, method=short, draws=20, seed=1)
     (words,) = set(re.findall(note, repr(draws)))
     for kind in ("json", "npz"):
         path = tmp_path / f"d.{kind}"
@@ -144,7 +144,7 @@ def test_chains_that_have_not_mixed_say_so_wherever_their_draws_are_shown(releas
 
 
 def test_draws_that_have_mixed_and_files_that_do_not_say_have_no_note(release, tmp_path):
-    draws = dg.noise_aware_posterior(release, method="normal", draws=20, seed=1)
+    draws = dg.posterior(release, method="normal", draws=20, seed=1)
     plain = document(draws)
     assert "mixing" not in plain
     earlier = value_of(plain)
@@ -156,6 +156,6 @@ def test_draws_that_have_mixed_and_files_that_do_not_say_have_no_note(release, t
     "mixing", [[], {"r_hat": 1.0}, {"r_hat": "1", "effective_size": 1.0}, {"r_hat": 1.0, "effective_size": -1.0}]
 )
 def test_a_record_of_mixing_that_is_none_is_refused(release, mixing):
-    plain = document(dg.noise_aware_posterior(release, method="normal", draws=20, seed=1)) | {"mixing": mixing}
+    plain = document(dg.posterior(release, method="normal", draws=20, seed=1)) | {"mixing": mixing}
     with pytest.raises(dg.errors.FileError, match="not whole"):
         value_of(plain)

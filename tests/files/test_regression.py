@@ -20,7 +20,7 @@ def fitted():
 
     moments = dg.regression_moments(pd.DataFrame(rows), DESIGN)
     noisy = dg.release(moments, dg.LaplaceMechanism(2), budget=dg.Budget(2))
-    return dg.results.LinearRegressionModel(dg.noise_aware_posterior(noisy, method="plug-in", draws=30))
+    return dg.results.LinearRegressionModel(dg.posterior(noisy, method="plug-in", draws=30))
 
 
 def test_round_trip(fitted, tmp_path):

@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("independent", [True, False], ids=["independent",
 def made(family, independent, **settings):
     noisy, prior, chains, plain = FAMILIES[family]
     settings = {"draws": 500, "seed": 1} | settings
-    return dg.noise_aware_posterior(noisy, prior=prior, method=plain if independent else chains, **settings)
+    return dg.posterior(noisy, prior=prior, method=plain if independent else chains, **settings)
 
 
 def values(point):
@@ -95,7 +95,7 @@ STATISTICS = {
 def test_a_release_is_remembered_and_a_value_has_none(family):
     release = dg.release(STATISTICS[family](), dg.LaplaceMechanism(1), budget=dg.Budget(1))
     _, prior, _, method = FAMILIES[family]
-    made = [dg.noise_aware_posterior(one, prior=prior, method=method, draws=5) for one in (release, release.value)]
+    made = [dg.posterior(one, prior=prior, method=method, draws=5) for one in (release, release.value)]
     assert [one.provenance for one in made] == [release.provenance, None]
 
 
@@ -133,7 +133,7 @@ def test_short_chains_warn_where_they_were_asked_for(family, monkeypatch):
     }
     noisy, prior, _, _ = FAMILIES[family]
     with pytest.warns(dg.errors.ConvergenceWarning, match="privacy is not at stake") as caught:
-        dg.noise_aware_posterior(noisy, prior=prior, method=brief[family], draws=20, seed=0)
+        dg.posterior(noisy, prior=prior, method=brief[family], draws=20, seed=0)
     assert caught[0].filename == __file__
 
 

@@ -139,7 +139,7 @@ def test_draws_by_tables_run_in_a_thread_that_heeds_an_interruption(monkeypatch)
     monkeypatch.setattr(interruption, "wait", lambda futures: interrupted.set() or wait(futures))
     monkeypatch.setattr(by_tables, "counts_sampler", told)
     with pytest.raises(KeyboardInterrupt):
-        dg.noise_aware_posterior(noisy, method="tables", draws=2, seed=0)
+        dg.posterior(noisy, method="tables", draws=2, seed=0)
     assert main not in threads
     assert len(made) == 3
 

@@ -62,9 +62,9 @@ def test_every_release_has_a_posterior(kind, neighbours, method):
     settings = {"draws": 200, "seed": 0, "method": SHORT.get(method, method)}
     if method == "tables" and kind in COEFFICIENTS:
         with pytest.raises(dg.errors.InferenceError, match="needs noisy counts"):
-            dg.noise_aware_posterior(release, **settings)
+            dg.posterior(release, **settings)
         return
-    made = dg.noise_aware_posterior(release, **settings)
+    made = dg.posterior(release, **settings)
     assert isinstance(made, PosteriorDraws)
     assert made.provenance == release.provenance == made.mean().provenance == made[3].provenance
     assert made.network == NETWORK
@@ -86,8 +86,7 @@ def test_methods_agree_where_noise_is_small(kind):
     deviation, and standard deviations within a quarter; that they are right is for their own tests."""
     release = released(MECHANISMS[kind], n=3000)
     one, *others = (
-        dg.noise_aware_posterior(release, method=method, draws=1000, seed=1)
-        for method in ("records", "tables", "normal")
+        dg.posterior(release, method=method, draws=1000, seed=1) for method in ("records", "tables", "normal")
     )
     for other in others:
         for name in NETWORK.domain.names:
@@ -100,7 +99,7 @@ def test_methods_agree_where_noise_is_small(kind):
 def test_auto_draws_records_where_that_is_quick(kind, neighbours):
     """The reason names the estimated number of rows, so a number on the wrong scale would show."""
     release = released(MECHANISMS[kind], neighbours)
-    made = dg.noise_aware_posterior(release, draws=20, method=SHORT["auto"], seed=0)
+    made = dg.posterior(release, draws=20, method=SHORT["auto"], seed=0)
     rows, spread = rows_estimate(evidence(release.value))
     assert abs(rows - 120) <= 6 * spread
     assert made.method == "records"
@@ -110,7 +109,7 @@ def test_auto_draws_records_where_that_is_quick(kind, neighbours):
 @pytest.mark.parametrize(("kind", "neighbours"), cases())
 def test_auto_does_not_wait_for_ever(kind, neighbours, monkeypatch):
     monkeypatch.setattr(networks, "PATIENCE", 1e-9)
-    made = dg.noise_aware_posterior(released(MECHANISMS[kind], neighbours), draws=20, seed=0)
+    made = dg.posterior(released(MECHANISMS[kind], neighbours), draws=20, seed=0)
     assert made.method == ("normal" if kind in COEFFICIENTS else "tables")
     assert "latent rows would take" in made.reason
     assert ("coefficients have no independent tables" in made.reason) == (kind in COEFFICIENTS)
@@ -126,18 +125,18 @@ def test_auto_looks_at_how_much_is_asked():
 @pytest.mark.parametrize("prior", [0, -1, float("nan"), float("inf"), "x", True])
 def test_a_prior_out_of_range_is_refused(prior):
     with pytest.raises(dg.errors.InferenceError, match="prior must be a finite number above 0"):
-        dg.noise_aware_posterior(released(), prior=prior)
+        dg.posterior(released(), prior=prior)
 
 
 def test_no_prior_is_one_of_every_cell_for_methods_that_do_not_learn_it():
-    one, two, three = (dg.noise_aware_posterior(released(), method="tables", prior=p, seed=0) for p in (None, 1.0, 2.0))
+    one, two, three = (dg.posterior(released(), method="tables", prior=p, seed=0) for p in (None, 1.0, 2.0))
     assert one.flat("b").tobytes() == two.flat("b").tobytes() != three.flat("b").tobytes()
 
 
 @pytest.mark.parametrize("draws", [0, -3, 1.5, True, "9", None])
 def test_a_number_of_draws_out_of_range_is_refused(draws):
     with pytest.raises(dg.errors.InferenceError, match="draws must be a whole number, at least 1"):
-        dg.noise_aware_posterior(released(), draws=draws)
+        dg.posterior(released(), draws=draws)
 
 
 @pytest.mark.parametrize("method", ["exact", "", None, "Tables", dg.methods.Gibbs(), dg.methods.Records], ids=repr)
@@ -146,13 +145,13 @@ def test_an_unknown_method_is_refused(method):
         dg.errors.InferenceError,
         match=r"method must be one of 'auto', 'tables', 'records', 'normal', or such a method with",
     ):
-        dg.noise_aware_posterior(released(), method=method)
+        dg.posterior(released(), method=method)
 
 
 @pytest.mark.parametrize("method", ["tables", "records", "normal"])
 def test_a_name_is_the_value_with_its_defaults(method):
     value = {"tables": dg.methods.Tables(), "records": dg.methods.Records(), "normal": dg.methods.Normal()}[method]
-    one, two = (dg.noise_aware_posterior(released(), method=m, draws=400, seed=0) for m in (method, value))
+    one, two = (dg.posterior(released(), method=m, draws=400, seed=0) for m in (method, value))
     assert one.flat("b").tobytes() == two.flat("b").tobytes()
     assert one.method == two.method == method
 
@@ -165,9 +164,9 @@ def test_settings_of_chains_are_checked(setting, value):
 
 
 def test_settings_of_chains_reach_them():
-    made = dg.noise_aware_posterior(released(n=30), method=dg.methods.Records(chains=3, burn_in=30), draws=200, seed=0)
+    made = dg.posterior(released(n=30), method=dg.methods.Records(chains=3, burn_in=30), draws=200, seed=0)
     assert made.shape == (3, 200)
-    still = dg.noise_aware_posterior(released(n=30), method=dg.methods.Records(passes=0), draws=200, seed=0)
+    still = dg.posterior(released(n=30), method=dg.methods.Records(passes=0), draws=200, seed=0)
     assert "acceptance of shifts" in made.diagnostics
     assert "acceptance of shifts" not in still.diagnostics
 
@@ -177,17 +176,17 @@ def test_settings_of_chains_reach_them():
 )
 def test_another_kind_of_value_is_refused(value):
     with pytest.raises(dg.errors.InferenceError, match=f"got {type(value).__name__}"):
-        dg.noise_aware_posterior(value)
+        dg.posterior(value)
 
 
 def test_a_bare_value_has_no_provenance():
-    assert dg.noise_aware_posterior(released().value, method="tables", draws=5).provenance is None
+    assert dg.posterior(released().value, method="tables", draws=5).provenance is None
 
 
 @pytest.mark.parametrize("method", ["tables", "records", "normal"])
 def test_a_seed_repeats_the_draws(method):
     def drawn(seed):
-        made = dg.noise_aware_posterior(released(), method=SHORT.get(method, method), draws=20, seed=seed)
+        made = dg.posterior(released(), method=SHORT.get(method, method), draws=20, seed=seed)
         return b"".join(made.flat(name).tobytes() for name in NETWORK.domain.names)
 
     assert drawn(4) == drawn(4) == drawn(np.random.default_rng(4)) != drawn(5)
@@ -196,8 +195,7 @@ def test_a_seed_repeats_the_draws(method):
 
 def test_shrink_reaches_the_normal_draws():
     plain, shrunk = (
-        dg.noise_aware_posterior(released(), method=dg.methods.Normal(shrink=shrink), draws=20, seed=0)
-        for shrink in (False, True)
+        dg.posterior(released(), method=dg.methods.Normal(shrink=shrink), draws=20, seed=0) for shrink in (False, True)
     )
     assert plain.flat("b").tobytes() != shrunk.flat("b").tobytes()
 
@@ -205,7 +203,7 @@ def test_shrink_reaches_the_normal_draws():
 @pytest.mark.parametrize(("draws", "burn_in", "chains"), [(3, 0, 2), (20, 0, 2), (40, 0, 1)])
 def test_chains_that_are_absurdly_short_warn(draws, burn_in, chains):
     with pytest.warns(ConvergenceWarning, match="the chains have not mixed: R-hat") as caught:
-        dg.noise_aware_posterior(released(), method=dg.methods.Records(chains, burn_in), draws=draws, seed=0)
+        dg.posterior(released(), method=dg.methods.Records(chains, burn_in), draws=draws, seed=0)
     assert caught[0].filename == __file__
     assert "privacy is not at stake" in str(caught[0].message)
 
@@ -213,7 +211,7 @@ def test_chains_that_are_absurdly_short_warn(draws, burn_in, chains):
 @pytest.mark.proof
 @pytest.mark.parametrize("chains", [1, 2])
 def test_chains_that_are_long_enough_do_not_warn(chains):
-    made = dg.noise_aware_posterior(released(n=60), method=dg.methods.Records(chains), draws=3000, seed=0)
+    made = dg.posterior(released(n=60), method=dg.methods.Records(chains), draws=3000, seed=0)
     assert made.diagnostics["r_hat"] < 1.05
     assert made.diagnostics["effective_size"] > 100
     assert made.shape == (chains, 3000)
@@ -243,7 +241,7 @@ def downstream(seed, n, mechanism, neighbours, method):
     release = released(mechanism, neighbours, n, noise=Replayed(), seed=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = dg.noise_aware_posterior(release, method=BRIEF.get(method, method), draws=30, seed=3)
+        made = dg.posterior(release, method=BRIEF.get(method, method), draws=30, seed=3)
         seen = [made.flat(name).tobytes() for name in NETWORK.domain.names]
         seen += [repr(made), made.reason, repr(made.diagnostics), made.to_frame().to_csv(), repr(made.n)]
         if made.records is not None:
@@ -265,14 +263,14 @@ def test_the_same_release_of_other_rows_gives_the_same_bytes(kind, neighbours, m
 def test_moments_go_to_their_own_methods():
     moments = dg.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
     noisy = dg.release(moments, LAPLACE, budget=dg.Budget(1), noise=dg.testing.SeededNoise(0))
-    made = dg.noise_aware_posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0)
-    again = dg.noise_aware_posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0, method="exact")
+    made = dg.posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0)
+    again = dg.posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0, method="exact")
     assert isinstance(made, ParameterDraws)
     assert made.method == "exact"
     assert made.provenance == noisy.provenance
     assert made.parameters["p"].tobytes() == again.parameters["p"].tobytes()
     with pytest.raises(dg.errors.InferenceError, match="method must be one of"):
-        dg.noise_aware_posterior(noisy, prior=dg.expfam.Binomial().prior(), method="records")
+        dg.posterior(noisy, prior=dg.expfam.Binomial().prior(), method="records")
 
 
 @dataclass(frozen=True)
@@ -313,13 +311,13 @@ def heights_posterior(description, noisy, *, prior, method, draws, rng, progress
 def test_a_family_written_outside_registers_its_own():
     noisy = NoisyHeights(Heights(2.0), 1.7)
     with pytest.raises(dg.errors.InferenceError, match="got NoisyHeights"):
-        dg.noise_aware_posterior(noisy)
+        dg.posterior(noisy)
     posterior_given.register(Heights, heights_posterior)
-    made = dg.noise_aware_posterior(noisy, prior=0.01, draws=500, seed=0)
+    made = dg.posterior(noisy, prior=0.01, draws=500, seed=0)
     assert isinstance(made, HeightDraws)
     assert isinstance(made, Draws)
     assert made.mean()["height"] == pytest.approx(1.7, abs=0.01)
-    assert made == dg.noise_aware_posterior(noisy, prior=0.01, draws=500, seed=0)
+    assert made == dg.posterior(noisy, prior=0.01, draws=500, seed=0)
 
 
 @pytest.mark.parametrize(("counts", "warned"), [([6, 4], True), ([900, 100], False)])
@@ -333,7 +331,7 @@ def test_a_private_number_of_rows_within_its_noise_is_told(counts, warned, metho
     for noisy, expected in ((private, warned), (public, False)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            dg.noise_aware_posterior(noisy, method=asked, draws=4, seed=0)
+            dg.posterior(noisy, method=asked, draws=4, seed=0)
         told = [one for one in caught if issubclass(one.category, dg.errors.PriorWarning)]
         assert bool(told) == expected
         assert all(one.filename == __file__ for one in told)

@@ -12,8 +12,8 @@ ROWS = dg.sample_rows(TABLES, 200, 0)
 RELEASE = dg.release(
     dg.count(ROWS, NETWORK), dg.LaplaceMechanism(5), budget=dg.Budget(5), noise=dg.testing.SeededNoise(0)
 )
-LEARNED = dg.posterior(RELEASE)
-DRAWS = dg.noise_aware_posterior(RELEASE, method="normal", draws=10)
+LEARNED = dg.posterior(RELEASE, method="plug-in")
+DRAWS = dg.posterior(RELEASE, method="normal", draws=10)
 CALLS = {
     "sample_rows": (lambda value: dg.sample_rows(value, 5, 0), dg.errors.InferenceError),
     "to_pgmpy": (dg.to_pgmpy, dg.errors.FileError),
@@ -41,7 +41,7 @@ def test_what_holds_no_probabilities_is_refused_saying_how_to_get_them(call, val
 
 
 def test_the_advice_works():
-    for learned in (DRAWS, LEARNED, dg.posterior(RELEASE)):
+    for learned in (DRAWS, LEARNED, dg.posterior(RELEASE, method="plug-in")):
         assert dg.sample_rows(learned.mean(), 5, 0).shape == (5, 2)
         assert set(dg.to_pgmpy(learned.mean()).nodes) == {"rain", "wet"}
 
@@ -67,7 +67,7 @@ def test_what_is_neither_a_generator_nor_a_seed_is_refused(rng):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (RELEASE, r"got NoisyCounts: of a release make a posterior first, noise_aware_posterior\(release\)"),
+        (RELEASE, r"got NoisyCounts: of a release make a posterior first, posterior\(release\)"),
         (NETWORK, "got Network: a network alone has no tables"),
         (ROWS, r"got DataFrame: dg\.load reads them"),
     ],

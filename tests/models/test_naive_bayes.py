@@ -86,7 +86,7 @@ def test_a_release_whose_noise_is_nothing_gives_them_too(law, counts, case):
     network, X, y, sizes = case
     tables = padded(exact_tables(X, y), network)
     noisy = dg.results.NoisyCounts(network, tables, dict.fromkeys(tables, law(2.0**-8)), len(y))
-    model = dg.results.NaiveBayes("label", dg.posterior(noisy, prior=1.0, counts=counts).mean())
+    model = dg.results.NaiveBayes("label", dg.posterior(noisy, prior=1.0, method=dg.methods.PlugIn(counts)).mean())
     expected = oracle(X, y, sizes, 1.0).predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(codes_of(X)), expected, rtol=1e-6)
 
@@ -161,7 +161,7 @@ def test_a_loaded_model_says_where_its_intervals_are(tmp_path):
     ):
         loaded.predict_proba(new, return_interval=True)
     release = dg.load(tmp_path / "m.json", release=True)
-    again = dg.noise_aware_posterior(release, method=dg.methods.Normal(shrink=True), draws=500)
+    again = dg.posterior(release, method=dg.methods.Normal(shrink=True), draws=500)
     dg.save(fitted.posterior_, tmp_path / "p.json")
     _, low, high = fitted.predict_proba(new, return_interval=True)
     for posterior, near in ((dg.load(tmp_path / "p.json"), 1e-9), (again, 0.02)):

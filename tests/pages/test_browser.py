@@ -60,9 +60,9 @@ def value(request, asia, released, hidden, regression, validated, calibrated, le
         case "release":
             return released
         case "posterior":
-            return dg.posterior(released)
+            return dg.posterior(released, method="plug-in")
         case "answer":
-            return dg.query(dg.noise_aware_posterior(released, method="tables", draws=20, seed=1), "lung")
+            return dg.query(dg.posterior(released, method="tables", draws=20, seed=1), "lung")
         case "budget":
             return dg.Budget(1)
     given = {"hidden": hidden, "regression": regression, "cross-validation": validated, "calibration": calibrated}
@@ -247,7 +247,7 @@ def test_tables_are_sorted_both_ways(column, name, opened, asia):
 
 
 def test_a_posterior_shows_the_table_that_is_chosen(opened, released):
-    draws = dg.noise_aware_posterior(released, method="tables", draws=40, seed=1)
+    draws = dg.posterior(released, method="tables", draws=40, seed=1)
     page = opened(draws)
     page.element(f".node[data-i='{draws.network.position['dysp']}']").click()
     mean, (low, high) = draws.mean().table("dysp"), draws.interval(0.9)["dysp"]
@@ -294,7 +294,7 @@ def test_a_hostile_name_runs_nowhere(opened, tmp_path):
         page = opened(value)
         assert page.run("return document.body.textContent.includes(arguments[0])", HOSTILE)
         harmless(page)
-    for value in (dg.privacy_cost(network, epsilon=1, n=10), noisy, dg.posterior(noisy)):
+    for value in (dg.privacy_cost(network, epsilon=1, n=10), noisy, dg.posterior(noisy, method="plug-in")):
         page = opened(value)
         for node in page.elements(".node"):
             node.click()

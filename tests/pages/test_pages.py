@@ -151,8 +151,8 @@ def pages():
         release + dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism("0.5"), budget=dg.Budget(1), noise=SEEDED(3)),
         "epsilon 1.5",
     )
-    yield "posterior", dg.posterior(number), "leave the noise out"
-    draws = dg.noise_aware_posterior(release, method="tables", draws=20, seed=1)
+    yield "posterior", dg.posterior(number, method="plug-in"), "leave the noise out"
+    draws = dg.posterior(release, method="tables", draws=20, seed=1)
     yield "draws", draws, "noise accounted for, 20 draws"
     yield "answer", dg.query(draws, "a", {"b": 1}), "P(a | b=1)"
     yield "probabilities", draws.mean(), "Probabilities of a network of 2 variables"
@@ -179,7 +179,7 @@ def pages():
     yield "learned probabilities", learned.probabilities, "strength: how far the child depends on the parent"
     yield (
         "parameters",
-        dg.noise_aware_posterior(sums, prior=dg.expfam.Exponential().prior(1, 1), draws=20, seed=1),
+        dg.posterior(sums, prior=dg.expfam.Exponential().prior(1, 1), draws=20, seed=1),
         "Posterior of a family's parameters",
     )
 
@@ -277,7 +277,7 @@ def test_a_bad_calibration_is_said_in_a_box_of_warning(values):
 
 
 def test_posterior_numbers_are_those_of_the_value(released):
-    draws = dg.noise_aware_posterior(released, method="tables", draws=40, seed=1)
+    draws = dg.posterior(released, method="tables", draws=40, seed=1)
     data, ends = data_of(html_of(draws)), draws.interval(0.9)
     for i, name in enumerate(draws.network.domain.names):
         table = data["tables"][i]
@@ -298,7 +298,7 @@ def test_a_large_posterior_leaves_tables_out_and_says_so(released, monkeypatch):
     from dpgraph.pages import learned
 
     monkeypatch.setattr(learned, "MOST_ENTRIES", 20)
-    page = html_of(dg.posterior(released))
+    page = html_of(dg.posterior(released, method="plug-in"))
     left = sum(table is None for table in data_of(page)["tables"])
     assert 0 < left < 8
     assert f"The tables of {left} variables are left out" in texts_of(page)

@@ -135,7 +135,6 @@ TABLES = {
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
     "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
     "learn_network, greedy": lambda rows, fitted: learned(rows, method="greedy"),
-    "learn_network, two stages": lambda rows, fitted: learned(rows, method="pairs", stages=2),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
     "count_groups": lambda rows, fitted: dg.statistics.count_groups(rows, NETWORK, "sex"),

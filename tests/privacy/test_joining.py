@@ -120,15 +120,15 @@ def test_what_makes_no_joint_release_is_refused(two):
     with pytest.raises(ReleaseError, match="the same release twice"):
         one + one
     with pytest.raises(ReleaseError, match="releases or of their values, not of both"):
-        dg.noise_aware_posterior([one, other.value])
+        dg.posterior([one, other.value])
     for nothing, got in (([], "an empty one"), ((), "an empty one")):
-        for verb in (dg.noise_aware_posterior, dg.posterior, dg.reconcile, dg.pooled):
+        for verb in (dg.posterior, dg.posterior, dg.reconcile, dg.pooled):
             with pytest.raises(ReleaseError, match=f"at least one; got {got}"):
                 verb(nothing)
     sample = dg.release(dg.count(ROWS, NETWORK), dg.PosteriorSample(1), budget=dg.Budget(1))
     for mixed in ([sample, one], [one, sample], [sample, sample]):
         with pytest.raises(ReleaseError, match=r"is of noisy counts or coefficients.*; got tuple"):
-            dg.noise_aware_posterior(mixed)
+            dg.posterior(mixed)
     with pytest.raises(ReleaseError, match=r"is of noisy counts or coefficients.*; got tuple"):
         sample + one
     with pytest.raises(TypeError):

@@ -119,7 +119,7 @@ def test_seeded_noise_marks_the_release(counts):
     release = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))
     assert release.private is False
     assert document(release)["private"] is False
-    assert "NOT PRIVATE" in str(dg.posterior(release).mean().provenance)
+    assert "NOT PRIVATE" in str(dg.posterior(release, method="plug-in").mean().provenance)
     assert dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1)).private is True
 
 
@@ -131,7 +131,7 @@ def test_n_shows_under_replace_only():
     unit = dg.PrivacyUnit("add-remove")
     budget = dg.Budget(1, unit=unit)
     release = dg.release(counts, dg.LaplaceMechanism("0.01"), budget=budget, noise=dg.testing.SeededNoise(1))
-    learned = dg.posterior(release)
+    learned = dg.posterior(release, method="plug-in")
     seen = [release, release.value, budget, counts, learned, learned.mean(), dg.reconcile(release), unit]
     texts = [repr(value) for value in seen] + [json.dumps(document(value)) for value in (release, learned)]
     texts += map(everything, (release, learned, dg.reconcile(release)))
@@ -146,7 +146,7 @@ def test_shapes_keys_and_order_do_not_depend_on_the_rows():
 
     def skeleton(rows):
         release = dg.release(dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1))
-        learned = dg.posterior(release)
+        learned = dg.posterior(release, method="plug-in")
         plain = document(release)
         return (
             [(key, table.shape, table.dtype) for key, table in release.value.tables.items()],
@@ -311,7 +311,7 @@ def test_what_is_no_noise_source_is_refused_uncharged(counts):
 def test_what_is_released_already_is_no_statistic(counts, subject):
     budget = dg.Budget(1)
     release = dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget)
-    value = {"released": release.value, "probabilities": dg.posterior(release).mean()}[subject]
+    value = {"released": release.value, "probabilities": dg.posterior(release, method="plug-in").mean()}[subject]
     with pytest.raises(dg.errors.ReleaseError, match="takes statistics"):
         dg.release(value, dg.LaplaceMechanism("0.5"), budget=budget)
     with pytest.raises(dg.errors.ReleaseError, match="noise must be a source"):

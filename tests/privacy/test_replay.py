@@ -57,7 +57,7 @@ def downstream(rows_, unit, design):
         seen = [repr(counts), everything(release), repr(budget), everything(dg.reconcile(release))]
         seen.append(everything(release.provenance))
         for plug_in in ("nearest", "expected", "clipped"):
-            learned = dg.posterior(release, counts=plug_in)
+            learned = dg.posterior(release, method=dg.methods.PlugIn(plug_in))
             probabilities = learned.mean()
             seen += [everything(learned), everything(probabilities), probabilities.to_frame("c").to_csv()]
             seen += [dg.sample_rows(probabilities, 50, np.random.default_rng(0)).to_csv()]
@@ -110,7 +110,7 @@ def test_the_command_line_writes_and_says_the_same_bytes(neighbours, monkeypatch
         for command in (
             ["release", "rows.csv", "--network", str(domain), *shared, "--out", "r.json"],
             ["fit", "naive-bayes", "rows.csv", "--domain", str(domain), "--target", "a", *shared, "--out", "m.json"],
-            ["posterior", "r.json", "--out", "p.json"],
+            ["posterior", "r.json", "--method", "plug-in", "--out", "p.json"],
         ):
             monkeypatch.chdir(tmp_path)
             result = CliRunner().invoke(main, command)

@@ -69,7 +69,7 @@ def test_an_exponential_family_sees_the_release_alone(method, neighbours):
         noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=budget, noise=noise)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            drawn = dg.noise_aware_posterior(noisy, prior=family.prior(2, 1), method=method, draws=64, seed=1)
+            drawn = dg.posterior(noisy, prior=family.prior(2, 1), method=method, draws=64, seed=1)
         texts = [repr(moments), everything(noisy), repr(budget), repr(noise.calls), drawn.to_frame().to_csv()]
         return [*texts, json.dumps(document(noisy)), *(str(warning.message) for warning in caught)]
 

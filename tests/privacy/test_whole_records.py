@@ -37,7 +37,7 @@ def draws(epsilon, seed):
 
 def tables(epsilon, seed):
     """Tables of probabilities, learned from one release."""
-    return dg.posterior(released(epsilon, seed)).mean()
+    return dg.posterior(released(epsilon, seed), method="plug-in").mean()
 
 
 SETTINGS = {"method": "tables", "draws": 5, "seed": 0}
@@ -47,16 +47,23 @@ JOINS = {
     "Release": [
         (released, lambda one, other: one + other),
         (released, lambda one, other: (one + other) + released("0.5", 9)),
-        (released, lambda one, other: one.map(lambda _: dg.posterior(other))),
-        (released, lambda one, other: dg.posterior(one.map(lambda _: dg.reconcile(other)))),
+        (released, lambda one, other: one.map(lambda _: dg.posterior(other, method="plug-in"))),
+        (released, lambda one, other: dg.posterior(one.map(lambda _: dg.reconcile(other)), method="plug-in")),
     ],
     "pooled": [(released, lambda one, other: dg.pooled([one, dataclasses.replace(other, scope=None)]))],
-    "posterior": [(released, lambda one, other: dg.posterior([one, other]))],
     "reconcile": [(released, lambda one, other: dg.reconcile([one, other]))],
-    "noise_aware_posterior": [(released, lambda one, other: dg.noise_aware_posterior([one, other], **SETTINGS))],
+    "posterior": [
+        (released, lambda one, other: dg.posterior([one, other], method="plug-in")),
+        (released, lambda one, other: dg.posterior([one, other], **SETTINGS)),
+    ],
     "choose_network": [(released, lambda one, other: dg.choose_network([one, other], target="spam"))],
     "LearnedNetwork": [
-        (released, lambda one, other: dg.results.LearnedNetwork(dg.posterior(one).mean(), other, "pairs", "by hand")),
+        (
+            released,
+            lambda one, other: dg.results.LearnedNetwork(
+                dg.posterior(one, method="plug-in").mean(), other, "pairs", "by hand"
+            ),
+        ),
         (released, lambda one, other: dg.choose_network([one, other], target="spam").probabilities),
     ],
     "NaiveBayesEnsemble": [
@@ -135,9 +142,9 @@ def test_one_release_is_counted_once():
         made.provenance.event is one.event is dg.results.NaiveBayesEnsemble("spam", one.value[:1] * 3).provenance.event
     )
     first, second = released(1, None), released(1, None)
-    whole = dg.posterior([first, second]).mean(), dg.posterior(first).mean()
+    whole = dg.posterior([first, second], method="plug-in").mean(), dg.posterior(first, method="plug-in").mean()
     assert dg.results.NaiveBayesEnsemble("spam", whole).provenance.event.epsilon == 2
-    assert first.map(lambda _: dg.posterior(first)).event is first.event
+    assert first.map(lambda _: dg.posterior(first, method="plug-in")).event is first.event
 
 
 @pytest.mark.parametrize("name", SINGLE)

@@ -1,14 +1,14 @@
-"""Which pairs to measure, from the noise they would get, about how many rows there are, and the domain: no data.
+"""Which tables to measure, from the noise they would get, about how many rows there are, and the domain: no data.
 
 A pair is worth its share of the budget where its noise is small beside what independence would miss of it. What is
-expected of a plan is the mean total variation of all pairs of variables: that of both variables, and for a measured
-pair its noise, which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses
-that.
+expected of a plan is the mean total variation of all pairs: that of both variables, and for a measured pair its noise,
+which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses that.
 
-With Gaussian noise where a person's rows come or go, narrow pairs and variables are measured in the residual basis
-(proofs.md P29): what a pair adds to independence is told apart from its variables, and no noise is spent on these
-twice. How much independence misses nobody knows, so the mean there is over a range of strengths too, and in a wide
-domain over pairs that do not depend at all. Where pairs drown at every strength, single variables get all.
+With Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29): no
+noise is spent on variables again in each of their pairs. How much independence misses is not known, so the mean there
+is over a range of strengths too, and in a wide domain over pairs that do not depend at all. Where pairs drown at every
+strength, single variables get all. Where even the tables of three variables would have little noise, all of them are
+measured, beside all pairs, if the joint of the domain is written down.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from dpgraph.inference.graphs.choosing import borrows
+from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.joint import is_small
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.allocation import residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
@@ -47,7 +50,10 @@ LEAST = 1e-12
 #: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
 #: variables get; in the residual basis, how much more their squared errors count than those in all their pairs.
 PARTS, ALONE, COUNTED = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75), (0, 1, 4, 16, 64, 256)
-#: The most cells of a pair in the residual basis: chains of records read every coefficient of a pair at each step.
+#: Tables of three variables are measured where the noise of one moves at most this share of the rows, on average. Cells
+#: of pairs then count this many times theirs.
+BEARABLE, PAIRS_COUNTED = 0.0125, 16
+#: The most cells of a table in the residual basis: chains of records read every coefficient of a table at each step.
 MOST_CELLS = 128
 #: And the most variables there, for the time that planning takes; with less rho for one row, noise leaves 64 bits.
 MOST_VARIABLES, LEAST_RHO = 128, 1e-6
@@ -55,26 +61,43 @@ MOST_VARIABLES, LEAST_RHO = 128, 1e-6
 Mechanism = GaussianMechanism | LaplaceMechanism
 
 
-def designed(domain: Domain, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
-    """The margins whose release is expected to give the best pairs, and the mechanism in the basis that they are for.
-
-    Args:
-        domain: The variables.
-        mechanism: What adds the noise.
-        unit: Whom it protects.
-        n: About how many rows there are.
-    """
-    how = mechanism
-    if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit):
+def designed(constraints: Constraints, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
+    """The margins that are expected to give the best network of about n rows, and the mechanism in their basis."""
+    domain, how = constraints.domain, mechanism
+    triples = with_triples(constraints, mechanism, unit)
+    if triples is not None and _noise_of_triples(*triples, unit) <= BEARABLE * n:
+        return triples
+    if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit, 2):
         how = replace(mechanism, basis="residual")
     return min(_candidates(domain, how), key=lambda margins: expected_error(margins, how, unit, n)), how
 
 
-def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit) -> bool:
-    """Whether the residual basis is for this unit, its pairs are narrow, and its fixed point holds the noise."""
+def with_triples(
+    constraints: Constraints, mechanism: Mechanism, unit: PrivacyUnit
+) -> tuple[Margins, GaussianMechanism] | None:
+    """All pairs and all tables of three variables; None where the model of the domain could not use them."""
+    domain, most = constraints.domain, constraints.max_parents
+    if len(domain.names) < 3 or not is_small(domain) or (most is not None and most < 2):
+        return None
+    if not isinstance(mechanism, GaussianMechanism) or not _may_split(domain, mechanism, unit, 3):
+        return None
+    pairs, triples = ([*combinations(domain.names, size)] for size in (2, 3))
+    shares = [PAIRS_COUNTED] * len(pairs) + [1] * len(triples)
+    return Margins.of_tables(domain, [*pairs, *triples], shares), replace(mechanism, basis="residual")
+
+
+def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: PrivacyUnit) -> float:
+    """The expected number of rows that noise moves in a table of three variables, on average."""
+    spread = {table: math.sqrt(variance) for table, variance in mechanism.variance(margins, unit).items()}
+    moved = [PER_CELL * margins.cells(table) * spread[table] for table in margins.tables if len(table) == 3]
+    return sum(moved) / len(moved)
+
+
+def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
+    """Whether the residual basis suits the unit, tables of so many variables are narrow, and 64 bits hold the noise."""
     sizes = sorted(domain.sizes.values())
     enough = float(mechanism.rho or 0) >= LEAST_RHO * unit.rows_per_person**2
-    return not unit.n_is_public and enough and math.prod(sizes[-2:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
+    return not unit.n_is_public and enough and math.prod(sizes[-size:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
 
 
 def _candidates(domain: Domain, how: Mechanism) -> Iterator[Margins]:

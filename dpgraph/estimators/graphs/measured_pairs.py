@@ -1,7 +1,7 @@
-"""The method ``"pairs"``: pairs are measured once, and the graph is chosen from what was measured, for free.
+"""The method ``"pairs"``: tables are measured once, and the graph is chosen from the release, for free.
 
-Which pairs are worth it depends on the number of rows. Where that is private and nobody says about how many there are,
-a small part of epsilon measures one narrow variable first, whose total is a noisy number of rows.
+Which tables are worth it depends on the number of rows. Where that is private and ``n`` is not given, a small part of
+epsilon measures one narrow variable first, whose total is a noisy number of rows.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from fractions import Fraction
 from typing import Any
 
 from dpgraph.estimators.fitting import stays_in_place
-from dpgraph.estimators.graphs.charging import in_turn
-from dpgraph.estimators.graphs.design import designed
-from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.estimators.graphs.design import designed, with_triples
+from dpgraph.estimators.graphs.task import Learner, Task, in_turn
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.privacy.records import Event, Release, ReleaseError, joint_release
+from dpgraph.privacy.records import Event, Release, joint_release
 from dpgraph.privacy.release import check_memory, release
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.margins import Margins, all_pairs
 
-#: The part of epsilon that measures about how many rows there are, where nobody says.
+#: The part of epsilon that measures about how many rows there are, where ``n`` is not given.
 FIRST = Fraction(1, 25)
 
 
-def _mechanism(task: Task, part: Fraction = Fraction(1)) -> GaussianMechanism | LaplaceMechanism:
-    """Gaussian noise wherever there is a delta."""
-    epsilon = task.epsilon * part
+def _mechanism(task: Task) -> GaussianMechanism | LaplaceMechanism:
+    """The mechanism of the tables: Gaussian noise wherever there is a delta."""
+    epsilon = task.epsilon * (1 - FIRST if _asks_first(task) else 1)
     return GaussianMechanism(epsilon, task.delta) if task.delta else LaplaceMechanism(epsilon)
 
 
@@ -46,31 +45,29 @@ def _asks_first(task: Task) -> bool:
 
 
 def _plan(task: Task) -> tuple[Event, ...]:
-    """The events: which pairs the last one measures is decided by how many rows there are, its price is not."""
-    if task.stages > 1:
-        raise ReleaseError('method "pairs" has one stage: what it measures does not look at the rows again')
+    """The events: the number of rows decides which tables the last one measures, not its price."""
     unit, pairs = task.budget.unit, all_pairs(task.domain, beyond="leave-out")
-    if not _asks_first(task):
-        return (_mechanism(task).event(pairs, unit),)
-    first = LaplaceMechanism(task.epsilon * FIRST).event(_narrowest(task), unit)
-    return (first, _mechanism(task, 1 - FIRST).event(pairs, unit))
+    tables = _mechanism(task).event(pairs, unit)
+    return (LaplaceMechanism(task.epsilon * FIRST).event(_narrowest(task), unit), tables)[not _asks_first(task) :]
 
 
 def _learn(task: Task, rows: Any) -> LearnedNetwork:
     rows = rows if stays_in_place(rows) or isinstance(rows, Codes) else encode(rows, task.domain)
+    unit, releases, mechanism = task.budget.unit, [], _mechanism(task)
     check_choosing(task.constraints)
     for planned in _plan(task):
         check_memory(planned)
-    releases, mechanism = [], _mechanism(task)
+    triples = with_triples(task.constraints, mechanism, unit)
+    if triples is not None:
+        check_memory(triples[1].event(triples[0], unit))
     if _asks_first(task):
         releases.append(_release(task, rows, _narrowest(task), LaplaceMechanism(task.epsilon * FIRST)))
-        n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)
+        n = _rows_in(releases[0])
     else:
-        n = float(task.n or max(1, _public_rows(task, rows)))
-    margins, mechanism = designed(task.domain, mechanism, task.budget.unit, n)
-    releases.append(_release(task, rows, margins, mechanism))
+        n = float(task.n or max(1, _counted(task, rows, _narrowest(task)).sensitive_rows))  # the unit makes n public
+    releases.append(_release(task, rows, *designed(task.constraints, mechanism, unit, n)))
     made = joint_release(releases)
-    made = replace(made, event=in_turn(made.event))  # how many rows there are decides what is measured
+    made = replace(made, event=in_turn(made.event))  # the noisy number of rows decides which tables are measured
     return replace(choose_within(made, task.constraints, seed=task.seed), reason=task.reason)
 
 
@@ -82,11 +79,6 @@ def _counted(task: Task, rows: Any, margins: Margins) -> Counts:
 
 def _release(task: Task, rows: Any, margins: Margins, mechanism: Any) -> Release[Any]:
     return release(_counted(task, rows, margins), mechanism, budget=task.budget, noise=task.noise)
-
-
-def _public_rows(task: Task, rows: Any) -> int:
-    """The exact number of rows, under a unit that makes it public."""
-    return _counted(task, rows, _narrowest(task)).sensitive_rows
 
 
 def _rows_in(noisy: Release[Any]) -> float:

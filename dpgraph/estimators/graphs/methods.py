@@ -6,10 +6,9 @@ from itertools import combinations
 
 from dpgraph.estimators.graphs.measured_pairs import PAIRS
 from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
-from dpgraph.estimators.graphs.second_stage import with_stages
 from dpgraph.estimators.graphs.task import Learner, Task
 
-METHODS: dict[str, Learner] = {"pairs": with_stages(PAIRS), "greedy": GREEDY}
+METHODS: dict[str, Learner] = {"pairs": PAIRS, "greedy": GREEDY}
 
 #: Paid choices pay where the noise of all pairs would move more than this share of the rows.
 DROWNED = 0.03
@@ -22,14 +21,12 @@ SHARP = 0.005
 def best_method(task: Task) -> tuple[str, str]:
     """The name of the method for a task, and why that one: by n, epsilon, delta, the unit and the domain alone.
 
-    All pairs are measured wherever there is a delta, two stages are asked for, or nothing says how many rows there are:
-    which pairs are worth their noise is then found from the release. Paid choices are better in pure epsilon, where the
+    All pairs are measured wherever there is a delta, or ``n`` is not given: which pairs are worth their noise is then
+    found from the release. Paid choices are better in pure epsilon, where the
     noise of each of d (d - 1) / 2 tables is in proportion to their number, as long as the choices are not blind.
     benchmarks/paid_choices.py has the simulated worlds that the bounds were chosen on, docs/structure-learning.md the
     figures.
     """
-    if task.stages > 1:
-        return "pairs", "all pairs measured first, since the second stage starts from their model"
     if task.budget.group is not None:
         return "pairs", "all pairs measured once: the other methods take no group of rows"
     if task.delta:

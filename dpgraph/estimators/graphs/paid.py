@@ -2,37 +2,45 @@
 
 For pure epsilon, and for wide domains, where all pairs at once would drown in their noise. Three releases, each by a
 mechanism of its own: one-way tables; the choices, by scores against the margins of these; the tables of the chosen
-network. The whole is charged once, before the first of them (``purse``).
+network. The whole is charged once, before the first draw, and its parts are paid from a budget of exactly that size, of
+its own: a filter, so their sum is within the charge whatever earlier parts decided (proofs.md P115).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
-from dpgraph.estimators.graphs.charging import (
-    adding,
-    as_one,
-    charged,
-    check_fits,
-    late_bytes,
-    one_charge,
-    purse_of,
-    root_below,
-)
-from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph import memory
+from dpgraph.estimators.graphs.task import Learner, Task, in_turn
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
+from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.filters import LESS, rho_within
-from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, ReleaseError
-from dpgraph.privacy.release import release
+from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.events import PAID_IN_PARTS
+from dpgraph.privacy.filters import LESS, Accounting, filter_of, rho_within
+from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.records import (
+    Event,
+    PrivacyCost,
+    PrivacyUnit,
+    Release,
+    ReleaseError,
+    combined_event,
+    joint_release,
+    rounded,
+)
+from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
+from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.candidate_tables import AnyTables, OneWays
@@ -42,6 +50,8 @@ from dpgraph.structure.network import Network
 MARGINS, CHOICES, CHOICES_RHO = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
 #: The most parents of a variable, unless it is said.
 PARENTS = 2
+#: The least epsilon that Gaussian noise claims.
+LEAST = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -54,25 +64,26 @@ class _Shares:
     delta: Fraction
 
     @classmethod
-    def of(cls, epsilon: Fraction, delta: Fraction) -> _Shares:
-        """The shares of a whole."""
-        whole = LESS * rho_within(PrivacyCost(epsilon, delta)) if delta else epsilon
-        chosen = CHOICES_RHO if delta else CHOICES
-        return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, delta)
+    def of(cls, task: Task) -> _Shares:
+        """The shares of a task's budget."""
+        whole = LESS * rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else task.epsilon
+        chosen = CHOICES_RHO if task.delta else CHOICES
+        return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)
 
     def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
         """A mechanism that adds noise and spends a share."""
-        return adding(share, self.delta)
+        if not self.delta:
+            return LaplaceMechanism(share)
+        claimed = max(LEAST, rounded(epsilon_of_rho(share, self.delta), up=True))
+        return GaussianMechanism(claimed, self.delta, rho=share)
 
     def choosing(self, draws: int) -> Fraction:
         """The pure epsilon of all choices together: each costs its square / 8 in rho."""
-        if not self.delta:
-            return self.choices
-        return draws * root_below(8 * self.choices / draws)
+        return draws * _root_below(8 * self.choices / draws) if self.delta else self.choices
 
     def noise(self, tables: int, unit: PrivacyUnit) -> float:
         """The expected absolute noise of a cell, were so many tables measured with equal budgets."""
-        moved = unit.rows_per_person * (2 if unit.n_is_public else 1)
+        moved = _moved(unit)
         if not self.delta:
             return moved * tables / float(self.tables)
         squared = moved * unit.rows_per_person * tables
@@ -81,89 +92,124 @@ class _Shares:
 
 def expected_noise(task: Task) -> tuple[float, float]:
     """The expected absolute noise of a cell of d - 1 tables, and by how many rows a choice errs, e-fold."""
-    shares, draws = _Shares.of(task.epsilon, task.delta), len(task.domain.names) - 1
-    unit = task.budget.unit
-    moved = unit.rows_per_person * (2 if unit.n_is_public else 1)
-    return shares.noise(draws, unit), moved * draws / float(shares.choosing(draws))
+    shares, draws, unit = _Shares.of(task), len(task.domain.names) - 1, task.budget.unit
+    return shares.noise(draws, unit), _moved(unit) * draws / float(shares.choosing(draws))
 
 
-def _choice(task: Task, shares: _Shares, margins: OneWays) -> ParentsChoice:
-    """The mechanism that chooses."""
-    limits, draws = task.constraints, len(task.domain.names) - 1
-    epsilon, noise = shares.choosing(draws), shares.noise(draws, task.budget.unit)
-    names = task.domain.names
+def _moved(unit: PrivacyUnit) -> int:
+    """The L1 distance by which one person moves a table."""
+    return unit.rows_per_person * (2 if unit.n_is_public else 1)
+
+
+def _choice(task: Task, margins: OneWays | None = None) -> ParentsChoice:
+    """The mechanism that chooses; its cost does not depend on the margins, even ones where they are not released."""
+    margins = margins or OneWays.of({name: [1.0] * size for name, size in task.domain.sizes.items()}, 1)
+    limits, names, shares = task.constraints, task.domain.names, _Shares.of(task)
+    epsilon, noise = shares.choosing(len(names) - 1), shares.noise(len(names) - 1, task.budget.unit)
     banned = frozenset((a, b) for a in names for b in names if a != b and not limits.allows(a, b))
     parents = PARENTS if limits.max_parents is None else limits.max_parents
     return ParentsChoice(epsilon, margins, noise, max(1, parents), limits.max_cells, banned, limits.required)
 
 
-def _even(task: Task) -> OneWays:
-    """Margins that stand for those to come: what a release will cost does not depend on them."""
-    return OneWays.of({name: [1.0] * size for name, size in task.domain.sizes.items()}, 1)
-
-
-def _check(task: Task) -> None:
-    """Refuses what the method cannot do.
-
-    Raises:
-        ReleaseError: Naming it.
-    """
-    limits = task.constraints
-    if task.stages != 1:
-        raise ReleaseError(f"stages={task.stages} is for method='pairs'; 'greedy' chooses in one")
-    if task.budget.group is not None:
-        raise ReleaseError("method='greedy' learns from all rows, not from those of a group's budget")
-    if limits.max_parents == 0:
-        raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
+def _plan(task: Task) -> tuple[Event, ...]:
+    """The one charge of all parts."""
+    _parts(task)
+    rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
+    return (Event(PAID_IN_PARTS, task.epsilon, task.delta, rho=rho),)
 
 
 def _parts(task: Task) -> list[Event]:
-    """The parts as they are planned, after everything that could be refused was asked."""
-    _check(task)
-    unit, shares = task.budget.unit, _Shares.of(task.epsilon, task.delta)
-    alone = Network.of(task.domain, {})
-    measured = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
-    parts = [*measured, _choice(task, shares, _even(task)).event(AnyTables(task.domain), unit)]
-    check_fits(task, parts, "method='greedy'")
+    """The parts as they are planned.
+
+    Raises:
+        ReleaseError: If the method cannot do the task, or the parts are more than the whole, as by rounding where a
+            delta is absurdly small.
+    """
+    if task.budget.group is not None:
+        raise ReleaseError("method='greedy' learns from all rows, not from those of a group's budget")
+    if task.constraints.max_parents == 0:
+        raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
+    unit, shares, alone = task.budget.unit, _Shares.of(task), Network.of(task.domain, {})
+    parts = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
+    parts.append(_choice(task).event(AnyTables(task.domain), unit))
+    whole = PrivacyCost(task.epsilon, task.delta)
+    rule = filter_of(_accounting(task), whole)
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of method='greedy' do not fit {whole}")
     return parts
 
 
-def _needed(task: Task) -> int:
-    """The most bytes that the choices and what is measured after them may take."""
-    choice = _choice(task, _Shares.of(task.epsilon, task.delta), _even(task))
-    limits = task.constraints
-    parents = max([choice.max_parents, *map(len, limits.required_parents.values())])
-    most = replace(limits, max_parents=parents).most_cells.values()
-    return max(choice.working_bytes(AnyTables(task.domain)), late_bytes(task, most))
-
-
-def _plan(task: Task) -> tuple[Event, ...]:
-    """The one charge of them."""
-    _parts(task)
-    return (one_charge(task),)
+def _accounting(task: Task) -> Accounting:
+    """How the parts add: in rho where there is a delta."""
+    return "zcdp" if task.delta else "basic"
 
 
 def _learn(task: Task, rows: Any) -> LearnedNetwork:
     """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
-    parts, purse = _parts(task), purse_of(task)
-    scope = charged(task, statistics, parts, _needed(task))
+    purse = Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
+    scope = _charged(task, statistics)
     alone, measured, network = _released(task, statistics, purse)
-    noisy = as_one((alone, measured), scope, purse)
+    noisy = _as_one((alone, measured), scope, purse)
     tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)
     return LearnedNetwork(tables, noisy, "greedy", task.reason)
 
 
+def _charged(task: Task, statistics: TableCounts) -> RowsRecord:
+    """Charges the whole, once all that the one door would ask of its parts is found to fit.
+
+    Returns:
+        Which rows its parts are of, and the receipt, for their records.
+
+    Raises:
+        ReleaseError: If the rows, the source of noise or the memory do not fit; nothing is charged.
+    """
+    checked_source(statistics, task.budget, task.noise)
+    for part in _parts(task):
+        check_memory(part)
+    memory.check(_needed(task), f"{PAID_IN_PARTS} by this method", "declare fewer or coarser variables", ReleaseError)
+    choice = None if statistics.cap is None else statistics.cap.draw
+    receipt = task.budget.charge(_plan(task)[0], Made(statistics.description, choice=choice))
+    return RowsRecord(task.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+
+
+def _needed(task: Task) -> int:
+    """The most bytes that the choices, or the tables that are measured after them, may take."""
+    choice, limits = _choice(task), task.constraints
+    parents = max([choice.max_parents, *map(len, limits.required_parents.values())])
+    cells = replace(limits, max_parents=parents).most_cells.values()
+    per_cell = BYTES_PER_NUMBER[task.budget.unit.n_is_public] + BYTES_PER_CELL
+    tables = sum(cells) * per_cell + len(cells) * (BYTES_PER_TABLE + BYTES_PER_FAMILY)
+    return max(choice.working_bytes(AnyTables(task.domain)), tables)
+
+
 def _released(task: Task, statistics: TableCounts, purse: Budget) -> tuple[Release[Any], Release[Any], Network]:
     """One-way tables, the tables of the chosen network, and the network; all paid from the purse."""
-    shares, codes = _Shares.of(task.epsilon, task.delta), statistics.sensitive_codes
+    shares, codes = _Shares.of(task), statistics.sensitive_codes
     margins = count(codes, Network.of(task.domain, {}))
     alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
     flat = reconcile(alone)
     public = OneWays.of({name: flat.margin(name) for name in task.domain.names}, flat.n)
-    network = release(statistics, _choice(task, shares, public), budget=purse, noise=task.noise).value
+    network = release(statistics, _choice(task, public), budget=purse, noise=task.noise).value
     tables = release(count(codes, network), shares.adding(shares.tables), budget=purse, noise=task.noise)
     return alone, tables, network
+
+
+def _as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) -> Release[Any]:
+    """The tables as one release, whose record holds every part that the purse paid for and claims the charge."""
+    together = joint_release([replace(one, scope=scope) for one in measured])
+    whole = combined_event(purse.events)
+    if purse.rho is not None:
+        whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, rho=purse.rho)
+    return replace(together, event=in_turn(whole))
+
+
+def _root_below(square: Fraction) -> Fraction:
+    """The root of a fraction to eleven digits, never more."""
+    root = rounded(Fraction(math.sqrt(square)), up=False)
+    while root**2 > square:
+        root = rounded(root * (1 - Fraction(1, 10**11)), up=False)
+    return root
 
 
 GREEDY = Learner(_plan, _learn)

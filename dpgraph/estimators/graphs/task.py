@@ -1,9 +1,9 @@
-"""What every method of learning a network is told, all of it public, and what it answers."""
+"""The public settings of learning a network, and the interface of its methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,27 +17,13 @@ from dpgraph.structure.domain import Domain
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A network to be learned.
-
-    Attributes:
-        domain: The declared variables.
-        epsilon: What may be spent.
-        delta: Likewise; 0 for pure differential privacy.
-        budget: What is charged; its unit is the one that is protected.
-        constraints: The graphs that may be chosen.
-        stages: How often rows are asked.
-        n: About how many rows there are, as far as the public knows, or None.
-        reason: Why this method, in words.
-        seed: For what follows the release.
-        noise: None, but in tests and studies.
-    """
+    """A network to be learned; ``n`` is about how many rows there are, as far as the public knows."""
 
     domain: Domain
     epsilon: Fraction
     delta: Fraction
     budget: Budget
     constraints: Constraints
-    stages: int = 1
     n: int | None = None
     reason: str = "as asked"
     seed: int | None = None
@@ -46,12 +32,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Learner:
-    """One way of learning a network.
+    """One method of learning a network.
 
     Attributes:
-        plan: The events that a task would charge, in order, without a look at any row; refuses what it cannot do.
+        plan: The events that a task would charge, in order, without a look at any row; refuses impossible tasks.
         learn: Counts the rows, releases, and chooses: ``learn(task, rows)``.
     """
 
     plan: Callable[[Task], tuple[Event, ...]]
     learn: Callable[[Task, Any], LearnedNetwork]
+
+
+def in_turn(event: Event) -> Event:
+    """An event whose parts earlier parts decided: a pure one says so by its rho, and its claim is its price."""
+    return replace(event, rho=event.epsilon**2 / 2) if event.parts and not event.delta else event

@@ -13,7 +13,7 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
-from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, STEPS, fitted_joint
+from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, fitted_joint
 from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
 from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.growing import grow
@@ -136,7 +136,7 @@ def choosing_bytes(constraints: Constraints) -> int:
     return pairs + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
-def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int = STEPS) -> Probabilities:
+def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int | None = None) -> Probabilities:
     """The probabilities of the network that some pairs choose; ``small`` where their joint is written down."""
     if small:
         joint = Joint(pairs.domain.names, fitted_joint(pairs, steps))

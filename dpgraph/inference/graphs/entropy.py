@@ -28,15 +28,16 @@ from dpgraph.structure.network import Family
 WEIGHT = 25.0
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
-#: Steps of L-BFGS, and those of a joint that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 120, 30
+#: Steps of L-BFGS, at least and at most, as many as take this many cells in all; and those of a joint that is only to
+#: say which graph would be chosen.
+STEPS, ALL_CELLS, QUICK_STEPS = (120, 2000), 1 << 24, 30
 #: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
 NONE = 1e-3
 #: The least probability of a cell that a fit starts from.
 LEAST_CELL = 1e-300
 
 
-def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -> Reals:
+def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
     """The joint probabilities with log-linear terms of what was measured, fitted to the residuals of it.
 
     The terms are those of variables, of measured pairs, and of the tables of ``LARGEST`` variables that were measured
@@ -46,8 +47,7 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -
 
     Args:
         pairs: What a release says.
-        steps: The most steps of L-BFGS.
-        start: A joint with such terms to start from; that of independent variables where it is left out.
+        steps: The most steps of L-BFGS; None for as many as the number of cells allows.
 
     Returns:
         Probabilities, axes in the domain's order.
@@ -56,8 +56,9 @@ def fitted_joint(pairs: Pairs, steps: int = STEPS, start: Reals | None = None) -
     small = _Terms.of(pairs, 2)
     if not small.blocks:  # every variable has one level
         return alone
+    steps = steps or min(max(ALL_CELLS // alone.size, STEPS[0]), STEPS[1])
     wanted = [_wanted(pairs, block).ravel() for block in small.blocks]
-    joint = _fit(small, wanted, pairs, alone if start is None else start, steps)
+    joint = _fit(small, wanted, pairs, alone, steps)
     whole = _Terms.of(pairs, LARGEST)
     further = _beyond_pairs(pairs, whole, joint)
     return _fit(whole, [*wanted, *further], pairs, joint, steps) if further else joint

@@ -16,7 +16,7 @@ from dpgraph.inference.graphs.averaging import averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.network.beyond_tables import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.posterior import noise_aware_posterior
+from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.records import InferenceError, Provenance, joined, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
@@ -178,7 +178,7 @@ class LearnedNetwork:
 
         Args:
             graphs: ``"chosen"``, or ``"averaged"``.
-            settings: Those of ``dg.noise_aware_posterior``: prior, method, draws, seed, progress.
+            settings: Those of ``dg.posterior``: prior, method, draws, seed, progress.
 
         Returns:
             ``PosteriorDraws``.
@@ -197,7 +197,7 @@ class LearnedNetwork:
             return averaged_posterior(self.release, self.network, self._constraints, **settings)
         value, provenance = released_value(self.release)
         if holds_families(value, self.network):
-            return noise_aware_posterior(self.release, network=self.network, **settings)
+            return posterior(self.release, network=self.network, **settings)
         return replace(_by_records(value, self.network, **settings), provenance=provenance)
 
     def to_networkx(self) -> nx.DiGraph:

@@ -7,18 +7,17 @@ release with ``tables="families", allocation="uniform"``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator, tails
 from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
-from dpgraph.inference.network.joint_releases import check_graph, read_released
 from dpgraph.privacy.display import as_html, summary
-from dpgraph.privacy.records import InferenceError, Provenance, Release, joined
+from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
@@ -28,8 +27,6 @@ from dpgraph.waiting import waiting
 
 #: Bytes that the plug-in posterior takes for each cell and each family while it is made, as measured.
 BYTES_PER_CELL, BYTES_PER_FAMILY = 170, 2000
-
-PlugIn = Literal["nearest", "expected", "clipped"]
 
 
 @dataclass(frozen=True)
@@ -130,58 +127,33 @@ class DirichletPosterior:
         return as_html(f"Dirichlet posterior of {self.network!r}", notes=notes)
 
 
-def posterior(
-    noisy: NoisyCounts | NoisyCoefficients | Several | Tables | Release | Sequence[Any],
+def plug_in_posterior(
+    noisy: NoisyCounts | NoisyCoefficients | Several | Tables,
     *,
     prior: float = 1.0,
-    counts: PlugIn = "nearest",
-    network: Network | None = None,
+    counts: str = "nearest",
     progress: bool = False,
 ) -> DirichletPosterior:
-    """The plug-in posterior of every conditional probability table, given released counts.
-
-    Args:
-        noisy: A release of noisy counts or coefficients, its value, or tables already made consistent; or a list of
-            releases of the same rows.
-        prior: The Dirichlet concentration of every cell before any row, above 0.
-        counts: What is plugged in for the true counts. ``"nearest"``: the nearest consistent non-negative tables;
-            best for margins and synthetic rows, but a rare cell often becomes 0. ``"expected"``: interactions within
-            their noise are shrunk away, and each cell is its expected count given the estimate, its noise variance
-            and that counts are not negative; best where ratios matter, as in classification. ``"clipped"``: each
-            table cut to [0, n] by itself, as in Zhang et al. 2016; of a single release only.
-        network: The network to learn, over the same domain; None for the one that was released.
-        progress: A bar on a terminal.
-
-    Raises:
-        InferenceError: If the prior is not a finite number above 0, the value is not of noisy counts, or several
-            make no joint release; if they are tables without a graph, such as ``all_pairs``, and no network is named;
-            or if it would take more memory than ``DPGRAPH_MEMORY`` or half of what is free.
-        NetworkError: If several are of different networks and none is named, or no table holds a family of it.
+    """Dirichlet laws of every probability table, the released counts taken as exact (``dg.methods.PlugIn``).
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> network = Network.of({"rain": ["no", "yes"]}, {})
     >>> noisy = NoisyCounts(network, {("rain",): [8, 2]}, {("rain",): DiscreteLaplace(1.0)}, n=10)
-    >>> posterior(noisy).mean().table("rain")
+    >>> plug_in_posterior(noisy).mean().table("rain")
     array([0.75, 0.25])
     """
-    value, provenance = read_released(noisy, network)
-    check_graph(value)
     check_prior(prior)
-    if counts not in get_args(PlugIn):
-        raise InferenceError(f"counts must be one of {', '.join(map(repr, get_args(PlugIn)))}; got {counts!r}")
-    if (graph := getattr(value, "network", None)) is not None:
-        check_posterior(graph)
-    if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts | PooledCounts):
-        with waiting("fitting", progress):
-            plugged = _PLUG_INS[counts](value)
-    elif isinstance(value, Tables):
-        plugged = {name: np.maximum(value.family(name), 0.0) for name in value.network.domain.names}
-        provenance = joined([provenance, value.provenance])
+    graph = getattr(noisy, "network", None)
+    if not isinstance(noisy, NoisyCounts | NoisyCoefficients | Several | Tables) or graph is None:
+        raise InferenceError(f"a plug-in posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
+    check_posterior(graph)
+    if isinstance(noisy, Tables):
+        plugged = {name: np.maximum(noisy.family(name), 0.0) for name in graph.domain.names}
     else:
-        raise InferenceError(f"posterior takes noisy counts or their release; got {type(value).__name__}")
+        with waiting("fitting", progress):
+            plugged = _PLUG_INS[counts](noisy)
     concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
-    assert graph is not None  # each of these values has one
-    return DirichletPosterior(graph, concentration, provenance)
+    return DirichletPosterior(graph, concentration, getattr(noisy, "provenance", None))
 
 
 def check_posterior(network: Network) -> None:

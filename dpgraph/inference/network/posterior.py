@@ -16,16 +16,16 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
-from dpgraph.inference.network.plug_in import check_prior
+from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Tables
 from dpgraph.waiting import waiting
 
-Method = Automatic | methods.Tables | Records | Normal
+Method = Automatic | methods.Tables | Records | Normal | methods.PlugIn
 
 #: The methods of a network, by name.
 METHODS: dict[str, Method] = {
@@ -33,6 +33,7 @@ METHODS: dict[str, Method] = {
     "tables": methods.Tables(),
     "records": Records(),
     "normal": Normal(),
+    "plug-in": methods.PlugIn(),
 }
 
 #: The concentration of every cell before any row, where no prior is given and the method has none that learns.
@@ -62,7 +63,7 @@ def network_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
-) -> PosteriorDraws:
+) -> PosteriorDraws | DirichletPosterior:
     """Draws every conditional probability table of a network.
 
     Args:
@@ -70,7 +71,7 @@ def network_posterior(
         noisy: What was released of its tables, once or several times.
         prior: The Dirichlet concentration of every cell, above 0; or ``HierarchicalPrior(...)``, by name
             ``"hierarchical"``, which records alone can draw. None is ``"hierarchical"`` for records and 1 for others.
-        method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``Automatic(...)``, or one of their names.
+        method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``PlugIn(...)``, ``Automatic(...)``, or a name of them.
         draws: How many; with records, of each chain.
         rng: Randomness for post-processing.
         progress: A bar on a terminal.
@@ -84,6 +85,10 @@ def network_posterior(
         PriorWarning: If n is private and within two standard deviations of its noise.
     """
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
+    if isinstance(asked, methods.PlugIn) and hierarchy is None:
+        return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
+    if isinstance(noisy, Tables):
+        raise InferenceError('tables made consistent have lost their noise: method="plug-in", or give their release')
     concentration = concentration_tables(network, cells)
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
@@ -150,7 +155,7 @@ def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
     """Warns of pooled releases with families that must not be drawn as normal and have no other draws.
 
     Warns:
-        ApproximationWarning: At the caller of ``noise_aware_posterior``.
+        ApproximationWarning: At the caller of ``posterior``.
     """
     if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):
         warnings.warn(
@@ -165,7 +170,7 @@ def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
     """Warns where a private number of rows is within its noise, so that its flat prior decides.
 
     Warns:
-        PriorWarning: At the caller of ``noise_aware_posterior``.
+        PriorWarning: At the caller of ``posterior``.
     """
     for one in given:
         rows, spread = rows_estimate(one)

@@ -83,7 +83,7 @@ def tables_given(model: Any) -> DrawnTables:
     words = "a network's probabilities or draws of them"
     ours = type(model).__module__.startswith("dpgraph.") and not isinstance(model, Network)
     release = ours and not hasattr(model, "probabilities") and not own_methods(model)
-    what = "of a release make a posterior first, noise_aware_posterior(release)" if release else advice(model, "query")
+    what = "of a release make a posterior first, posterior(release)" if release else advice(model, "query")
     raise InferenceError(f"a question needs {words}; got {type(model).__name__}: {what}")
 
 

@@ -25,7 +25,7 @@ def noisy(family, sums, law, n, bounds=None):
 
 def solved(value, prior, *, rng, **settings):
     """The posterior of a release, or of its value."""
-    return dg.noise_aware_posterior(value, prior=prior, seed=rng, **settings)
+    return dg.posterior(value, prior=prior, seed=rng, **settings)
 
 
 def beta_mixture(y, scale, n, alpha, beta, trials=1):

@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -288,7 +289,7 @@ def test_constraints_are_taken_just_where_some_order_of_all_variables_obeys_them
             read_constraints(DOMAIN, required=edges, order=tiers)
 
 
-VERBS = {"noise_aware_posterior": dg.noise_aware_posterior, "posterior": dg.posterior}
+VERBS = {"plug-in": partial(dg.posterior, method="plug-in"), "auto": dg.posterior}
 LAPLACE, FOURIER = dg.LaplaceMechanism(50), dg.FourierMechanism(50)
 
 
@@ -312,7 +313,7 @@ def test_tables_without_a_graph_have_no_posterior_before_one_is_chosen(verb, mec
 
 def test_tables_made_consistent_have_no_graph_either():
     with pytest.raises(dg.errors.InferenceError, match=r"without a graph.*choose_network"):
-        dg.posterior(dg.reconcile(released_pairs(LAPLACE)))
+        dg.posterior(dg.reconcile(released_pairs(LAPLACE)), method="plug-in")
 
 
 @pytest.mark.proof

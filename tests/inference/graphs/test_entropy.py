@@ -119,11 +119,3 @@ def test_a_joint_of_three_is_found_where_its_table_was_measured_and_not_from_pai
         far[size] = np.abs(fitted_joint(read_pairs(noisy, 3)) - parity).sum() / 2
     assert far[3] < 1e-3
     assert far[2] > 0.2
-
-
-def test_a_fit_that_starts_at_a_joint_ends_where_the_other_does():
-    joint = np.random.default_rng(7).dirichlet(np.ones(12)).reshape(SHAPE)
-    pairs = read_pairs(released(joint, list(itertools.combinations("abc", 2)), 1000, 5.0), 3)
-    made = fitted_joint(pairs, 500)
-    assert fitted_joint(pairs, 500, made) == pytest.approx(made, abs=1e-5)
-    assert fitted_joint(pairs, 0, made) == pytest.approx(made, abs=1e-9)

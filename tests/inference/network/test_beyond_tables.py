@@ -27,7 +27,7 @@ def test_the_verb_draws_what_the_learned_network_draws(mechanism, joint):
     noisy = [released(mechanism), released(mechanism)] if joint else released(mechanism)
     learned = dg.choose_network(noisy, required=EDGES)
     settings = {"method": SHORT, "draws": 20, "seed": 0}
-    drawn = dg.noise_aware_posterior(learned.release, network=learned.network, **settings)
+    drawn = dg.posterior(learned.release, network=learned.network, **settings)
     expected = learned.posterior(**settings)
     for name in DOMAIN:
         np.testing.assert_array_equal(drawn.mean().table(name), expected.mean().table(name))
@@ -39,23 +39,23 @@ def test_the_verb_draws_what_the_learned_network_draws(mechanism, joint):
 def test_other_methods_cannot_draw_it(method):
     graph = dg.Network.of(DOMAIN, {"d": ["a", "b", "c"]})
     with pytest.raises(dg.errors.InferenceError, match="records alone can draw"):
-        dg.noise_aware_posterior(released(LAPLACE), network=graph, method=method)
+        dg.posterior(released(LAPLACE), network=graph, method=method)
 
 
 def test_what_was_released_of_another_graph_is_refused():
     """Its tables were chosen for its own families; of others the prior would say most."""
     chain = dg.Network.of(DOMAIN, {"b": ["a"], "c": ["b"], "d": ["c"]})
     with pytest.raises(dg.errors.NetworkError, match="no table holds d, a, b, c together"):
-        dg.noise_aware_posterior(released(LAPLACE, chain), network=dg.Network.of(DOMAIN, {"d": ["a", "b", "c"]}))
+        dg.posterior(released(LAPLACE, chain), network=dg.Network.of(DOMAIN, {"d": ["a", "b", "c"]}))
 
 
 def test_a_variable_that_nobody_measured_is_refused():
     some = Margins.of_tables(DOMAIN, [("a", "b"), ("b", "c")])
     with pytest.raises(dg.errors.NetworkError, match="no table holds c, a, b together"):
-        dg.noise_aware_posterior(released(LAPLACE, some), network=dg.Network.of(DOMAIN, {"c": ["a", "b"]}))
+        dg.posterior(released(LAPLACE, some), network=dg.Network.of(DOMAIN, {"c": ["a", "b"]}))
 
 
 def test_another_domain_is_refused():
     graph = dg.Network.of(DOMAIN | {"d": [0, 1, 2]}, {"d": ["a", "b", "c"]})
     with pytest.raises(dg.errors.NetworkError, match="declare d differently"):
-        dg.noise_aware_posterior(released(LAPLACE), network=graph)
+        dg.posterior(released(LAPLACE), network=graph)

@@ -301,7 +301,7 @@ def test_one_coin_whose_noise_exceeds_its_rows_is_enumerated(method):
     the count; counts with a flat prior that are cut at zero give .998 and [.995, 1]."""
     network = dg.Network.of({"a": [0, 1]}, {})
     noisy = NoisyCounts(network, {("a",): [700, -600]}, {("a",): DiscreteLaplace(200.0)}, 100)
-    drawn = dg.noise_aware_posterior(noisy, method=method, draws=DRAWS, seed=0).flat("a")[:, 0]
+    drawn = dg.posterior(noisy, method=method, draws=DRAWS, seed=0).flat("a")[:, 0]
     mean, low, high = coin(100, 700, -600, 200.0)
     assert drawn.mean() == pytest.approx(mean, abs=0.01)
     np.testing.assert_allclose(np.quantile(drawn, [0.05, 0.95]), [low, high], atol=0.01)
@@ -335,7 +335,7 @@ def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
     budget = dg.Budget(1, 1e-6, unit=dg.PrivacyUnit(neighbours))
     noisy = dg.release(dg.count(rows, network), noise[kind], budget=budget, noise=dg.testing.SeededNoise(4)).value
     made = sampled(network, noisy)
-    exact = dg.noise_aware_posterior(noisy, method="records", draws=4000, seed=0)
+    exact = dg.posterior(noisy, method="records", draws=4000, seed=0)
     np.testing.assert_allclose(made.mean().table("a"), exact.mean().table("a"), atol=0.04)
     np.testing.assert_allclose(made.flat("a").std(axis=0), exact.flat("a").std(axis=0), rtol=0.2)
 

@@ -199,8 +199,8 @@ def test_all_negative_counts_become_the_empty_table():
     network = dg.Network.of({"a": [0, 1]}, {})
     counts = NoisyCounts(network, {("a",): [-7, -2]}, {("a",): DiscreteLaplace(5.0)}, None)
     assert reconcile(counts, nonnegative=True).tables[("a",)].tolist() == [0, 0]
-    assert dg.posterior(counts).mean().table("a").tolist() == [0.5, 0.5]
-    assert dg.posterior(counts, counts="expected").mean().table("a").tolist() == [0.5, 0.5]
+    assert dg.posterior(counts, method="plug-in").mean().table("a").tolist() == [0.5, 0.5]
+    assert dg.posterior(counts, method=dg.methods.PlugIn("expected")).mean().table("a").tolist() == [0.5, 0.5]
 
 
 @pytest.mark.proof
@@ -333,7 +333,7 @@ def test_a_release_of_coefficients_keeps_its_provenance():
     release = dg.release(counts, FourierMechanism(1), budget=dg.Budget(1))
     assert dg.reconcile(release).provenance == release.provenance
     assert dg.reconcile(release.value).provenance is None
-    assert dg.posterior(release).mean().provenance == release.provenance
+    assert dg.posterior(release, method="plug-in").mean().provenance == release.provenance
 
 
 def one_by_one(counts, tables):

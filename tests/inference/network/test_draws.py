@@ -143,7 +143,7 @@ def released(neighbours, n=80):
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_latent_rows_and_tables_are_one_possible_data_set(neighbours):
     """Whole, non-negative, with margins that agree, and n rows where n is public; the rows give the same tables."""
-    drawn = dg.noise_aware_posterior(released(neighbours), method=dg.methods.Records(burn_in=20), draws=40, seed=0)
+    drawn = dg.posterior(released(neighbours), method=dg.methods.Records(burn_in=20), draws=40, seed=0)
     tables, rows = drawn.latent_tables(), drawn.latent_rows()
     n = 80 if neighbours == "replace" else int(drawn.n[0, -1])
     assert (drawn.n is None) == (neighbours == "replace")

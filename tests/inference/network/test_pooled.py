@@ -167,8 +167,8 @@ def test_residuals_and_their_variances_add():
     nearest = reconcile(pooled, nonnegative=True).tables[KEY]
     assert nearest.min() >= 0
     assert nearest.sum() == pytest.approx(10)
-    assert dg.posterior(pooled).concentration["b"] == pytest.approx(1 + nearest)
-    assert (dg.posterior(pooled, counts="expected").concentration["b"] > 1).all()
+    assert dg.posterior(pooled, method="plug-in").concentration["b"] == pytest.approx(1 + nearest)
+    assert (dg.posterior(pooled, method=dg.methods.PlugIn("expected")).concentration["b"] > 1).all()
 
 
 def test_two_months_of_gaussian_noise_are_as_their_sum_to_the_normal_method():
@@ -178,21 +178,21 @@ def test_two_months_of_gaussian_noise_are_as_their_sum_to_the_normal_method():
         for values, n in (([6000, 2000, 3500, 8500], 20_000), ([4000, 3000, 1500, 2500], 11_000))
     ]
     total = released([10_000, 5000, 5000, 11_000], DiscreteGaussian(72**0.5), 31_000)
-    one, other = (dg.noise_aware_posterior(it, method="normal", draws=40, seed=2) for it in (dg.pooled(months), total))
+    one, other = (dg.posterior(it, method="normal", draws=40, seed=2) for it in (dg.pooled(months), total))
     assert one.tables["b"] == pytest.approx(other.tables["b"], rel=1e-9)
 
 
 @pytest.mark.proof
 def test_methods_that_are_not_right_are_refused():
     with pytest.raises(InferenceError, match='method="records" or "normal"'):
-        dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), method="tables")
+        dg.posterior(dg.pooled([MAY, JUNE]), method="tables")
     with pytest.raises(InferenceError, match='several have "nearest"'):
-        dg.posterior(dg.pooled([MAY, JUNE]), counts="clipped")
-    quick = dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), seed=0)
+        dg.posterior(dg.pooled([MAY, JUNE]), method=dg.methods.PlugIn("clipped"))
+    quick = dg.posterior(dg.pooled([MAY, JUNE]), seed=0)
     assert quick.method == "records"
     assert "exact, in about" in quick.reason
     large = [released([5000 * k, 9000, 7000, 8000], DiscreteLaplace(9.0), None) for k in (1, 2)]
-    assert dg.noise_aware_posterior(dg.pooled(large), draws=40_000, seed=0).method == "normal"
+    assert dg.posterior(dg.pooled(large), draws=40_000, seed=0).method == "normal"
 
 
 COIN = dg.Network.of({"a": [0, 1]}, {})
@@ -211,9 +211,9 @@ def test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right():
     months = dg.pooled([tosses([700, -600], 200.0, 100), tosses([150, -80], 100.0, 60)])
     exact = coin_mean([(100, 700, -600, 200.0), (60, 150, -80, 100.0)])
     with pytest.warns(dg.errors.ApproximationWarning, match="normal noise is too rough for 'a'.*records") as caught:
-        rough = dg.noise_aware_posterior(months, method="normal", draws=4000, seed=0)
+        rough = dg.posterior(months, method="normal", draws=4000, seed=0)
     assert caught[0].filename == __file__
-    right = dg.noise_aware_posterior(months, method="records", draws=20_000, seed=0)
+    right = dg.posterior(months, method="records", draws=20_000, seed=0)
     assert right.mean().table("a")[0] == pytest.approx(exact, abs=0.03)
     assert rough.mean().table("a")[0] > exact + 0.3
 
@@ -236,12 +236,10 @@ def test_auto_takes_pooled_tables_as_normal_only_where_they_are_settled(monkeypa
 
     monkeypatch.setattr(networks, "PATIENCE", 0.0)
     clear, rare = tosses([4000, 5000], 9.0, 9000), tosses([8990, 10], 9.0, 9000)
-    made = dg.noise_aware_posterior(dg.pooled([clear, tosses([4100, 4900], 9.0, 9000)]), draws=20, seed=0)
+    made = dg.posterior(dg.pooled([clear, tosses([4100, 4900], 9.0, 9000)]), draws=20, seed=0)
     assert (made.method, "would take" in made.reason) == ("normal", True)
     few = dg.methods.Records(chains=1, burn_in=5)
-    exact = dg.noise_aware_posterior(
-        dg.pooled([rare, rare_again(rare)]), draws=20, seed=0, method=networks.Automatic(few)
-    )
+    exact = dg.posterior(dg.pooled([rare, rare_again(rare)]), draws=20, seed=0, method=networks.Automatic(few))
     assert exact.method == "records"
     assert "normal noise is too rough for 'a'" in exact.reason
 
@@ -254,6 +252,6 @@ def rare_again(one):
 @pytest.mark.parametrize("prior", ["hierarchical", dg.HierarchicalPrior(steps=3)])
 def test_pooled_releases_learn_a_prior_by_records_alone(prior):
     with pytest.raises(InferenceError, match="prior must be a number for method 'normal'"):
-        dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), prior=prior, method="normal")
-    made = dg.noise_aware_posterior(dg.pooled([MAY, JUNE]), prior=prior, seed=0)
+        dg.posterior(dg.pooled([MAY, JUNE]), prior=prior, method="normal")
+    made = dg.posterior(dg.pooled([MAY, JUNE]), prior=prior, seed=0)
     assert (made.method, made.reason) == ("records", "the only method for a hierarchical prior")

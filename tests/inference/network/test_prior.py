@@ -58,7 +58,7 @@ def test_a_prior_out_of_range_is_refused(settings, message):
 def test_methods_that_cannot_learn_it_refuse_it(prior, method):
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
     with pytest.raises(dg.errors.InferenceError, match=f"prior must be a number for method '{method}'"):
-        dg.noise_aware_posterior(noisy, prior=prior, method=method)
+        dg.posterior(noisy, prior=prior, method=method)
 
 
 @pytest.mark.proof
@@ -69,17 +69,17 @@ def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
     settings = {"draws": 20, "seed": 0}
     records = dg.methods.Records(burn_in=20)
     learned, default, uniform = (
-        dg.noise_aware_posterior(noisy, method=records, **settings, **prior).flat("b").tobytes()
+        dg.posterior(noisy, method=records, **settings, **prior).flat("b").tobytes()
         for prior in ({"prior": "hierarchical"}, {}, {"prior": 1.0})
     )
     assert learned == default != uniform
-    more = dg.noise_aware_posterior(noisy, method=dg.methods.Records(burn_in=20, thin=8), **settings)
-    quick = dg.noise_aware_posterior(noisy, method=networks.Automatic(records), **settings)
-    given = dg.noise_aware_posterior(noisy, method=networks.Automatic(records), prior=1.0, **settings)
+    more = dg.posterior(noisy, method=dg.methods.Records(burn_in=20, thin=8), **settings)
+    quick = dg.posterior(noisy, method=networks.Automatic(records), **settings)
+    given = dg.posterior(noisy, method=networks.Automatic(records), prior=1.0, **settings)
     assert quick.flat("b").tobytes() == more.flat("b").tobytes()
     assert given.flat("b").tobytes() == uniform
     monkeypatch.setattr(networks, "PATIENCE", 1e-9)
-    asked = dg.noise_aware_posterior(noisy, prior="hierarchical", **settings)
+    asked = dg.posterior(noisy, prior="hierarchical", **settings)
     assert (asked.method, asked.reason) == ("records", "the only method for a hierarchical prior")
 
 
@@ -87,7 +87,7 @@ def test_records_learn_the_prior_unless_it_is_given(monkeypatch):
 def test_the_mean_is_that_given_the_latent_counts():
     """Nearer the average of many draws than their own error allows, and not that average itself."""
     noisy = released(PRIOR.sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
-    made = dg.noise_aware_posterior(noisy, method=dg.methods.Records(chains=2, burn_in=300), draws=4000, seed=0)
+    made = dg.posterior(noisy, method=dg.methods.Records(chains=2, burn_in=300), draws=4000, seed=0)
     for name in NETWORK.domain.names:
         average = made.flat(name).mean(axis=0)
         error = made.flat(name).std(axis=0) / np.sqrt(made.effective_sizes[name])
@@ -110,7 +110,7 @@ def calibration_ranks(trials, neighbours, mechanism, prior=PRIOR, believed=PRIOR
         truth = prior.sample(NETWORK, rng)
         noisy = released(truth, rng, neighbours=neighbours, mechanism=mechanism)
         method = dg.methods.Records(chains=1, burn_in=300, thin=8)
-        made = dg.noise_aware_posterior(noisy, prior=believed, method=method, draws=100, seed=rng)
+        made = dg.posterior(noisy, prior=believed, method=method, draws=100, seed=rng)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
         ranks.append(np.concatenate(parts))
     return np.stack(ranks)

@@ -412,7 +412,7 @@ def test_probabilities_that_underflow_in_a_draw_are_above_0():
     noisy = dg.results.NoisyCounts(
         network, {("wet", "rain"): [[5, 0], [0, 0]]}, {("wet", "rain"): DiscreteLaplace(0.1)}, 5
     )
-    aware = dg.noise_aware_posterior(noisy, prior=1e-4, method="tables", draws=200, seed=0)
+    aware = dg.posterior(noisy, prior=1e-4, method="tables", draws=200, seed=0)
     assert (aware.flat("wet") == 0).any()
     for model in (sparse, aware):
         answer = dg.query(model, "rain", {"wet": "yes"})

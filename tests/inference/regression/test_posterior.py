@@ -45,7 +45,7 @@ def released(scale, n=5000, seed=0, design=DESIGN, *, private=False, gaussian=Fa
 
 def solved(noisy, seed=0, draws=400, **settings):
     settings = {"method": dg.methods.Hamiltonian(burn_in=150)} | settings
-    return dg.noise_aware_posterior(noisy, draws=draws, seed=seed, **settings)
+    return dg.posterior(noisy, draws=draws, seed=seed, **settings)
 
 
 @pytest.mark.proof
@@ -149,12 +149,12 @@ def test_plug_in_falls_for_noise_and_noise_aware_does_not():
 @pytest.mark.proof
 def test_it_is_reached_by_its_release_and_repeats():
     noisy = released(20.0)
-    one, other = (dg.noise_aware_posterior(noisy, draws=100, seed=3) for _ in range(2))
+    one, other = (dg.posterior(noisy, draws=100, seed=3) for _ in range(2))
     assert isinstance(one, dg.results.RegressionDraws)
     assert one.method == "hamiltonian"
     assert np.array_equal(one.weights, other.weights)
-    assert not np.array_equal(one.weights, dg.noise_aware_posterior(noisy, draws=100, seed=4).weights)
-    assert dg.noise_aware_posterior(noisy, method="plug-in", draws=100, seed=3).method == "plug-in"
+    assert not np.array_equal(one.weights, dg.posterior(noisy, draws=100, seed=4).weights)
+    assert dg.posterior(noisy, method="plug-in", draws=100, seed=3).method == "plug-in"
     assert set(one.mixing) == {"chains", "r_hat", "effective_size"}
 
 

@@ -292,7 +292,10 @@ def test_the_same_released_integers_give_the_same_bytes(network, mechanism, unit
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             release = released(network, mechanism, unit, rows, noise)
-            learned = [dg.posterior(release, counts=plug_in) for plug_in in ("nearest", "expected", "clipped")]
+            learned = [
+                dg.posterior(release, method=dg.methods.PlugIn(plug_in))
+                for plug_in in ("nearest", "expected", "clipped")
+            ]
             values = [release, document(release), learned, dg.reconcile(release), noise.calls]
             seen.append([everything(value) for value in [*values, [posterior.mean() for posterior in learned], caught]])
     assert seen[0] == seen[1]
@@ -305,7 +308,9 @@ def test_n_is_never_in_an_add_remove_release():
         budget, noise = dg.Budget(1, unit=ADD_REMOVE), dg.testing.SeededNoise(1)
         release = dg.release(counts, FourierMechanism("0.01"), budget=budget, noise=noise)
         assert release.value.n is None
-        assert "77001" not in everything(release) + repr(document(release)) + everything(dg.posterior(release))
+        assert "77001" not in everything(release) + repr(document(release)) + everything(
+            dg.posterior(release, method="plug-in")
+        )
         assert dg.release(counts, FourierMechanism("0.01"), budget=dg.Budget(1)).value.n == 77_001
 
 

@@ -186,7 +186,7 @@ def test_where_n_is_public_consistency_uses_it_and_elsewhere_n_is_not_told():
     assert private.n is None
     for released in (public, private):
         for counted in ("nearest", "expected", "clipped"):
-            dg.posterior(released, counts=counted).mean()
+            dg.posterior(released, method=dg.methods.PlugIn(counted)).mean()
 
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
@@ -221,7 +221,7 @@ def test_replay(unit):
         noise, budget = Replayed(200), dg.Budget(1, "1e-6", unit=unit)
         counts = dg.count(frame, NETWORK)
         released = dg.release(counts, GaussianMechanism(1, "1e-6"), budget=budget, noise=noise)
-        learned = dg.posterior(released, counts="expected")
+        learned = dg.posterior(released, method=dg.methods.PlugIn("expected"))
         texts = [repr(counts), *map(everything, (released, budget, dg.reconcile(released), learned, noise.calls))]
         with pytest.raises(dg.errors.BudgetExceededError) as refused:
             dg.release(counts, GaussianMechanism(1, "1e-6"), budget=budget, noise=noise)

@@ -7,7 +7,7 @@ CHOICES = "tests/mechanisms/selection/test_network_choices.py"
 FIXED = f"{SCORES}::test_a_fixed_score_moves_by_a_half_or_by_one"
 HALF = f"{SCORES}::test_a_half_fixed_score_moves_by_one_or_by_two"
 LAWS = f"{CHOICES}::test_no_outcome_tells_neighbours_apart_by_more_than_epsilon"
-CHARGED = "    scope = charged(task, statistics, parts, _needed(task))\n"
+CHARGED = "    scope = _charged(task, statistics)\n"
 RELEASED = "    alone, measured, network = _released(task, statistics, purse)\n"
 RECORDS = "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
 PAID = "tests/estimators/test_paid_choices.py"
@@ -103,23 +103,13 @@ MUTANTS = (
     ),
     Mutant(
         "a record of a learned network without its choices",
-        "estimators/graphs/charging.py",
+        "estimators/graphs/paid.py",
         "return replace(together, event=in_turn(whole))",
         "return together",
         (
             f"{PAID}::test_the_record_is_what_the_budget_was_charged",
             f"{PAID}::test_the_record_is_the_charge_where_there_is_a_delta",
             f"{RECORDS}[learn_network: greedy, 2 variables, delta 0, up to 2 rows: replace one row of one person]",
-        ),
-    ),
-    Mutant(
-        "a record without what rounds that ended early left",
-        "estimators/graphs/charging.py",
-        "whole = combined_event([*purse.events, *_unspent(purse)])",
-        "whole = combined_event(purse.events)",
-        (
-            f"{PAID}::test_the_record_is_what_the_budget_was_charged",
-            f"{PAID}::test_the_record_is_the_charge_where_there_is_a_delta",
         ),
     ),
     Mutant(
@@ -131,9 +121,9 @@ MUTANTS = (
     ),
     Mutant(
         "a learned network that is charged before the one door was asked",
-        "estimators/graphs/charging.py",
-        "    checked_source(statistics, task.budget, task.noise)\n    for part in parts:\n        check_memory(part)\n",
-        "",
+        "estimators/graphs/paid.py",
+        "    checked_source(statistics, task.budget, task.noise)\n    for part in _parts(task):\n",
+        "    for part in ():\n",
         (f"{PAID}::test_what_the_one_door_refuses_is_refused_uncharged",),
     ),
     Mutant(
@@ -146,22 +136,8 @@ MUTANTS = (
     Mutant(
         "choices paid twice over",
         "estimators/graphs/paid.py",
-        "return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, delta)",
-        "return cls(MARGINS * whole, 2 * chosen * whole, (1 - MARGINS - chosen) * whole, delta)",
+        "return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)",
+        "return cls(MARGINS * whole, 2 * chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)",
         (f"{PAID}::test_the_whole_is_one_charge_and_its_parts_are_within_it",),
-    ),
-    Mutant(
-        "a table measured for a second stage, read without its noise",
-        "inference/graphs/refining.py",
-        "kept = shrinkage(excess[:, None], noise, flat, np.ones(1))[0][:, 0]",
-        "kept = np.ones_like(excess)",
-        (f"{PAID}::test_a_measured_table_joins_the_model_and_leaves_its_other_pairs",),
-    ),
-    Mutant(
-        "joints of a public model that outlive the family that changed",
-        "inference/graphs/refining.py",
-        "if not any(child in above[name] for name in table)",
-        "if child not in table",
-        (f"{PAID}::test_joints_that_a_new_table_does_not_change_are_kept_and_no_others",),
     ),
 )

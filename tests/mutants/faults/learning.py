@@ -10,16 +10,19 @@ MUTANTS = (
     Mutant(
         "a second release that spends all of epsilon again",
         "estimators/graphs/measured_pairs.py",
-        "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
-        "n, mechanism = _rows_in(releases[0]), _mechanism(task)",
+        "epsilon = task.epsilon * (1 - FIRST if _asks_first(task) else 1)",
+        "epsilon = task.epsilon",
         (f"{LEARNING}::test_what_is_charged_is_what_was_asked_and_planned",),
     ),
     Mutant(
         "pairs that are picked by the exact number of rows",
         "estimators/graphs/measured_pairs.py",
-        "n, mechanism = _rows_in(releases[0]), _mechanism(task, 1 - FIRST)",
-        "n, mechanism = float(_public_rows(task, rows)), _mechanism(task, 1 - FIRST)",
-        (f"{LEARNING}::test_what_is_measured_follows_from_what_was_released",),
+        "n = _rows_in(releases[0])",
+        "n = float(max(1, _counted(task, rows, _narrowest(task)).sensitive_rows))",
+        (
+            f"{LEARNING}::test_what_is_measured_follows_from_what_was_released",
+            "tests/estimators/test_paid_choices.py::test_tables_of_three_follow_from_the_release",
+        ),
     ),
     Mutant(
         "pairs that are not shrunk",

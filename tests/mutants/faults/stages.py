@@ -1,4 +1,4 @@
-"""Faults of second stages and of what follows a learned network: its fit, its ledger, its persons, its evidence."""
+"""Faults of what follows a learned network: its fit, its ledger, its persons, its evidence."""
 
 from tests.mutants.planting import Mutant
 
@@ -114,14 +114,7 @@ MUTANTS = (
         "inference/graphs/joint.py",
         "for more in [*singles, *together] if",
         "for more in singles if",
-        (f"{PAID}::test_greedy_and_the_second_stage_find_what_no_pair_tells",),
-    ),
-    Mutant(
-        "what is measured at once decided by the exact number of rows",
-        "estimators/graphs/second_stage.py",
-        "math.sqrt(variances[table]) / model.n for",
-        "math.sqrt(variances[table]) / max(1, statistics.sensitive_rows) for",
-        (f"{PAID}::test_what_is_measured_at_once_follows_from_what_was_released",),
+        (f"{PAID}::test_what_no_pair_tells_is_found",),
     ),
     Mutant(
         "a record in parts that a ledger's row did not pay for",

@@ -264,7 +264,7 @@ def test_codes_serve_another_network_only_if_declared_alike():
 
 def test_synthetic_rows_are_counted_again():
     probabilities = dg.posterior(
-        dg.release(dg.count(frame(), NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+        dg.release(dg.count(frame(), NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1)), method="plug-in"
     ).mean()
     rows = dg.sample_rows(probabilities, 100, np.random.default_rng(0))
     assert dg.count(rows, NETWORK).sensitive_margin(("age",)).sum() == 100
