@@ -106,9 +106,10 @@ def _fill_closed_streams() -> None:
 
 def _settled(stream: Any) -> bool:
     """Whether a stream takes what it still holds; if not it is led to nowhere, so that Python's end is quiet."""
+    if stream is None:
+        return True
     try:
-        if stream is not None:
-            stream.flush()
+        stream.flush()
     except ValueError:
         return True
     except OSError:

@@ -90,7 +90,8 @@ def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
     if not shares:  # which ``learned.edges`` would compute
         found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])
         return [{"parent": one, "child": other, "strength": f"{data['strength']:.4f}"} for one, other, data in found]
-    rows = learned.edges[["parent", "child", "strength", "share"]].to_dict("records")
+    rows: Any = learned.edges[["parent", "child", "strength", "share"]]
+    rows = rows.to_dict("records")
     for row in rows:
         share = row["share"]
         row |= {"strength": f"{row['strength']:.4f}", "share": "-" if share != share else f"{share:.2f}"}

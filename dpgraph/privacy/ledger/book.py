@@ -8,9 +8,9 @@ from typing import Any
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.events import Number, PrivacyCost, exact, exact_delta
 from dpgraph.privacy.filters import filter_of
-from dpgraph.privacy.ledger.chain import Chain, now
+from dpgraph.privacy.ledger.chain import Chain
 from dpgraph.privacy.ledger.checking import Verification, rows_behind, verified
-from dpgraph.privacy.ledger.row import Allowance, LedgerRow, checked_label, laid_down, moment_of, sealed, text_of
+from dpgraph.privacy.ledger.row import Allowance, LedgerRow, checked_label, laid_down, moment_of, text_of
 
 
 class Ledger:
@@ -101,11 +101,9 @@ class Ledger:
             head = self._chain.newest(rows)
             whole = self._chain.own(rows.newest(self.dataset, account=""))
             assert whole is not None
-            row = LedgerRow(
-                dataset=self.dataset,
-                number=head.number + 1,
+            row = self._chain.following(
+                head,
                 kind="allow",
-                time=now(),
                 who=by,
                 allowance=who,
                 unit=self._chain.first.unit,
@@ -113,7 +111,6 @@ class Ledger:
                 spent=whole.spent,
                 allowed=text_of(self._chain.allowed(rows, who) or start),
             )
-            row = sealed(row, head.digest)
             rows.append(row)
         self._chain.saw(row)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.filters import Spent
-from dpgraph.privacy.ledger.row import KINDS, LedgerRow, Terms, digest_of, laid_down, link_problem, terms_of
+from dpgraph.privacy.ledger.row import KINDS, LedgerRow, Terms, digest_of, laid_down, link_problem, sealed, terms_of
 from dpgraph.privacy.ledger.store import Head, Rows, Store
 
 #: How many of the newest rows are held to their digests when a ledger is opened; ``verify`` checks all.
@@ -63,6 +64,11 @@ class Chain:
         found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in KINDS]
         newest = max((row for row in found if row is not None), key=lambda row: row.number, default=None)
         return None if newest is None else laid_down(newest.allowed, Spent)
+
+    def following(self, head: LedgerRow, **columns: Any) -> LedgerRow:
+        """The row after the newest, with its digest."""
+        row = LedgerRow(self.dataset, head.number + 1, time=now(), **columns)
+        return sealed(row, head.digest)
 
     def fault(self, why: str) -> LedgerError:
         """An error about these rows."""

@@ -122,7 +122,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     found += [] if row.unit == text_of(unit) else ["has another unit than its account"]
     found += [] if row.mechanism == event.mechanism else ["names another mechanism than its event"]
     limited = totals.allowances.get(row.who) if not row.account else None
-    if (row.allowance != "") != (limited is not None) or (limited and row.allowance != row.who):
+    if row.allowance != ("" if limited is None else row.who):
         found.append("is not charged to the allowance of whoever made it")
     if limited is not None:
         allowance, before = limited
@@ -134,18 +134,12 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     if row.kind == "split":
         _add_groups(row, laid_down(row.terms, Split), unit, totals)
     elif row.terms:
-        found += _choice_problems(row, laid_down(row.terms, Choice), totals)
+        choice, among = laid_down(row.terms, Choice), totals.splits.get(row.account)
+        if choice.among != among:
+            found.append("names another split than the one that its group is of")
+        elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:
+            found.append("is of another choice of rows than a group beside it")
     return found
-
-
-def _choice_problems(row: LedgerRow, choice: Choice, totals: _Totals) -> list[str]:
-    """Of a charge for some rows of each person: all groups of one split are of one choice."""
-    among = totals.splits.get(row.account)
-    if choice.among != among:
-        return ["names another split than the one that its group is of"]
-    if among is None or totals.choices.setdefault(among, choice.choice) == choice.choice:
-        return []
-    return ["is of another choice of rows than a group beside it"]
 
 
 def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals) -> None:
@@ -204,7 +198,7 @@ def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
 def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
     """Where the parts that one charge paid for may end, from a place on.
 
-    A charge that is made before its parts paid for two at least, which fit it and use it up, what is unspent being one.
+    Of a prepaid charge: two parts at least, which with the unspent rest fit it and use it up.
     """
     own = event.events
     if parts[start : start + len(own)] == own:

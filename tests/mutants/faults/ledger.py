@@ -192,8 +192,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two choices of rows that verification does not see",
         "privacy/ledger/checking.py",
-        "if among is None or totals.choices.setdefault(among, choice.choice) == choice.choice:",
-        "if True:",
+        "elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:",
+        "elif False:",
         (f"{CHOICES}::test_a_ledger_of_two_choices_in_one_split_is_noticed",),
     ),
     Mutant(
