@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 import dpgraph as dg
 from dpgraph.inference.chains import effective_size
-from dpgraph.inference.expfam.chain import Form, run_chains
+from dpgraph.inference.expfam.chain import Form, gibbs_draws
 from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
 from dpgraph.inference.expfam.posterior import as_problems
 from dpgraph.structure.moments import NoisyMoments
@@ -130,7 +130,7 @@ def studied(
     noisy = [released(name, x, epsilon, noise) for _, x in simulations]
     exact = np.array([family.statistic(x).sum(axis=0) for _, x in simulations])
     if name == "exponential":
-        kept, _ = run_chains(as_problems(noisy, prior), DRAWS, burn_in=1500, thin=8, rng=rng)
+        kept, _ = gibbs_draws(as_problems(noisy, prior), DRAWS, burn_in=1500, thin=8, rng=rng)
         ours = kept[:, :, 0].T
         seen = exact + np.array([noise.add(np.zeros(1, np.int64), one.law) * one.steps for one in noisy])
     else:
@@ -193,7 +193,7 @@ def traces(seed: int) -> None:
         problems = as_problems([released(name, x, epsilon, noise)] * CHAINS, prior)
         for label, form in {"the paper's": "coded", "our": "corrected"}.items():
             burn_in = 0 if form == "coded" else TRACED
-            kept, _ = run_chains(problems, TRACED, burn_in=burn_in, rng=rng, form=form)
+            kept, _ = gibbs_draws(problems, TRACED, burn_in=burn_in, rng=rng, form=form)
             chains = kept[:, :, 0].T
             rows.append((name, epsilon, label, theta[0], chains[:, TRACED // 2 :].mean(), *first_visit(chains),
                          float(effective_size(chains[:, :, None])[0]) / CHAINS))  # fmt: skip
@@ -244,7 +244,7 @@ def forms(trials: int, seed: int) -> pd.DataFrame:
         noisy = [released("exponential", x, epsilon, noise) for _, x in simulations]
         truth = np.array([theta[0] for theta, _ in simulations])
         for label, form in FORMS.items():
-            kept, _ = run_chains(as_problems(noisy, RATES), FEW, burn_in=1500, thin=20, rng=rng, form=form)
+            kept, _ = gibbs_draws(as_problems(noisy, RATES), FEW, burn_in=1500, thin=20, rng=rng, form=form)
             values = kept[:, :, 0].T
             ks = stats.kstest(uniform_ranks(values, truth, rng), "uniform").statistic
             rows.append((epsilon, label, ks, coverage(values, truth), width(values)))

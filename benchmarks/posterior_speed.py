@@ -15,8 +15,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
-from dpgraph.inference.expfam.chain import run_chains
-from dpgraph.inference.expfam.noisy_sums import Problems
+from dpgraph.inference.expfam.chain import Problems, gibbs_draws
 from dpgraph.privacy.records import DiscreteLaplace
 
 MANY, ITERATIONS = 256, 400
@@ -60,7 +59,7 @@ def main() -> None:
         for count in (1, MANY):
             tiled = np.tile(y, (count, 1)), np.tile(scale, (count, 1))
             problems = Problems(family, prior, bounds, *tiled, np.full(count, 1000.0))
-            seconds[count] = best(lambda p=problems: run_chains(p, ITERATIONS, burn_in=0, rng=rng)) / ITERATIONS
+            seconds[count] = best(lambda p=problems: gibbs_draws(p, ITERATIONS, burn_in=0, rng=rng)) / ITERATIONS
         ratio = MANY * seconds[1] / seconds[MANY]
         rows.append((name, 1e3 * seconds[1], 1e3 * seconds[MANY], ratio))
     columns = ["family", "ms an iteration, one", f"ms, {MANY} at once", "iterations a second, ratio"]

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
-def lazy_names(
-    module: str, homes: Mapping[str, str] | None = None
-) -> tuple[Callable[..., Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a module whose names live elsewhere in the package.
+def lazy_names(module: str) -> tuple[Callable[..., Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a module that exports names of others and imports each at its first use.
 
-    Args:
-        module: The ``__name__`` of the module.
-        homes: For each name the module it lives in, below ``dpgraph``; after a colon, what it is called there. By
-            default the module's own lines ``from HOME import NAME as NAME``, which type checkers read and nothing
-            runs, are the one list, and its ``__all__``.
+    The module's own lines ``from HOME import NAME as NAME``, which type checkers read and nothing runs, are the one
+    list of names, and its ``__all__``.
 
-    >>> get, _ = lazy_names("dpgraph.privacy", {"exact": "privacy.records"})
+    >>> get, _ = lazy_names("dpgraph.extension")
     >>> get("exact")("0.5")
     Fraction(1, 2)
     """
     own = vars(sys.modules[module])
-    if homes is None:
-        with open(own["__file__"], encoding="utf-8") as source:
-            words = [line.split() for line in source]
-        named = [one for one in words if one[:1] == ["from"] and one[4:5] == ["as"]]
-        homes = {one[5]: f"{one[1].partition('.')[2]}:{one[3]}" for one in named}
-        own["__all__"] = sorted(homes)
+    with open(own["__file__"], encoding="utf-8") as source:
+        words = [line.split() for line in source]
+    homes = {one[5]: (one[1], one[3]) for one in words if one[:1] == ["from"] and one[4:5] == ["as"]}
+    own["__all__"] = sorted(homes)
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        place, _, there = homes[name].partition(":")
-        home = importlib.import_module(f"dpgraph.{place}".rstrip("."))
-        there = there or name
-        own[name] = vars(home)[there] if there in vars(home) else importlib.import_module(f"{home.__name__}.{there}")
+        place, there = homes[name]
+        home = importlib.import_module(place)
+        own[name] = vars(home)[there] if there in vars(home) else importlib.import_module(f"{place}.{there}")
         return own[name]
 
     def names() -> list[str]:
@@ -56,7 +48,7 @@ def provide(name: str, home: str) -> None:
 
 
 def provided(name: str) -> Callable[..., Any]:
-    """The function of that name.
+    """The provided function of that name.
 
     >>> provided("read_features").__module__
     'dpgraph.statistics.rows.features'

@@ -21,9 +21,11 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.layout import layered
+from dpgraph.structure.network import Network
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,30 +92,16 @@ def posterior(
     if plug_in is not None and not (isinstance(plug_in, DirichletPosterior) and plug_in.network == draws.network):
         raise DomainError("plug_in is what dg.posterior returned of the same network")
     frame = draws.to_frame(probability)
-    rows = frame[frame["variable"] == variable].head(MOST_ROWS)
-    axes = _axes(axes, (6, 1 + (0.25 if plug_in is None else 0.4) * len(rows)))
-    place = np.arange(len(rows))[::-1]
-    above = 0.0 if plug_in is None else 0.16
-    axes.hlines(place + above, rows["low"], rows["high"], color="0.5", linewidth=2)
-    axes.plot(rows["mean"], place + above, "o", color=COLOURS[0], markersize=5, label="noise accounted for")
-    if plug_in is not None:
-        low, high = plug_in.interval(probability)[variable]  # in the order of the frame's rows
-        parts = (plug_in.mean().table(variable), low, high)
-        _beside(axes, place - above, *(part.ravel()[: len(rows)] for part in parts))
-    names = [
-        f"{level} | {given}" if given else str(level) for level, given in zip(rows["level"], rows["given"], strict=True)
-    ]
-    axes.set_yticks(place, names, fontsize=8)
+    rows = frame[frame["variable"] == variable].to_dict("list")
+    named = zip(rows["level"], rows["given"], strict=True)
+    names = [f"{level} | {given}" if given else str(level) for level, given in named]
+    beside = None
+    if plug_in is not None:  # in the order of the frame's rows
+        ends = plug_in.interval(probability)[variable]
+        beside = [part.ravel() for part in (plug_in.mean().table(variable), *ends)]
+    axes = _intervals(axes, names, [np.array(rows[name]) for name in ("mean", "low", "high")], beside)
     axes.set(xlim=(0, 1), xlabel=f"probability of {variable}, with {probability:.0%} intervals")
     return axes
-
-
-def _beside(axes: Any, place: Any, mean: Any, low: Any, high: Any) -> None:
-    """The plug-in below each interval, with marks and lines of its own, and the key to both."""
-    axes.hlines(place, low, high, color=COLOURS[1], linewidth=2, linestyle=(0, (3, 1)))
-    axes.plot(mean, place, "s", color=COLOURS[5], markersize=5, label="plug-in: the noise left out")
-    axes.set_ylim(float(np.min(place)) - 0.4, float(np.max(place)) + 0.7)
-    axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
 def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) -> Axes:
@@ -129,17 +117,30 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
     """
     if plug_in is not None and not (isinstance(plug_in, Answer) and plug_in.labels == found.labels):
         raise DomainError("plug_in is the answer to the same question, of what dg.posterior returned")
-    shown = min(len(found.labels), MOST_ROWS)
-    axes = _axes(axes, (6, 1 + (0.3 if plug_in is None else 0.42) * shown))
-    place = np.arange(shown)[::-1]
-    above = 0.0 if plug_in is None else 0.16
-    axes.hlines(place + above, found.low[:shown], found.high[:shown], color="0.5", linewidth=2)
-    axes.plot(found.mean[:shown], place + above, "o", color=COLOURS[0], markersize=5, label="noise accounted for")
-    if plug_in is not None:
-        _beside(axes, place - above, *(part[:shown] for part in (plug_in.mean, plug_in.low, plug_in.high)))
-    axes.set_yticks(place, [", ".join(map(str, label)) for label in found.labels[:shown]], fontsize=8)
+    names = [", ".join(map(str, label)) for label in found.labels]
+    parts, beside = ([one.mean, one.low, one.high] if one is not None else None for one in (found, plug_in))
+    axes = _intervals(axes, names, parts or [], beside)
     many = len(found.draws) > 1
     axes.set_xlabel(found.question + (f", with {found.interval:.0%} intervals" if many else ""), fontsize=8)
+    return axes
+
+
+def _intervals(axes: Any, names: list[str], parts: list[Reals], beside: list[Reals] | None) -> Any:
+    """Means, lows and highs one below the other, the first ``MOST_ROWS`` of them; the plug-in's beside each."""
+    names = names[:MOST_ROWS]
+    place = np.arange(len(names))[::-1]
+    axes = _axes(axes, (6, 1 + (0.25 if beside is None else 0.4) * len(names)))
+    mean, low, high = (part[: len(names)] for part in parts)
+    above = 0.0 if beside is None else 0.16
+    axes.hlines(place + above, low, high, color="0.5", linewidth=2)
+    axes.plot(mean, place + above, "o", color=COLOURS[0], markersize=5, label="noise accounted for")
+    if beside is not None:
+        mean, low, high = (part[: len(names)] for part in beside)
+        axes.hlines(place - above, low, high, color=COLOURS[1], linewidth=2, linestyle=(0, (3, 1)))
+        axes.plot(mean, place - above, "s", color=COLOURS[5], markersize=5, label="plug-in: the noise left out")
+        axes.set_ylim(-0.4 - above, len(names) - 0.3 - above)
+        axes.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    axes.set_yticks(place, names, fontsize=8)
     return axes
 
 
@@ -161,25 +162,15 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     values = np.array([row.get(by, "") for row in report.family_rows])
     if values.dtype.kind not in "iuf":
         raise DomainError(f"{by!r} is no column of numbers of the report; it has rmse, n needed, cells and, with n, tv")
-    places, position = layered(report.network), report.network.position
-    across, down = np.array(places.across), -np.array(places.down, float)
-    axes = _axes(axes, (min(2 + 0.95 * places.width, 40), min(1.2 + 0.75 * places.height, 30)))
     low, high = float(values.min()), float(values.max())
     scale = (LogNorm if low > 0 and high > 20 * low else Normalize)(low, high if high > low else low + 1)
     shades = colormaps["cividis_r"](scale(values.astype(float)))
     dearest = max((row["cost"] for row in report.arc_rows), default=1.0)
+    arcs = []
     for row in report.arc_rows:
-        one, other = position[row["parent"]], position[row["child"]]
         share = (row["cost"] - 1) / (dearest - 1) if dearest > 1 else 0.0
-        style = {"arrowstyle": "-|>", "color": "0.35", "linewidth": 0.7 + 2.8 * share, "shrinkA": 9, "shrinkB": 9}
-        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
-    for i, name in enumerate(report.network.domain.names):
-        dark = shades[i, :3] @ [0.2126, 0.7152, 0.0722] < 0.45
-        box = {"boxstyle": "round,pad=0.35", "facecolor": shades[i], "edgecolor": "0.2", "linewidth": 0.8}
-        text = {"color": "white" if dark else "black", "fontsize": 8, "ha": "center", "va": "center"}
-        axes.text(across[i], down[i], name if len(name) <= 14 else f"{name[:13]}\u2026", bbox=box, **text)
-    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.6 - places.height, 0.6))
-    axes.set_axis_off()
+        arcs.append((row["parent"], row["child"], {"color": "0.35", "linewidth": 0.7 + 2.8 * share}))
+    axes = _graph(axes, report.network, arcs, shades)
     from matplotlib.cm import ScalarMappable
 
     words = {"rmse": "standard error of a cell, rows", "tv": "total variation error of the margin"}
@@ -204,31 +195,14 @@ def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
     """
     if not isinstance(found, LearnedNetwork):
         raise NetworkError(f"a learned network is needed; got {type(found).__name__}")
-    places, position = layered(found.network), found.network.position
-    across, down = np.array(places.across), -np.array(places.down, float)
-    axes = _axes(axes, (min(2 + 1.1 * places.width, 40), min(1.6 + 0.9 * places.height, 30)))
     edges = found.edges
     strongest = max(edges["strength"].max(), 1e-12) if len(edges) else 1.0
+    arcs = []
     for edge in edges.iloc[::-1].itertuples():
-        one, other = position[edge.parent], position[edge.child]
         often = 1.0 if np.isnan(edge.share) else float(edge.share)
-        skipped = abs(down[one] - down[other]) > 1
-        style = {
-            "arrowstyle": "-|>",
-            "color": COLOURS[0],
-            "linewidth": 0.6 + 3.4 * edge.strength / strongest,
-            "alpha": 0.15 + 0.85 * often,
-            "shrinkA": 9,
-            "shrinkB": 9,
-            "connectionstyle": f"arc3,rad={0.18 if skipped else 0}",
-        }
-        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
-    for i, name in enumerate(found.network.domain.names):
-        box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.2", "linewidth": 0.8}
-        shown = name if len(name) <= 14 else f"{name[:13]}\u2026"
-        axes.text(across[i], down[i], shown, bbox=box, fontsize=8, ha="center", va="center")
-    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.4 - places.height, 0.6))
-    axes.set_axis_off()
+        style = {"linewidth": 0.6 + 3.4 * edge.strength / strongest, "alpha": 0.15 + 0.85 * often}
+        arcs.append((edge.parent, edge.child, {"color": COLOURS[0], **style}))
+    axes = _graph(axes, found.network, arcs, np.ones((len(found.network.domain.names), 4)))
     words = f"wider: stronger, up to total variation {strongest:.2g}" if len(edges) else "no arcs"
     chosen = (
         "; paler: chosen on fewer draws of the released pairs"
@@ -236,6 +210,26 @@ def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
         else ""
     )
     axes.set_title(words + chosen, fontsize=8, loc="left")
+    return axes
+
+
+def _graph(axes: Any, network: Network, arcs: Any, shades: Reals) -> Any:
+    """A DAG in layers: arcs as (parent, child, style), and the colour of each variable's box, shape (variables, 4)."""
+    places, position = layered(network), network.position
+    across, down = np.array(places.across), -np.array(places.down, float)
+    axes = _axes(axes, (min(2 + places.width, 40), min(1.4 + 0.85 * places.height, 30)))
+    for parent, child, style in arcs:
+        one, other = position[parent], position[child]
+        bend = f"arc3,rad={0.18 if abs(down[one] - down[other]) > 1 else 0}"  # round the layers that the arc skips
+        style = {"arrowstyle": "-|>", "shrinkA": 9, "shrinkB": 9, "connectionstyle": bend, **style}
+        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
+    for i, name in enumerate(network.domain.names):
+        dark = shades[i, :3] @ [0.2126, 0.7152, 0.0722] < 0.45
+        box = {"boxstyle": "round,pad=0.35", "facecolor": shades[i], "edgecolor": "0.2", "linewidth": 0.8}
+        text = {"color": "white" if dark else "black", "fontsize": 8, "ha": "center", "va": "center"}
+        axes.text(across[i], down[i], name if len(name) <= 14 else f"{name[:13]}\u2026", bbox=box, **text)
+    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.5 - places.height, 0.6))
+    axes.set_axis_off()
     return axes
 
 
@@ -312,9 +306,7 @@ def hmm_emissions(model: HiddenMarkovModel | Any, field: str, probability: float
         NetworkError: If the model is neither.
         DomainError: If the field is not one of the model's, or the probability is not between 0 and 1.
     """
-    fitted = _hidden_markov(model)
-    if field not in fitted.fields:
-        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
+    fitted = _hidden_markov(model, field)
     if not 0 < probability < 1:
         raise DomainError(f"probability must be above 0 and below 1; got {probability!r}")
     levels, states = fitted.network.domain.levels(field), fitted.n_states
@@ -356,9 +348,7 @@ def hmm_forecast(
         DomainError: If the field or the sequence is not one of the model's.
         InferenceError: If steps is not a whole number of at least 1, or the probability no probability.
     """
-    fitted = _hidden_markov(model)
-    if field not in fitted.fields:
-        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
+    fitted = _hidden_markov(model, field)
     sequences = fitted.network.domain.levels(fitted.sequence)
     chosen = sequences[0] if sequence is None else sequence
     if chosen not in sequences:
@@ -385,11 +375,13 @@ def hmm_forecast(
     return axes
 
 
-def _hidden_markov(model: Any) -> HiddenMarkovModel:
-    """The model itself, or the one that an estimator fitted."""
+def _hidden_markov(model: Any, field: str | None = None) -> HiddenMarkovModel:
+    """The model itself, or the one that an estimator fitted; it must have the field."""
     fitted = getattr(model, "model_", model)
     if not isinstance(fitted, HiddenMarkovModel):
         raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
+    if field is not None and field not in fitted.fields:
+        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
     return fitted
 
 

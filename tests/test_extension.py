@@ -573,7 +573,6 @@ class ShareDraws(ext.Draws):
     draws: Any
     method: str = "plug-in"
     reason: str = "there is no other"
-    mixing: Any = ()
     provenance: ext.Provenance | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of arguments that every method of inference takes: whole numbers, probabilities, positive numbers, seeds."""
+"""Checks of arguments that every method of inference takes; each refuses by an ``InferenceError`` with the bound."""
 
 from __future__ import annotations
 
@@ -10,32 +10,20 @@ from dpgraph.privacy.records import InferenceError
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Refuses what is not a whole number of at least ``least``; true and false are no numbers.
-
-    Raises:
-        InferenceError: Naming the argument, its value and the bound.
-    """
+    """Refuses a value that is not a whole number of at least ``least``; true and false are no numbers."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InferenceError(f"{name} must be a whole number, at least {least}; got {value!r:.60}")
 
 
 def check_probability(name: str, value: object) -> float:
-    """A number strictly between 0 and 1.
-
-    Raises:
-        InferenceError: Naming the argument and its value.
-    """
+    """A number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise InferenceError(f"{name} must be a probability between 0 and 1; got {value!r:.60}")
     return float(value)
 
 
 def check_above_zero(name: str, value: object, *, infinite: bool = False) -> None:
-    """Refuses what is not a number above 0, or infinite where that is not allowed.
-
-    Raises:
-        InferenceError: Naming the argument and its value.
-    """
+    """Refuses a value that is not a number above 0, or infinite where that is not allowed."""
     wanted = "a number" if infinite else "a finite number"
     good = not isinstance(value, bool) and isinstance(value, int | float) and value > 0
     if not good or (value == math.inf and not infinite):
@@ -43,11 +31,7 @@ def check_above_zero(name: str, value: object, *, infinite: bool = False) -> Non
 
 
 def generator(rng: object, name: str = "rng") -> np.random.Generator:
-    """Randomness for post-processing: a generator as it is, or a new one of a seed; ``name`` is the argument's.
-
-    Raises:
-        InferenceError: If it is neither; the message says how to make one.
-    """
+    """Randomness for post-processing: a generator as it is, or a new one of a seed; ``name`` is the argument's."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
@@ -59,19 +43,11 @@ def generator(rng: object, name: str = "rng") -> np.random.Generator:
 
 
 def seeded(seed: object) -> np.random.Generator:
-    """Randomness of ``seed=``: a new generator where there is none.
-
-    Raises:
-        InferenceError: If it is no seed and no generator.
-    """
+    """Randomness of ``seed=``: a new generator where there is none."""
     return np.random.default_rng() if seed is None else generator(seed, "seed")
 
 
 def tails(probability: float) -> tuple[float, float]:
-    """The probabilities below the two ends of a central interval.
-
-    Raises:
-        InferenceError: If the probability is not between 0 and 1.
-    """
+    """The probabilities below the two ends of a central interval."""
     tail = (1 - check_probability("probability", probability)) / 2
     return tail, 1 - tail

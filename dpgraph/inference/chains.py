@@ -55,7 +55,7 @@ def run_chains(
     *,
     in_threads: bool = True,
 ) -> list[C]:
-    """Runs independent Markov chains, as many at a time as there are processors, in threads that hear no signal.
+    """Runs independent Markov chains, one for each stream, as many at a time as there are processors.
 
     An interruption stops every chain after its current sweep; ``interruption.stop_flag`` stops compiled loops sooner.
 
@@ -65,9 +65,6 @@ def run_chains(
         streams: Randomness, one generator for each chain.
         progress: Called with the number of each sweep once the chains have made as many more on average.
         in_threads: Whether chains run side by side; short sweeps are quicker one chain after another.
-
-    Returns:
-        The chains, in order, after their last sweep.
     """
     made, lock = [0], threading.Lock()
 
@@ -96,16 +93,11 @@ def run_chains(
 
 
 def r_hat(draws: Reals) -> Reals:
-    """Rank-normalised split R-hat, 1 for chains that have mixed (Vehtari et al. 2021).
+    """Rank-normalised split R-hat of draws with axes (chain, draw, *parameters), 1 for chains that have mixed.
 
-    The halves of a single chain are compared with each other.
-
-    Args:
-        draws: Axes (chain, draw, *parameters).
-
-    Returns:
-        Axes (*parameters): 1 where a parameter never moves, such as the probability of a sole level; nan where chains
-        are too short to say, nan or infinite where they are stuck in different places.
+    The halves of a single chain are compared with each other (Vehtari et al. 2021). It is 1 where a parameter never
+    moves, such as the probability of a sole level; nan where chains are too short to say, nan or infinite where they
+    are stuck in different places.
 
     >>> r_hat(np.random.default_rng(0).normal(size=(4, 500, 2))).round(2)
     array([1., 1.])
@@ -120,11 +112,7 @@ def r_hat(draws: Reals) -> Reals:
 def effective_size(draws: Reals) -> Reals:
     """Bulk effective sample size: so many independent draws would be as precise (Vehtari et al. 2021).
 
-    Args:
-        draws: Axes (chain, draw, *parameters).
-
-    Returns:
-        Axes (*parameters): the number of draws where a parameter never moves; nan where chains are too short to say.
+    It is the number of draws where a parameter never moves, nan where chains are too short to say.
 
     >>> bool(1000 < effective_size(np.random.default_rng(0).normal(size=(4, 500, 1)))[0] < 3000)
     True

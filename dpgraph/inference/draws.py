@@ -54,7 +54,7 @@ class Draws:
 
     method: str
     reason: str
-    mixing: FrozenMap[str, float]
+    mixing: FrozenMap[str, float] = FrozenMap(())
     provenance: Provenance | None
 
     @property
@@ -244,11 +244,7 @@ def diagnostics_of(
 
 
 def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt.NDArray[np.int64]:
-    """Positions of some of ``count`` draws, without repetition until all are used; then all over again.
-
-    Raises:
-        InferenceError: If the size is not a whole number, at least 1, or rng is neither a generator nor a seed.
-    """
+    """Positions of some of ``count`` draws, without repetition until all are used; then all over again."""
     check_whole_number("size", size, 1)
     rounds, source = -(-size // count), generator(rng)
     return np.concatenate([source.permutation(count) for _ in range(rounds)])[:size]
@@ -281,13 +277,7 @@ def mixing_note(diagnostics: Mapping[str, Any]) -> str:
 
 
 def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
-    """Warns of Markov chains whose draws are too alike within a chain or too different between chains.
-
-    Independent draws are never warned of, however few. Accuracy is at stake, not privacy.
-
-    Warns:
-        ConvergenceWarning: If R-hat is above 1.05, or the effective sample size below 100, or either is unknown.
-    """
+    """Warns of Markov chains whose R-hat is above 1.05 or effective size below 100, or of which either is unknown."""
     if note := mixing_note(diagnostics):
         warnings.warn(
             f"{note}; ask for more draws, a longer "
@@ -299,15 +289,7 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
 
 
 def warn_if_mostly_prior(shares: Mapping[str, float], *, stacklevel: int = 3) -> None:
-    """Warns of unknowns of whose posterior more is prior than release; it depends on the release alone.
-
-    Args:
-        shares: The share of each that is prior, 0 to 1; nan where it is not known.
-        stacklevel: Whose line the warning names.
-
-    Warns:
-        PriorWarning: If a share is above a half.
-    """
+    """Warns of unknowns more than half of whose posterior is prior; a share is nan where it is not known."""
     above = [name for name, share in shares.items() if share > MOST_PRIOR]
     if above:
         named = ", ".join(above[:5]) + (", ..." if len(above) > 5 else "")

@@ -26,11 +26,7 @@ class NobodyWaits(BaseException):
 
 
 def heed() -> None:
-    """Between two steps of work that runs in a thread of its own: ends it if an interruption was heard meanwhile.
-
-    Raises:
-        NobodyWaits: If so.
-    """
+    """Between two steps of work that runs in a thread of its own: ends it if an interruption was heard meanwhile."""
     stop = _STOP.get()
     if stop is not None and stop.is_set():
         raise NobodyWaits
@@ -98,13 +94,7 @@ def interruptible(work: Callable[[Stop], T]) -> T:
 
     Python hears of signals between two bytecodes of the main thread, some of which numba runs while it unpacks a random
     generator for a compiled loop, and it does not expect an exception there: the process crashes. No signal is heard
-    in another thread.
-
-    Args:
-        work: A function of an event, after which it should return soon, with anything; ``heed()`` asks for the same.
-
-    Returns:
-        What it returns.
+    in another thread. After the event that ``work`` gets it should return soon, with anything; ``heed()`` asks for it.
 
     >>> interruptible(lambda stop: sum(range(4)))
     6

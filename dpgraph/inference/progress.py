@@ -15,11 +15,7 @@ COMPILING = "compiling the sampler's loops, once for this installation: up to a 
 
 
 def say_that_loops_are_compiled(loops: Iterable[Any]) -> None:
-    """A line on stderr, where that is a terminal, if numba will compile a loop because no machine code is on disk.
-
-    Args:
-        loops: Functions that numba compiles when they are first called.
-    """
+    """A line on stderr, where that is a terminal, if numba will compile a loop because no machine code is on disk."""
     if at_terminal() and any(not _on_disk(loop) for loop in loops):
         print(COMPILING, file=sys.stderr)
 
@@ -36,10 +32,7 @@ def _on_disk(loop: Any) -> bool:
 def progress_bar(wanted: bool, total: int, what: str) -> Iterator[Callable[[int], None] | None]:
     """A progress bar: a function to call with the number of each iteration, or None where no bar is shown.
 
-    Args:
-        wanted: Whether to show one on a terminal.
-        total: The number of iterations, of which none says anything of the rows.
-        what: What the iterations are of.
+    ``total`` is the number of iterations of ``what``, a public number.
     """
     if not wanted or not at_terminal():
         yield None

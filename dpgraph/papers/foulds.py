@@ -1,26 +1,14 @@
 """Markov chain Monte Carlo on private rows: what each update costs, Barker's step, annealed importance sampling.
 
 Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Each update is the
-exponential mechanism, or a Metropolis step, and is charged (proofs.md P41 and P42). The functions of costs price such
-samplers and read no rows.
-``GibbsSample`` runs one, for a hidden Markov model, where all states are one update. Section 4 also names Barker's step
-and annealed importance sampling; the supplement with their derivation is not available, so ``barker_step`` and
-``annealed_path`` follow proofs.md P42 and P43. They charge nothing: run on rows, a step costs ``barker_cost``, a path
+exponential mechanism, or a Metropolis step, and is charged (proofs.md P41 to P43, also on plain Metropolis, which is
+not private, and on the paper's discount for a random scan, which does not hold). The functions of costs read no rows;
+``barker_step`` and ``annealed_path`` charge nothing: run on rows, a step costs ``barker_cost``, a path
 ``annealed_cost``, and the weight is private until noise is added to it. Acceptance is decided in floating point, so
-that cost holds for real numbers. No other sampler is offered, for these reasons:
+that cost holds for real numbers.
 
-* Every one of thousands of updates is charged, whether or not the chain has mixed. Noise on the statistics is charged
-  once (``LaplaceMechanism``), any number of updates on it is free, and the prior may still be changed.
-* The last state of a chain is not a posterior sample: the lower cost of one sample needs convergence, which cannot be
-  verified; ``approximate_sample_cost`` prices a distance that somebody has proved. ``PosteriorSample`` draws exactly
-  instead. A hidden Markov model has no exact sampler: given emissions its
-  states are summed out in closed form and given states its emissions are, but not both, and a sum over all states has
-  states^cells terms.
-* Plain Metropolis is not differentially private. Take one row, x = 0 or 1 with P(1) = theta, theta = 0.4 now and 0.6
-  proposed. If x = 1 the log ratio is ln 1.5 > 0 and the step is always accepted; if x = 0 it is ln(2/3) and the step
-  is rejected with probability 1/3. A chain that stays where it is proves that x = 0: 1/3 against 0, so no epsilon
-  holds. Barker's acceptance, which rejects and accepts with positive probability whatever the rows, has a finite cost.
-* The paper's discount for a random scan is wrong where the state is public; see ``random_scan_cost``.
+The last state of a chain is not a posterior sample: the lower cost of one sample needs convergence, which no diagnostic
+verifies. ``PosteriorSample`` draws exactly instead, and noise on the statistics (``LaplaceMechanism``) is charged once.
 
 Throughout, neighbours replace one row, Delta is ``sensitivity``, the largest |ln p(x | theta) - ln p(x' | theta)| over
 rows x, x' and parameters theta, such as ``lipschitz_constant``, and the state before an update is public, as is the
@@ -155,8 +143,8 @@ def barker_acceptance(log_ratio: npt.ArrayLike) -> Reals:
 def barker_cost(sensitivity: Number) -> PrivacyCost:
     """The cost of one Metropolis step with Barker's acceptance: epsilon = 2 Delta.
 
-    Foulds et al. 2016 say in section 4 that Metropolis-Hastings has a guarantee; plain acceptance has none (see the
-    module). The log ratio l = ln p(rows | theta') - ln p(rows | theta) + ... moves by at most 2 Delta, and so does the
+    Foulds et al. 2016 say in section 4 that Metropolis-Hastings has a guarantee; plain acceptance has none (proofs.md
+    P42). The log ratio l = ln p(rows | theta') - ln p(rows | theta) + ... moves by at most 2 Delta, and so does the
     log odds of accepting, which is l: neither accepting nor rejecting changes by more than a factor exp(2 Delta).
 
     >>> print(barker_cost("0.25"))

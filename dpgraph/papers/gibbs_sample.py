@@ -158,13 +158,7 @@ class GibbsSample:
             raise ReleaseError(f"held_out must be (sequence, time) pairs of levels; got {self.held_out!r}") from None
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: two selections a sweep.
-
-        Raises:
-            NetworkError: If the network is not ``hmm_network`` of the sequence and the time.
-            DomainError: If a held-out cell is not declared.
-            ReleaseError: If the floor leaves a field no room, or epsilon is too small to be useful.
-        """
+        """Two selections a sweep; refuses a network that is not ``hmm_network`` of the sequence and the time."""
         check_network(network, self)
         check_graph(network, self)
         _plan(self, network, unit)
@@ -317,9 +311,7 @@ def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, 
 def state_scores(counts: Mapping[str, Integers], logs: Mapping[str, Integers]) -> npt.NDArray[Any]:
     """sum_f sum_v counts ln phi in units for each cell and state, exact, shape (chains, steps, states).
 
-    Args:
-        counts: For each field, shape (chains, steps, levels).
-        logs: For each field whole log probabilities, shape (states, levels).
+    Counts of a field have shape (chains, steps, levels), its whole log probabilities shape (states, levels).
     """
     most = sum(int(c.sum()) * int(np.abs(logs[name]).max()) for name, c in counts.items())
     kind: Any = np.int64 if most < 2**61 else object

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.files.arrays import tables_of
-from dpgraph.files.codecs import Codec, register_codecs, without_network
+from dpgraph.files.codecs import Codec, register_codecs, structural
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
@@ -34,7 +33,6 @@ from dpgraph.privacy.records import (
     Selection,
     exact,
 )
-from dpgraph.privacy.structural import plain_of, value_of
 from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rowwise import weighted
@@ -109,12 +107,7 @@ class RegressionSample:
         check_boolean("idealized_numerics", self.idealized_numerics)
 
     def event(self, network: Any, unit: PrivacyUnit) -> Event:
-        """What a release would do: ``draws`` selections that share epsilon.
-
-        Raises:
-            ReleaseError: If the statistics are not the moments of a regression, there are too many columns, epsilon is
-                too small to be useful, or ``idealized_numerics`` was not asked for.
-        """
+        """``draws`` selections that share epsilon; refuses whatever ``temperature`` refuses, and real numerics."""
         self.temperature(network, unit)
         if not self.idealized_numerics:
             raise ReleaseError(
@@ -127,7 +120,8 @@ class RegressionSample:
         """T: the residual variance, in scaled units of the target, that the likelihood is given.
 
         Raises:
-            ReleaseError: As ``event``.
+            ReleaseError: If the description is not a regression's design, its columns are too many, or epsilon is too
+                small to be useful.
         """
         if not isinstance(design, LinearDesign):
             raise ReleaseError("RegressionSample takes the moments of a regression: regression_moments(rows, design)")
@@ -231,18 +225,11 @@ def largest_squared_norm(design: LinearDesign) -> int:
 
 
 def original_coefficients(design: LinearDesign, weights: Reals) -> FrozenMap[str, Reals]:
-    """Weights of scaled columns as coefficients of the variables as they are in the rows.
+    """Weights of scaled columns, shape (..., columns - 1), as coefficients in the units of the rows, shape (...) each.
 
-    The target is the intercept, plus each number (clipped to its bounds) times its coefficient, plus the coefficient of
-    each level that the row has. The first level of a variable is the one the others are compared with.
-
-    Args:
-        design: The design.
-        weights: Shape (..., columns - 1).
-
-    Returns:
-        For ``"intercept"`` (always, as the target's and the numbers' middles add to it) and each other column's name,
-        an array of shape (...).
+    The target is ``"intercept"`` (always there, as the target's and the numbers' middles add to it), plus each number
+    (clipped to its bounds) times its coefficient, plus the coefficient of each level that the row has. The other levels
+    of a variable are compared with its first.
 
     >>> design = LinearDesign({"age": (0, 100)}, "income", (0, 1000))
     >>> {k: v.tolist() for k, v in original_coefficients(design, np.array([[0.0, 0.5]])).items()}
@@ -270,11 +257,7 @@ def original_coefficients(design: LinearDesign, weights: Reals) -> FrozenMap[str
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuses a setting that is not a number above 0 of a reasonable size.
-
-    Raises:
-        ReleaseError: Naming it.
-    """
+    """Refuses a setting that is not a number above 0 of a reasonable size."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 1e-6 <= value <= 1e6:
         raise ReleaseError(f"{name} must be a number from 1e-6 to 1e6; got {value!r}")
 
@@ -330,33 +313,9 @@ class SampledRegressionModel:
         return self.design.bounds.middle + self.design.bounds.half * np.clip(scaled, -1.0, 1.0)
 
 
-def _plain_weights(drawn: SampledWeights) -> dict[str, Any]:
-    settings = {"radius": drawn.radius, "precision": drawn.precision}
-    return {"design": plain_of(drawn.design), **settings, "weights": drawn.weights}
-
-
-def _weights_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> SampledWeights:
-    """The inverse of ``_plain_weights``, checked against the event that made it.
-
-    Raises:
-        FileError, NetworkError: If the parts do not fit.
-    """
-    weights = tables_of({"weights": plain["weights"]})["weights"]
-    drawn = SampledWeights(design, weights, plain["radius"], plain["precision"])
+def _check_draws(drawn: SampledWeights, provenance: Provenance | None) -> None:
     if provenance is None or sum(one.draws for one in provenance.event.selections) != len(drawn.weights):
         raise FileError("the draws are not as many as the event made")
-    return drawn
-
-
-def _plain_model(model: SampledRegressionModel) -> dict[str, Any]:
-    """That of the release it is made from."""
-    return {"kind": "sampled-weights", **_plain_weights(model.drawn)}
-
-
-def _model_of(plain: dict[str, Any], design: LinearDesign, provenance: Provenance | None) -> SampledRegressionModel:
-    if plain["kind"] != "sampled-weights":
-        raise FileError("a sampled regression has an event and weights")
-    return SampledRegressionModel(_weights_of(plain, design, provenance), provenance)
 
 
 def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
@@ -366,19 +325,16 @@ def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
     return _event(RegressionSample(event.epsilon, event.selections[0].draws))
 
 
-_READ_DESIGN = without_network(lambda plain: value_of(plain["design"], LinearDesign, "design"))
 register_mechanism("RegressionSample (idealized numerics)", _replanned)
+_plain_weights, _weights_of = structural(SampledWeights, _check_draws)
 register_codecs(
-    Codec(
-        "released", "sampled-weights", SampledWeights, _plain_weights, _weights_of, attrgetter("design"), _READ_DESIGN
-    ),
+    Codec("released", "sampled-weights", SampledWeights, _plain_weights, _weights_of, attrgetter("design")),
     Codec(
         "fitted",
         "sampled-regression",
         SampledRegressionModel,
-        _plain_model,
-        _model_of,
+        lambda model: _plain_weights(model.drawn),
+        lambda plain, design, provenance: SampledRegressionModel(_weights_of(plain, design, provenance), provenance),
         attrgetter("design"),
-        _READ_DESIGN,
     ),
 )

@@ -36,12 +36,8 @@ class BallGaussian:
     they decide how many proposals are kept, nothing else. e points to the largest density in the ball; k minimises the
     mass of g, which is log-convex in k. The least acceptance found over hundreds of adversarial settings is, within the
     error of counting, 2 / (p + 1) ((p - 1) / (p + 1))^((p - 1) / 2) for p of 2 or more (.037 at p = 20), that of a
-    boundary with no curvature of A; .61 for p = 1. It is measured, not proved.
-
-    Args:
-        precision: A's diagonal, above 0, shape (p,).
-        linear: b, shape (p,).
-        radius: The ball's radius.
+    boundary with no curvature of A; .61 for p = 1. It is measured, not proved. ``precision`` is A's diagonal, above 0,
+    and ``linear`` is b, both of shape (p,).
 
     >>> law = BallGaussian(np.full(20, 1e-9), np.zeros(20), 2.0)
     >>> bool(4 < law.tilt < 6)
@@ -127,18 +123,9 @@ class BallGaussian:
 
 
 def draw_ball_gaussian(noise: Noise, gram: Reals, ridge: float, linear: Reals, radius: float, size: int) -> Reals:
-    """Independent exact draws of exp(-v'(G + ridge I)v / 2 + b'v) on ||v|| <= radius.
+    """Independent exact draws of exp(-v'(G + ridge I)v / 2 + b'v) on ||v|| <= radius, shape (size, p).
 
-    Args:
-        noise: Where the bits come from.
-        gram: G, symmetric positive semi-definite, shape (p, p).
-        ridge: What is added to its diagonal, above 0.
-        linear: b, shape (p,).
-        radius: The ball's radius.
-        size: How many draws.
-
-    Returns:
-        Shape (size, p).
+    G is ``gram``, symmetric positive semi-definite, and b is ``linear``, shape (p,); ``ridge`` is above 0.
     """
     values, axes = np.linalg.eigh(gram)
     law = BallGaussian(np.maximum(values, 0.0) + ridge, axes.T @ linear, radius)

@@ -20,37 +20,15 @@ from typing import TYPE_CHECKING
 
 from dpgraph.lazy import lazy_names
 
-_HOMES = {
-    "any_tables": "statistics.table_counts",
-    "TableCounts": "statistics.table_counts",
-    "Codes": "statistics.rows.codes",
-    "cap_rows": "statistics.rows.persons",
-    "count_groups": "statistics.grouped",
-    "encode": "statistics.rows.codes",
-    "regression_groups": "statistics.grouped",
-    "Counts": "statistics.counts",
-    "Moments": "statistics.moments",
-}
+if TYPE_CHECKING:  # the one list of names
+    from dpgraph.statistics.counts import Counts as Counts
+    from dpgraph.statistics.grouped import count_groups as count_groups
+    from dpgraph.statistics.grouped import regression_groups as regression_groups
+    from dpgraph.statistics.moments import Moments as Moments
+    from dpgraph.statistics.rows.codes import Codes as Codes
+    from dpgraph.statistics.rows.codes import encode as encode
+    from dpgraph.statistics.rows.persons import cap_rows as cap_rows
+    from dpgraph.statistics.table_counts import TableCounts as TableCounts
+    from dpgraph.statistics.table_counts import any_tables as any_tables
 
-__all__ = [
-    "Codes",
-    "Counts",
-    "Moments",
-    "TableCounts",
-    "any_tables",
-    "cap_rows",
-    "count_groups",
-    "encode",
-    "regression_groups",
-]
-
-if TYPE_CHECKING:
-    from dpgraph.statistics.counts import Counts
-    from dpgraph.statistics.grouped import count_groups, regression_groups
-    from dpgraph.statistics.moments import Moments
-    from dpgraph.statistics.rows.codes import Codes, encode
-    from dpgraph.statistics.rows.persons import cap_rows
-    from dpgraph.statistics.table_counts import TableCounts, any_tables
-
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -295,7 +295,6 @@ class HeightDraws(Draws):
     values: tuple
     method: str = "auto"
     reason: str = "the only one"
-    mixing: tuple = ()
     provenance: object = None
 
     @property

@@ -56,8 +56,8 @@ def test_round_trip(design, tmp_path):
         {"radius": "2"},
         {"radius": None},
         {"precision": -1},
-        {"design": {}},
-        {"design": None},
+        {"description": {}},
+        {"description": None},
         {"network": {"variables": {"a": [0, 1]}, "parents": {"a": []}}},
         {"event": None},
     ],
@@ -89,7 +89,7 @@ def test_a_file_that_does_not_fit_is_refused(change, tmp_path):
 )
 def test_a_design_that_does_not_fit_is_refused(change, tmp_path):
     plain = json.loads(json.dumps(document(released())))
-    plain["design"] |= change
+    plain["description"]["design"] |= change
     (tmp_path / "r.json").write_text(edited(plain))
     with pytest.raises(dg.errors.FileError):
         dg.load(tmp_path / "r.json")

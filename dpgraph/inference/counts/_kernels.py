@@ -218,11 +218,8 @@ def run(
 def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals) -> Integers:
     """The count of each cell that a uniform number picks from its law, by bisection.
 
-    Args:
-        below: Running sums of the weights of each law, shape (laws, values); the last is beyond every uniform number.
-        lows: Where the values of each law begin, shape (laws,).
-        group: Which law each cell has, shape (cells,).
-        uniforms: Shape (cells,).
+    ``below`` has running sums of the weights of each law, the last beyond every uniform number, shape (laws, values);
+    ``lows`` says where the values of each law begin, ``group`` which law each cell has.
     """
     counts = np.empty(group.size, np.int64)
     for k in range(group.size):
@@ -258,11 +255,9 @@ def compiled_run() -> Callable[..., None]:
 
 
 def partial_sums(weights: Reals, sums: Reals) -> None:
-    """The law of the sum of the first k numbers for each k, up to the last that ``sums`` has room for.
+    """The law of the sum of the first k numbers for each k, added to the zeros of ``sums``, shape (numbers, sums).
 
-    Args:
-        weights: For each number the weights of 0, 1, ..., shape (numbers, values).
-        sums: Where they go, shape (numbers, sums); zeros.
+    ``weights`` are those of 0, 1, ... for each number, shape (numbers, values).
     """
     numbers, values = weights.shape
     sums[0, :values] = weights[0]
@@ -277,12 +272,8 @@ def partial_sums(weights: Reals, sums: Reals) -> None:
 def propose(rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals, blocks: Integers) -> None:
     """Draws the sum of blocks, then blocks that add up to it, into each row of ``blocks``, shape (proposals, cells).
 
-    Args:
-        rng: Randomness for post-processing.
-        weights: What each block of each cell weighs, shape (cells, values).
-        sums: Their ``partial_sums``.
-        share: The cumulative shares of the sums of blocks.
-        blocks: Overwritten.
+    ``weights`` are those of each block of each cell, shape (cells, values), ``sums`` their ``partial_sums``, ``share``
+    the cumulative shares of the sums of blocks.
     """
     cells, values = weights.shape
     for row in range(blocks.shape[0]):

@@ -124,7 +124,7 @@ def _kept_proposals(
     drawn, found, tried, proposals = np.zeros((size, cells), np.int64), 0, 0, FIRST * size
     while found < size:
         blocks, tables = propose(proposals)
-        log = _log_prior_of(alpha, tables).sum(axis=1) - bounds[np.arange(cells), blocks].sum(axis=1)
+        log = log_prior_of(alpha, tables).sum(axis=1) - bounds[np.arange(cells), blocks].sum(axis=1)
         for y, noise in measured:
             log += noise.log(y - tables).sum(axis=1)
         kept = tables[np.log1p(-rng.random(proposals)) <= log][: size - found]
@@ -142,7 +142,7 @@ def block_size(measured: Sequence[tuple[Integers, CellNoise]], cells: int, n: fl
     return int(min(FALL / (cells * steepness), n / (SPAN * cells)))
 
 
-def _log_prior_of(alpha: Reals, tables: Integers) -> Reals:
+def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
     """log of Gamma(a + s) / s! for counts s, cells on the last axis."""
     if (alpha == 1).all():
         return np.zeros(tables.shape)
@@ -153,7 +153,7 @@ def _log_prior_of(alpha: Reals, tables: Integers) -> Reals:
 
 def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, starts: Integers, block: int) -> Reals:
     """The log of what bounds the laws on every block, axes (cell, block)."""
-    ends = [_log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
+    ends = [log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
     total = np.maximum(*ends)
     for y, noise in measured:
         below, above = starts - y[:, None], y[:, None] - (starts + block - 1)

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from dpgraph.inference.counts.block_proposals import draw_by_blocks
+from dpgraph.inference.counts.block_proposals import draw_by_blocks, log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
@@ -44,24 +44,7 @@ def sample_counts(
     *,
     log_prior_n: LogPrior | None = None,
 ) -> Integers:
-    """Independent draws of the exact counts behind noisy ones, under a Dirichlet prior of the probabilities.
-
-    Args:
-        noisy: The noisy counts, shape (K,).
-        law: Their noise law; the likelihood of sum-zero noise is that of independent noise on sum(s) = n.
-        concentration: The Dirichlet concentrations, shape (K,), positive.
-        n: The number of records, or None where it is not public.
-        rng: Randomness for post-processing.
-        size: How many draws.
-        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out. A noisy
-            measurement of n belongs here too.
-
-    Returns:
-        Shape (size, K): non-negative, each row summing to n where it is known.
-
-    Raises:
-        InferenceError: If shapes disagree, a concentration is not positive and finite, n is negative, or sum-zero noise
-            comes without n.
+    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> rng = np.random.default_rng(0)
@@ -88,14 +71,15 @@ def sample_latent_counts(
 
     Args:
         measured: Noisy counts of shape (K,), and the law of the noise in each of their cells.
-        concentration: The Dirichlet concentrations, shape (K,), positive.
+        concentration: The Dirichlet concentrations of the cells' probabilities, shape (K,), positive.
         n: The number of records, or None where it is not public.
         rng: Randomness for post-processing.
         size: How many draws.
-        log_prior_n: As for ``sample_counts``.
+        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out. A noisy
+            measurement of n belongs here too.
 
-    Raises:
-        InferenceError: As for ``sample_counts``.
+    Returns:
+        Shape (size, K): non-negative, each row summing to n where it is known.
     """
     sampled = counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)
     # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
@@ -110,21 +94,15 @@ def counts_sampler(
     log_prior_n: LogPrior | None = None,
     compiled: bool = True,
 ) -> Callable[[np.random.Generator, int], Integers]:
-    """The same as a function that draws so many: what does not depend on the draws is computed once.
-
-    Args:
-        measured: As for ``sample_latent_counts``.
-        concentration: As there.
-        n: As there.
-        log_prior_n: As there.
-        compiled: Whether numba compiles the inner loop of large tables.
-
-    Raises:
-        InferenceError: As for ``sample_counts``.
-    """
+    """``sample_latent_counts`` as a function that draws so many: the rest is computed once."""
     alpha = np.asarray(concentration, float)
     for y, _ in measured:
-        _check(y, alpha, n)
+        if y.ndim != 1 or y.size == 0 or alpha.shape != y.shape:
+            raise InferenceError(f"concentration must have the shape of noisy, one axis; got {alpha.shape}")
+    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
+        raise InferenceError("every concentration must be a finite number above 0")
+    if n is not None and n < 0:
+        raise InferenceError(f"n must be at least 0; got {n}")
     lows, highs = _windows(measured, n)
     by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n, compiled))
     if int((highs - lows).sum()) < WIDE:
@@ -175,16 +153,6 @@ class FewCells:
         return tilt_to(self.logs, total, tilt)
 
 
-def _check(noisy: Integers, concentration: Reals, n: int | None) -> None:
-    """Checks shapes, concentrations and n."""
-    if noisy.ndim != 1 or noisy.size == 0 or concentration.shape != noisy.shape:
-        raise InferenceError(f"concentration must have the shape of noisy, one axis; got {concentration.shape}")
-    if not (np.isfinite(concentration).all() and (concentration > 0).all()):
-        raise InferenceError("every concentration must be a finite number above 0")
-    if n is not None and n < 0:
-        raise InferenceError(f"n must be at least 0; got {n}")
-
-
 def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> tuple[Integers, Integers]:
     """The least and the largest count of each cell that matters."""
     best, narrow = min(measured, key=lambda pair: pair[1].deviation)
@@ -221,12 +189,10 @@ def _cells(
     measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, lows: Integers, highs: Integers
 ) -> list[tuple[int, Reals]]:
     """For each cell log Gamma(a + s) / s! prod noise(y - s) on its window, and where that begins."""
-    from scipy.special import gammaln
-
     logs: list[tuple[int, Reals]] = []
     for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
         s = np.arange(low, high + 1)
-        log = np.zeros(s.size) if alpha[k] == 1 else gammaln(alpha[k] + s) - gammaln(s + 1.0)
+        log = log_prior_of(alpha[k : k + 1], s[:, None])[:, 0]
         for y, noise in measured:
             log = log + noise.log(y[k] - s)
         logs.append((low, log))
@@ -235,7 +201,7 @@ def _cells(
 
 @dataclass(frozen=True)
 class _Band:
-    """The totals near the mean of one exponential tilt, and the log of their posterior weights."""
+    """The totals ``n`` near the mean of one exponential tilt, and the log of their posterior weights."""
 
     draw: Callable[[Integers, np.random.Generator], Integers]
     n: Integers
@@ -244,6 +210,11 @@ class _Band:
     reach: float
     spread: float
     log: Reals
+
+    def between(self, low: float, high: float) -> tuple[Integers, Reals]:
+        """The totals from low to high, and their log weights."""
+        inside = (self.n >= low) & (self.n <= high)
+        return self.n[inside], self.log[inside]
 
 
 def _band(laws: FewCells | ManyCells, tilt: float, log_total: LogPrior) -> _Band:
@@ -303,7 +274,7 @@ def _pieces(laws: FewCells | ManyCells, log_total: LogPrior) -> list[tuple[_Band
         if abs(wanted - band.mean) <= 1 + 0.5 * band.spread:
             break
         band = _band(laws, laws.tilt_to(wanted, band.tilt), log_total)
-    pieces = [(band, *_within(band, band.mean - band.reach, band.mean + band.reach))]
+    pieces = [(band, *band.between(band.mean - band.reach, band.mean + band.reach))]
     lowest, highest = laws.ends
     for side, end in ((-1, lowest), (1, highest)):
         last, values, log = pieces[0]
@@ -313,7 +284,7 @@ def _pieces(laws: FewCells | ManyCells, log_total: LogPrior) -> list[tuple[_Band
             if edge == end or log[outer] < max(one.max() for _, _, one in pieces) - NEGLIGIBLE:
                 break
             last = _next_band(laws, last, edge, side, log_total)
-            values, log = _within(last, *sorted((edge + side, last.mean + side * last.reach)))
+            values, log = last.between(*sorted((edge + side, last.mean + side * last.reach)))
             pieces.append((last, values, log))
     return pieces
 
@@ -328,13 +299,6 @@ def _next_band(laws: FewCells | ManyCells, last: _Band, edge: int, side: int, lo
         if abs(band.mean - edge) <= band.reach or step < 1:
             return band
         step /= 2
-
-
-def _within(band: _Band, low: float, high: float) -> tuple[Integers, Reals]:
-    """The totals of a band from low to high, and their log weights."""
-    n = band.n
-    inside = (n >= low) & (n <= high)
-    return n[inside], band.log[inside]
 
 
 def _log_total(n: Integers, mass: float, log_prior_n: LogPrior | None) -> Reals:

@@ -52,10 +52,9 @@ class Mass:
 
 
 def tilted_law(low: int, log: Reals, tilt: float) -> tuple[Mass, float]:
-    """The law of one integer, from ``low`` on with log weights ``log``, times exp(tilt s).
+    """The law of one integer, from ``low`` on with log weights ``log``, times exp(tilt s); and the log of its mass.
 
-    Returns:
-        The law, normalised, without tails that do not matter; and the log of what the weights summed to.
+    The law is normalised and has no tails that do not matter.
     """
     moved = log + tilt * np.arange(low, low + log.size)
     top = moved.max()
@@ -74,13 +73,7 @@ def _without_tails(low: int, weight: Reals) -> Mass:
 
 
 def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> float:
-    """The t at which the tilted integers' means sum to the total: Newton on a monotone function, kept in a bracket.
-
-    Args:
-        logs: For each integer where its values begin, and their log weights.
-        total: The sum that is wanted.
-        tilt: Where to start.
-    """
+    """The tilt at which the integers' means sum to the total; ``logs`` says where each begins, and its log weights."""
     step = max(log.size for _, log in logs) // COARSE
     if step > 1 and total < sum(low + (log.size - 1) // step * step for low, log in logs):
         tilt = newton(_moments_of(logs, step), total, tilt)
@@ -151,13 +144,7 @@ class _Side:
 
 
 def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
-    """The tilt at which a mean, which grows with it by the variance, is the total.
-
-    Args:
-        moments: Mean and variance at a tilt.
-        total: The mean that is wanted.
-        tilt: Where to start.
-    """
+    """The tilt at which a mean is the total: it grows by the variance. Newton's method, kept in a bracket."""
     below, above, span = -np.inf, np.inf, max(1.0, abs(tilt))
     for _ in range(100):
         mean, variance = moments(tilt)
@@ -175,12 +162,7 @@ def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: 
 
 @dataclass(frozen=True, eq=False)
 class SumTree:
-    """The sum of some integers as that of two halves; of one integer its law.
-
-    Attributes:
-        cells: The law of each integer.
-        most: Sums above it are not wanted, if it is a number.
-    """
+    """The sum of integers with the laws ``cells`` as that of two halves; sums above ``most`` are not wanted."""
 
     cells: tuple[Mass, ...]
     most: int | None = None
@@ -201,15 +183,7 @@ class SumTree:
         return _without_tails(low, weight if self.most is None else weight[: max(1, self.most - low + 1)])
 
     def draw(self, totals: Integers, rng: np.random.Generator) -> Integers:
-        """The integers given their sum; its own law is not asked for.
-
-        Args:
-            totals: The sums, one for each draw.
-            rng: Randomness for post-processing.
-
-        Returns:
-            Shape (draws, integers), each row adding up to its total.
-        """
+        """The integers given their sums, shape (draws, integers), each row adding up to its own total."""
         drawn = np.zeros((totals.size, len(self.cells)), np.int64)
         waiting = [(self, 0, totals)]
         while waiting:
@@ -218,7 +192,10 @@ class SumTree:
                 drawn[:, first] = sums
                 continue
             one, other = tree.halves
-            some = _halved(one.law, other.law, sums, rng)
+            if other.law.weight.size < one.law.weight.size:  # the half with fewer values is drawn
+                some = sums - _draws_given_sum(other.law, one.law, sums, rng)
+            else:
+                some = _draws_given_sum(one.law, other.law, sums, rng)
             waiting += [(one, first, some), (other, first + len(one.cells), sums - some)]
         return drawn
 
@@ -233,13 +210,6 @@ def _convolution(one: Reals, other: Reals) -> Reals:
     length = next_fast_len(size, real=True)
     product = irfft(np.asarray(rfft(one, length)) * np.asarray(rfft(other, length)), length)
     return np.maximum(np.asarray(product)[:size], 0.0)
-
-
-def _halved(one: Mass, other: Mass, totals: Integers, rng: np.random.Generator) -> Integers:
-    """The first half's part of each total; what is drawn is the part of the half with fewer values."""
-    if other.weight.size < one.weight.size:
-        return totals - _draws_given_sum(other, one, totals, rng)
-    return _draws_given_sum(one, other, totals, rng)
 
 
 def _draws_given_sum(one: Mass, other: Mass, totals: Integers, rng: np.random.Generator) -> Integers:

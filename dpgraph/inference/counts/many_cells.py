@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.counts import _kernels
+from dpgraph.inference.counts.block_proposals import log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import Mass, SumTree, newton
 from dpgraph.inference.interruption import side_by_side
@@ -81,12 +82,9 @@ class ManyCells:
 
 @dataclass(frozen=True, eq=False)
 class TiltedCells:
-    """The same with an exponential tilt, normalised.
+    """``cells`` with an exponential tilt, normalised: ``weight`` has shape (laws, values), each row summing to 1.
 
-    Attributes:
-        cells: Before the tilt.
-        weight: Shape (laws, values), each row summing to 1.
-        log_scale: The log of what the weights of all cells multiplied to.
+    ``log_scale`` is the log of what the weights of all cells multiplied to.
     """
 
     cells: ManyCells
@@ -185,13 +183,9 @@ class TiltedCells:
 
 @dataclass(frozen=True, eq=False)
 class SumLaw:
-    """The law of a sum as a Fourier series.
+    """The law of a sum, with this mean and standard deviation, as a Fourier series of an odd period ``length``.
 
-    Attributes:
-        centre: Its mean.
-        spread: Its standard deviation.
-        length: The period of the series, odd.
-        parts: The characteristic function about the mean at 2 pi j / length for j = 1, 2, ...; what is left out is 0.
+    ``parts`` is the characteristic function about the mean at 2 pi j / length for j = 1, 2, ...; the rest is 0.
     """
 
     centre: float
@@ -221,11 +215,7 @@ def many_cells(
 ) -> ManyCells | None:
     """The laws of the cells of a large table, or None where it is small or its cells are too different.
 
-    Args:
-        measured: Noisy counts of shape (K,), and the law of the noise in each of their cells.
-        alpha: The Dirichlet concentrations, shape (K,).
-        n: The sum of the counts where it is known; the windows of all laws hold what matters given it.
-        compiled: Whether numba compiles the inner loop.
+    Where the sum n is known, the windows of all laws hold what matters given it.
     """
     if alpha.size < MANY:
         return None
@@ -235,7 +225,8 @@ def many_cells(
     for _ in range(WIDER):
         if 2 * reach * len(values) > MOST_WEIGHTS:
             return None
-        cells = _laws(values, group, narrow, [noise for _, noise in measured], int(reach) + 1, n, compiled=compiled)
+        lows, log = _laws(values, narrow, [noise for _, noise in measured], int(reach) + 1, n)
+        cells = ManyCells(group, lows, log, n, compiled)
         low, high = cells.ends
         if n is None or (low <= n <= high and not cells.tilted(cells.tilt_to(n)).cut):
             return cells
@@ -254,19 +245,14 @@ def _alike(columns: Sequence[Integers | Reals]) -> tuple[Reals, Integers]:
     return np.stack([column[first].astype(float) for column in columns], axis=1), group
 
 
-def _laws(
-    values: Reals, group: Integers, narrow: int, noises: list[CellNoise], half: int, n: int | None, *, compiled: bool
-) -> ManyCells:
-    """Log weights of each law within a window about its least noisy count."""
-    from scipy.special import gammaln
-
+def _laws(values: Reals, narrow: int, noises: list[CellNoise], half: int, n: int | None) -> tuple[Integers, Reals]:
+    """Where each law begins, and its log weights within a window about its least noisy count."""
     centre = np.clip(values[:, narrow], 0, n).astype(np.int64)
     lows = np.maximum(0, centre - half)
     highs = centre + half if n is None else np.minimum(n, centre + half)
     counts = lows[:, None] + np.arange(int((highs - lows).max()) + 1)
-    alpha = values[:, -1:]
-    log = np.zeros(counts.shape) if (alpha == 1).all() else gammaln(alpha + counts) - gammaln(counts + 1.0)
+    log = log_prior_of(values[:, -1:], counts)
     for at, noise in enumerate(noises):
         log += noise.log(values[:, at : at + 1] - counts)
     log[counts > highs[:, None]] = -np.inf
-    return ManyCells(group, lows, log, n, compiled)
+    return lows, log

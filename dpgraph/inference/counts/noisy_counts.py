@@ -95,12 +95,8 @@ def latent_count(evidence: Sequence[Evidence], most: int | None = None, kinds: t
 
     The prior weight is Gamma(c + 1/2) / c!, and of n - c likewise where n is known: Jeffreys' for a share of n; for two
     counts of unknown sum it is Jeffreys' for the share and flat in the sum. Where the rows counted, and the rest, are
-    of k kinds it is Gamma(c + k/2) / c!: Jeffreys' for the shares of all kinds.
-
-    Args:
-        evidence: Noisy values of it; none at all leaves the prior, where ``most`` is given.
-        most: The known n, or None.
-        kinds: Of how many kinds are the rows that are counted, and the rest of n.
+    of k kinds, the two numbers of ``kinds``, it is Gamma(c + k/2) / c!: Jeffreys' for the shares of all kinds. A known
+    n is ``most``; no evidence then leaves the prior.
     """
     mine, others = kinds
     high = float(most) if most is not None else max(1.0, max(e.value + 60 * e.deviation for e in evidence))

@@ -22,10 +22,7 @@ POINTS, MOMENTS, QUANTILES, WIDE = 401, 49, 7, 14.0
 def mean_law(total: Evidence, squares: Evidence, rows: Reals) -> tuple[Reals, Reals]:
     """Means m in [0, 1] and their weights, which sum to 1, under a flat prior.
 
-    Args:
-        total: The noisy sum of the losses, each between 0 and 1.
-        squares: The noisy sum of their squares.
-        rows: Equally likely numbers of rows; one where it is known.
+    Given are the noisy sums of the losses and of their squares, and equally likely numbers of rows.
     """
     middle = float(np.median(rows))
     m = _window(total.value / middle, total.deviation / middle + 1 / math.sqrt(middle))

@@ -27,13 +27,11 @@ TABULATED = 2048
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Noisy linear statistics of a table.
+    """Noisy linear statistics of a table: ``values`` were released, shape (statistics,).
 
-    Attributes:
-        values: What was released, shape (statistics,).
-        weights: What a row in each cell adds to each, shape (cells, statistics).
-        directions: For each a move of the table that changes no other, shape (statistics, cells).
-        costs: How much the log density of its noise falls with |noise| and with noise^2, shape (statistics, 2).
+    ``weights`` are what a row in each cell adds to each, shape (cells, statistics); ``directions`` have for each a move
+    of the table that changes no other, shape (statistics, cells); ``costs`` how much the log density of its noise falls
+    with |noise| and with noise^2, shape (statistics, 2).
     """
 
     values: Integers
@@ -60,7 +58,7 @@ def draw_table(
     totals: Sequence[tuple[int, CellNoise]] = (),
     compiled: bool = True,
 ) -> Integers:
-    """Draws of the exact counts of a table.
+    """Draws of the exact counts of a table, shape (size, cells), each row adding up to n where it is known.
 
     Args:
         measured: Noisy versions of the counts, flat, shape (cells,), and the law of the noise in each cell.
@@ -72,9 +70,6 @@ def draw_table(
         size: How many draws.
         totals: Where n is None, further noisy versions of it.
         compiled: Whether numba compiles the loop; else it is plain Python.
-
-    Returns:
-        Shape (size, cells): not below 0, each row adding up to n where it is known.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]

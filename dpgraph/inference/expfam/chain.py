@@ -5,45 +5,71 @@ a corrected form. The sums over records within and outside the bounds are jointl
 them that the multinomial split of the records gives; the paper treats the regions as independent, which makes the
 total up to 1.2 times too uncertain (proofs.md P59). ``form="coded"`` is the paper with independent regions, as its
 authors coded it, and ``"printed"`` also draws the sum within the bounds without looking at y (line 10): for comparison.
+
+Gibbs alone is slow where noise is large: the sums follow the parameters only a step of sqrt(n) at a time. So the
+corrected form also moves the parameters by random-walk Metropolis with the sums integrated out: given the noise
+variances y is normal, and its density is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 
+from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.expfam.conjugate import (
     draw_conjugate,
     from_line,
+    log_prior,
     nearest_possible_sums,
     sums_are_possible,
     to_line,
 )
-from dpgraph.inference.expfam.noisy_sums import (
-    Problems,
-    State,
-    lower_root,
-    matheron,
-    matrix_vector,
-    moments_within_bounds,
-    noise_variance,
-    some_problems,
-    some_states,
-)
-from dpgraph.inference.expfam.region_moments import region_moments
-from dpgraph.inference.expfam.walk import Walk
-from dpgraph.structure.expfam import Natural
+from dpgraph.inference.expfam.region_moments import RegionMoments, region_moments
+from dpgraph.structure.expfam import ExponentialFamily, Natural
+from dpgraph.structure.priors import Prior
 from dpgraph.structure.tables import Reals
 
 Form = Literal["corrected", "coded", "printed"]
 
 #: Redraws of sums that no records could have, before they are projected.
 REDRAWS = 20
+#: The share of proposals that the random walk aims to accept.
+ACCEPTED = 0.35
+#: The share of proposals from the prior: redacted records can make the posterior have two modes, far apart.
+FAR = 0.25
 
 
-def run_chains(
+@dataclass(frozen=True)
+class Problems:
+    """B problems of one family: noisy sums ``y`` and noise scales ``scale`` (B, d), public n (B,) or noisy n.
+
+    Where n is private ``n`` is its noisy value and ``n_scale`` the scale of that noise; else ``n_scale`` is None.
+    """
+
+    family: ExponentialFamily
+    prior: Prior
+    bounds: tuple[float, float] | None
+    y: Reals
+    scale: Reals
+    n: Reals
+    n_scale: Reals | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """The current state of every chain: parameters, noise variances, n, and the moments within the bounds."""
+
+    theta: Reals
+    noise: Reals
+    n: Reals
+    centre: RegionMoments
+
+
+def gibbs_draws(
     problems: Problems,
     draws: int,
     *,
@@ -53,36 +79,53 @@ def run_chains(
     form: Form = "corrected",
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Reals, Reals]:
-    """One chain for each problem.
+    """One chain for each of B problems: parameters, shape (draws, B, parameters), and the n with them, (draws, B).
 
-    Args:
-        problems: What was released, the family and the prior.
-        draws: Draws kept of each chain.
-        burn_in: Iterations before them, in which the random walk learns its step.
-        thin: Iterations for each draw kept.
-        rng: Randomness for post-processing.
-        form: ``"corrected"``, ``"coded"`` or ``"printed"``.
-        progress: Called with the number of each iteration.
-
-    Returns:
-        Parameters, shape (draws, B, parameters), and the n that goes with them, shape (draws, B).
+    The random walk learns its step in the first ``burn_in`` iterations; one in ``thin`` later ones is kept.
     """
-    state = _start(problems, rng)
-    kept = np.empty((draws, *state.theta.shape))
-    kept_n = np.empty((draws, len(state.n)))
-    walk = Walk.start(problems, state) if form == "corrected" else None
-    for i in range(burn_in + draws * thin):
-        if not isinstance(problems.family, Natural):
-            state = _gibbs(problems, state, rng, form)
+    plan = Plan(draws, burn_in, thin)
+    (done,) = run_chains(lambda _, own: _Chains(problems, plan, own, form), plan, [rng], progress)
+    return done.kept, done.kept_n
+
+
+class _Chains:
+    """The chains of all problems, side by side in arrays."""
+
+    def __init__(self, problems: Problems, plan: Plan, rng: np.random.Generator, form: Form) -> None:
+        self._problems, self._plan, self._rng = problems, plan, rng
+        self._form: Form = form
+        self._state = _start(problems, rng)
+        self._walk = Walk.start(problems, self._state) if form == "corrected" else None
+        self.kept = np.empty((plan.draws, *self._state.theta.shape))
+        self.kept_n = np.empty((plan.draws, len(self._state.n)))
+
+    def sweep(self, i: int) -> None:
+        """Sums, parameters and noise variances; then the random walk."""
+        problems, rng = self._problems, self._rng
+        if isinstance(problems.family, Natural):  # there is no conjugate draw of the parameters
+            within, _ = _sums(replace(problems, bounds=None), self._state, rng, self._form)
+            self._state = replace(self._state, noise=noise_variance(problems.y - within, problems.scale, rng))
         else:
-            state = _only_noise(problems, state, rng)
-        if walk is not None:
-            state, walk = walk.move(problems, state, rng, learning=i < burn_in)
-        if i >= burn_in and (i - burn_in) % thin == thin - 1:
-            kept[(i - burn_in) // thin], kept_n[(i - burn_in) // thin] = state.theta, state.n
-        if progress is not None:
-            progress(i)
-    return kept, kept_n
+            self._state = _gibbs(problems, self._state, rng, self._form)
+        if self._walk is not None:
+            learning = i < self._plan.burn_in
+            self._state, self._walk = self._walk.move(problems, self._state, rng, learning=learning)
+
+    def keep(self, draw: int) -> None:
+        """Keeps parameters and n."""
+        self.kept[draw], self.kept_n[draw] = self._state.theta, self._state.n
+
+
+def _mapped(function: Callable[..., Reals], *values: Any) -> Any:
+    """A dataclass with a function of its arrays in the place of each; other fields as they are."""
+
+    def part(*parts: Any) -> Any:
+        if isinstance(parts[0], np.ndarray):
+            return function(*parts)
+        return _mapped(function, *parts) if isinstance(parts[0], RegionMoments) else parts[0]
+
+    names = [field.name for field in fields(values[0])]
+    return replace(values[0], **{name: part(*(getattr(value, name) for value in values)) for name in names})
 
 
 def _start(problems: Problems, rng: np.random.Generator) -> State:
@@ -99,6 +142,12 @@ def _start(problems: Problems, rng: np.random.Generator) -> State:
     return State(theta, 2 * problems.scale**2, np.rint(n), moments_within_bounds(problems, theta))
 
 
+def moments_within_bounds(problems: Problems, theta: Reals) -> RegionMoments:
+    """The moments within the bounds, of everything where there are none."""
+    low, high = problems.family.support if problems.bounds is None else problems.bounds
+    return region_moments(problems.family, theta, low, high)
+
+
 def _gibbs(problems: Problems, state: State, rng: np.random.Generator, form: Form) -> State:
     """Sums given parameters, parameters given sums, noise variances given sums."""
     within, total = _sums(problems, state, rng, form)
@@ -107,67 +156,163 @@ def _gibbs(problems: Problems, state: State, rng: np.random.Generator, form: For
         bad = np.flatnonzero(~sums_are_possible(problems.family, total, n))
         if bad.size == 0:
             break
-        within[bad], total[bad] = _sums(some_problems(problems, bad), some_states(state, bad), rng, form)
+        some_problems, some_states = (_mapped(lambda array, at=bad: array[at], value) for value in (problems, state))
+        within[bad], total[bad] = _sums(some_problems, some_states, rng, form)
     theta = draw_conjugate(problems.family, problems.prior, nearest_possible_sums(problems.family, total, n), n, rng)
     theta = from_line(problems.prior, to_line(problems.prior, theta))
     centre = moments_within_bounds(problems, theta)
     if form == "printed":
-        law = n[:, None, None] * centre.covariance()
-        within = n[:, None] * centre.first + matrix_vector(lower_root(law), rng.standard_normal(within.shape))
+        within = _free(n, centre, rng)
     elif form == "coded":
         within, _ = _sums(problems, State(theta, state.noise, n, centre), rng, form)
     return State(theta, noise_variance(problems.y - within, problems.scale, rng), n, centre)
 
 
-def _only_noise(problems: Problems, state: State, rng: np.random.Generator) -> State:
-    """For a family without a conjugate draw: noise variances given the sum within the bounds."""
-    n = state.n[:, None]
-    within, _ = matheron(
-        problems, state, n * state.centre.first, lower_root(n[..., None] * state.centre.covariance()), None, None, rng
-    )
-    return State(state.theta, noise_variance(problems.y - within, problems.scale, rng), state.n, state.centre)
-
-
 def _sums(problems: Problems, state: State, rng: np.random.Generator, form: Form) -> tuple[Reals, Reals]:
     """The sum within the bounds and the sum of all records, given the parameters, y and the noise variances."""
-    n, centre = state.n[:, None], state.centre
-    if problems.bounds is None:
-        within, _ = matheron(
-            problems, state, n * centre.first, lower_root(n[..., None] * centre.covariance()), None, None, rng
-        )
-        return within, within.copy()
-    low, high = problems.bounds
-    support = problems.family.support
-    if form == "corrected":
-        outside = region_moments(problems.family, state.theta, *support) - centre
-        cross = -centre.first[:, :, None] * outside.first[:, None, :]
-        joint = np.concatenate(
-            [
-                np.concatenate([centre.covariance(), cross], axis=2),
-                np.concatenate([cross.transpose(0, 2, 1), outside.covariance()], axis=2),
-            ],
-            axis=1,
-        )
-        mean = n * np.concatenate([centre.first, outside.first], axis=1)
-        d = problems.y.shape[1]
-        within, beyond = matheron(
-            problems,
-            state,
-            mean,
-            lower_root(n[..., None] * joint),
-            n[..., None] * centre.covariance(),
-            n[..., None] * cross,
-            rng,
-            d,
-        )
-        return within, within + beyond
-    below = region_moments(problems.family, state.theta, support[0], np.nextafter(low, -np.inf))
-    above = region_moments(problems.family, state.theta, np.nextafter(high, np.inf), support[1])
-    within, _ = matheron(
-        problems, state, n * centre.first, lower_root(n[..., None] * centre.covariance()), None, None, rng
-    )
-    total = within.copy()
-    for region in (below, above):
-        law = n[..., None] * region.covariance()
-        total += n * region.first + matrix_vector(lower_root(law), rng.standard_normal(total.shape))
-    return within, total
+    n, centre, support = state.n, state.centre, problems.family.support
+    if problems.bounds is None or form != "corrected":
+        within = _given_noisy(problems, state, n[:, None] * centre.first, n[:, None, None] * centre.covariance(), rng)
+        total = within.copy()
+        if problems.bounds is not None:
+            low, high = problems.bounds
+            for ends in ((support[0], np.nextafter(low, -np.inf)), (np.nextafter(high, np.inf), support[1])):
+                total += _free(n, region_moments(problems.family, state.theta, *ends), rng)
+        return within, total
+    outside = region_moments(problems.family, state.theta, *support) - centre
+    cross = -centre.first[:, :, None] * outside.first[:, None, :]
+    joint = np.block([[centre.covariance(), cross], [cross.transpose(0, 2, 1), outside.covariance()]])
+    mean = n[:, None] * np.concatenate([centre.first, outside.first], axis=1)
+    drawn, d = _given_noisy(problems, state, mean, n[:, None, None] * joint, rng), problems.y.shape[1]
+    return drawn[:, :d], drawn[:, :d] + drawn[:, d:]
+
+
+def _free(n: Reals, region: RegionMoments, rng: np.random.Generator) -> Reals:
+    """Normal draws of the sum over the records in a region, whatever was released."""
+    root = lower_root(n[:, None, None] * region.covariance())
+    return n[:, None] * region.first + (root @ rng.standard_normal(region.first.shape)[..., None])[..., 0]
+
+
+def _given_noisy(problems: Problems, state: State, mean: Reals, covariance: Reals, rng: np.random.Generator) -> Reals:
+    """Draws normal sums whose first ones were released with noise: freely, then corrected by the Kalman gain.
+
+    That is Matheron's rule. Only law + noise is inverted, so a singular covariance, as that of counts that sum to n,
+    needs no special care.
+    """
+    d = problems.y.shape[1]
+    free = mean + (lower_root(covariance) @ rng.standard_normal(mean.shape)[..., None])[..., 0]
+    miss = problems.y - free[:, :d] - np.sqrt(state.noise) * rng.standard_normal(problems.y.shape)
+    pull = np.linalg.solve(covariance[:, :d, :d] + diagonal(state.noise), miss[..., None])
+    return free + (covariance[:, :, :d] @ pull)[..., 0]
+
+
+def noise_variance(residual: Reals, scale: Reals, rng: np.random.Generator) -> Reals:
+    """sigma^2 with 1 / sigma^2 ~ inverse Gaussian(mean 1 / (b |y - s|), shape 1 / b^2).
+
+    Its smaller root is written so that nothing cancels, and |y - s| is kept above 1e-8 b: below, the law is the same.
+    """
+    mean = 1 / np.clip(np.abs(residual) / scale, 1e-8, 1e12)
+    half = mean * rng.standard_normal(mean.shape) ** 2 / 2
+    small = mean / (1 + half + np.sqrt(half * (half + 2)))
+    inverse = np.where(rng.random(mean.shape) * (mean + small) <= mean, small, mean**2 / small)
+    return scale**2 / inverse
+
+
+def diagonal(values: Reals) -> Reals:
+    """Diagonal matrices, shape (B, d, d)."""
+    return values[:, :, None] * np.eye(values.shape[1])
+
+
+def lower_root(law: Reals) -> Reals:
+    """Lower triangular (Cholesky) roots of covariances that may be singular: pivots within rounding of 0 are 0."""
+    root = np.zeros_like(law)
+    for j in range(law.shape[1]):
+        left = law[:, j:, j] - (root[:, j:, :j] @ root[:, j, :j, None])[..., 0]
+        pivot = left[:, 0]
+        sound = pivot > 1e-12 * np.maximum(law[:, j, j], 1e-300)
+        root[:, j:, j] = np.where(sound[:, None], left / np.sqrt(np.where(sound, pivot, 1.0))[:, None], 0.0)
+    return root
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A random walk of the parameters, and of n where it is private, and what it has learned of its step."""
+
+    step: Reals
+    shape: Reals
+    mean: Reals
+    square: Reals
+    seen: int
+
+    @classmethod
+    def start(cls, problems: Problems, state: State) -> Walk:
+        """Steps of half a unit in the coordinates, and of the noise scale in n."""
+        line = _coordinates(problems, state.theta, state.n)
+        width = np.full_like(line, 0.5)
+        if problems.n_scale is not None:
+            width[:, -1] = problems.n_scale
+        return cls(np.ones(len(line)), width, line.copy(), width**2, 1)
+
+    def move(self, problems: Problems, state: State, rng: np.random.Generator, *, learning: bool) -> tuple[State, Walk]:
+        """Proposes, accepts or not, and learns the step while ``learning``."""
+        line = _coordinates(problems, state.theta, state.n)
+        proposed = line + self.step[:, None] * self.shape * rng.standard_normal(line.shape)
+        far = np.zeros(len(line), bool)
+        if not isinstance(problems.family, Natural):
+            far = rng.random(len(line)) < FAR
+            proposed[far] = _from_prior(problems, state, rng)[far]
+        there, density = _state_at(problems, state, proposed)
+        odds = density - _log_density(problems, state)
+        if far.any():  # a proposal from the prior is weighed by the likelihood alone
+            before, after = (log_prior(problems.family, problems.prior, one.theta) for one in (state, there))
+            odds -= far * (after - before)
+        accepted = np.log(rng.random(len(odds))) < np.where(np.isnan(odds), -np.inf, odds)
+        moved = _mapped(lambda new, old: np.where(accepted.reshape(-1, *[1] * (new.ndim - 1)), new, old), there, state)
+        if not learning:
+            return moved, self
+        line = _coordinates(problems, moved.theta, moved.n)
+        seen = self.seen + 1
+        rate = 1 / min(seen, 200)
+        mean = self.mean + rate * (line - self.mean)
+        square = self.square + rate * ((line - self.mean) * (line - mean) - self.square)
+        step = self.step * np.exp(~far * (accepted - ACCEPTED) / min(seen, 200) ** 0.6)
+        shape = np.sqrt(np.maximum(square, 1e-12 * self.shape**2)) if seen > 50 else self.shape
+        return moved, Walk(np.clip(step, 1e-3, 1e2), shape, mean, square, seen)
+
+
+def _coordinates(problems: Problems, theta: Reals, n: Reals) -> Reals:
+    """Unconstrained parameters, and n where it is private."""
+    line = to_line(problems.prior, theta)
+    return line if problems.n_scale is None else np.concatenate([line, n[:, None]], axis=1)
+
+
+def _state_at(problems: Problems, state: State, line: Reals) -> tuple[State, Reals]:
+    """The state at coordinates, and its log density; an n is rounded, which keeps the walk symmetric."""
+    n = state.n if problems.n_scale is None else state.n + np.rint(line[:, -1] - state.n)
+    theta = from_line(problems.prior, line if problems.n_scale is None else line[:, :-1])
+    allowed = n >= 0
+    if isinstance(problems.family, Natural):
+        valid = np.isfinite(problems.family.log_partition(theta))
+        theta, allowed = np.where(valid[:, None], theta, state.theta), allowed & valid
+    safe = np.where(allowed, n, state.n)
+    there = State(theta, state.noise, safe, moments_within_bounds(problems, theta))
+    return there, np.where(allowed, _log_density(problems, there), -np.inf)
+
+
+def _log_density(problems: Problems, state: State) -> Reals:
+    """log p(theta, n, y | noise variances), the sums integrated out: y is normal about n E[t; within]."""
+    n = state.n[:, None]
+    law = n[..., None] * state.centre.covariance() + diagonal(state.noise)
+    miss = problems.y - n * state.centre.first
+    pull = np.linalg.solve(law, miss[..., None])[..., 0]
+    density = -0.5 * ((miss * pull).sum(axis=1) + np.linalg.slogdet(law)[1])
+    density += log_prior(problems.family, problems.prior, state.theta)
+    return density if problems.n_scale is None else density - np.abs(problems.n - state.n) / problems.n_scale
+
+
+def _from_prior(problems: Problems, state: State, rng: np.random.Generator) -> Reals:
+    """Coordinates of parameters drawn from the prior, with the n at hand."""
+    none = np.zeros(len(state.theta))
+    theta = draw_conjugate(problems.family, problems.prior, np.zeros_like(problems.y), none, rng)
+    theta = from_line(problems.prior, to_line(problems.prior, theta))
+    return _coordinates(problems, theta, state.n)

@@ -16,9 +16,8 @@ import numpy as np
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.inference.draws import ParameterDraws
-from dpgraph.inference.expfam.chain import run_chains
+from dpgraph.inference.expfam.chain import Problems, gibbs_draws
 from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
-from dpgraph.inference.expfam.noisy_sums import Problems
 from dpgraph.inference.expfam.quadrature import quadrature_draws
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
 from dpgraph.inference.progress import progress_bar
@@ -66,7 +65,7 @@ def moments_posterior(
             parameter and a public n. ``PlugIn()``: the conjugate posterior with the noisy sums, made possible, taken
             as exact; overconfident, for comparison. ``Automatic()``: exact where it exists, else quadrature, else
             chains. Or one of their names.
-        draws: How many.
+        draws: How many; of chains as many more as make all equally long.
         rng: Randomness for post-processing; the release is already public.
         progress: A bar on a terminal while chains run.
 
@@ -81,30 +80,29 @@ def moments_posterior(
     ('exact', True)
     """
     asked = chosen_method(method, METHODS)
-    prior = _checked_prior(description, prior)
+    family = description.family
+    if prior is None and not isinstance(family, Binomial | Multinomial):
+        raise InferenceError(f"{type(family).__name__} has no default prior; give prior=family.prior(...)")
+    prior = family.prior() if prior is None else prior  # type: ignore[call-arg]
+    check_prior(family, prior)
     _check(noisy, asked)
     chosen, reason = _automatic(noisy) if isinstance(asked, Automatic) else (asked, "as asked")
+    chains = 1
     match chosen:
-        case Gibbs():
-            return _chains(noisy, prior, chosen, reason, draws, rng, progress)
+        case Gibbs(burn_in=burn_in, thin=thin):
+            chains, length = CHAINS, max(LEAST_DRAWS, -(-draws // CHAINS))
+            problems = as_problems([noisy] * CHAINS, prior)
+            with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
+                found, _ = gibbs_draws(problems, length, burn_in=burn_in, thin=thin, rng=rng, progress=tick)
+            theta = np.swapaxes(found, 0, 1).reshape(-1, found.shape[2])
         case PlugIn():
             theta = _plug_in(noisy, prior, draws, rng)
         case Exact():
             theta = exact_draws(noisy, prior, draws, rng)
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
-    return ParameterDraws(_by_name(noisy, theta), method_name(chosen, METHODS), reason)
-
-
-def _checked_prior(description: MomentDescription, prior: Prior | None) -> Prior:
-    """The prior, or the family's default."""
-    family = description.family
-    if prior is None:
-        if not isinstance(family, Binomial | Multinomial):
-            raise InferenceError(f"{type(family).__name__} has no default prior; give prior=family.prior(...)")
-        prior = family.prior()
-    check_prior(family, prior)
-    return prior
+    parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains).judged()
 
 
 def _check(value: object, method: Method) -> None:
@@ -122,9 +120,7 @@ def _check(value: object, method: Method) -> None:
         case Gibbs() if counted and value.n is None:
             raise InferenceError('where n is private a Binomial or Multinomial takes method="exact"')
         case PlugIn() if isinstance(family, Natural):
-            raise InferenceError(
-                "a Natural family has no plug-in posterior: its conjugate law cannot be drawn directly"
-            )
+            raise InferenceError("a Natural family has no plug-in posterior: its conjugate law cannot be drawn")
         case _:
             return
 
@@ -142,29 +138,6 @@ def _automatic(noisy: NoisyMoments) -> tuple[Method, str]:
     if _has_quadrature(noisy):
         return Quadrature(), "one parameter and a public n: the central limit theorem's posterior on a grid"
     return Gibbs(), "several unknowns, no exact sampler: central limit theorem, chains"
-
-
-def _chains(
-    noisy: NoisyMoments,
-    prior: Prior,
-    method: Gibbs,
-    reason: str,
-    draws: int,
-    rng: np.random.Generator,
-    progress: bool,
-) -> ParameterDraws:
-    """Sixteen chains, with what says how well they have mixed."""
-    length = max(LEAST_DRAWS, -(-draws // CHAINS))
-    problems = as_problems([noisy] * CHAINS, prior)
-    with progress_bar(progress, method.burn_in + length * method.thin, "iterations of each chain") as tick:
-        theta, _ = run_chains(problems, length, burn_in=method.burn_in, thin=method.thin, rng=rng, progress=tick)
-    flat = np.swapaxes(theta, 0, 1).reshape(-1, theta.shape[2])
-    return ParameterDraws(_by_name(noisy, flat), "gibbs", reason, CHAINS).judged()
-
-
-def _by_name(noisy: NoisyMoments, theta: Reals) -> FrozenMap[str, Reals]:
-    """The draws of each parameter."""
-    return FrozenMap((name, theta[:, i]) for i, name in enumerate(noisy.of_family.family.parameters))
 
 
 def exact_draws(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpgraph.inference.expfam.chain import Problems
 from dpgraph.inference.expfam.conjugate import draw_conjugate, from_line, log_prior, to_line
-from dpgraph.inference.expfam.noisy_sums import Problems
 from dpgraph.inference.expfam.region_moments import region_moments
 from dpgraph.structure.tables import Reals
 
@@ -19,16 +19,7 @@ POINTS, FINEST, NEGLIGIBLE, CELL = 4001, 40, 30.0, 1e-3
 
 
 def quadrature_draws(problems: Problems, draws: int, rng: np.random.Generator) -> Reals:
-    """Draws of the parameter.
-
-    Args:
-        problems: One problem of a family with one parameter and one statistic, n known.
-        draws: How many.
-        rng: Randomness for post-processing; also finds where the prior has its mass.
-
-    Returns:
-        Shape (draws, 1).
-    """
+    """Draws of the parameter of one problem with one statistic and a known n, shape (draws, 1)."""
     line, log = _grid(problems, rng)
     density = np.exp(log - log.max())
     mass = np.diff(line) * (density[:-1] + density[1:]) / 2

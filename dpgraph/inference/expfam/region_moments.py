@@ -47,13 +47,7 @@ class RegionMoments:
 
 
 def region_moments(family: ExponentialFamily, theta: Reals, low: float, high: float) -> RegionMoments:
-    """The moments of t(x) for x in [low, high], ends included.
-
-    Args:
-        family: The model of one record.
-        theta: Parameters, shape (B, parameters).
-        low: Least record, may be minus infinity.
-        high: Largest record, may be infinity.
+    """The moments of t(x) for x in [low, high], ends included, at parameters of shape (B, parameters).
 
     >>> both = region_moments(Exponential(), np.array([[2.0]]), 0.0, np.inf)
     >>> float(both.first[0, 0]), float(both.covariance()[0, 0, 0])
@@ -128,13 +122,8 @@ def _normal(mean: Reals, variance: Reals, low: float, high: float, *, squares: b
     moments = [mass, _edge(start, 0) - _edge(end, 0)]
     for j in (2, 3, 4):
         moments.append((j - 1) * moments[j - 2] + _edge(start, j - 1) - _edge(end, j - 1))
-    raw = [
-        sum(
-            (math.comb(k, j) * mean ** (k - j) * deviation**j * moments[j] for j in range(k + 1)),
-            start=np.zeros_like(mean),
-        )
-        for k in range(5)
-    ]
+    scaled = [deviation**j * moment for j, moment in enumerate(moments)]
+    raw = [np.sum([math.comb(k, j) * mean ** (k - j) * scaled[j] for j in range(k + 1)], axis=0) for k in range(5)]
     if not squares:
         return _single_statistic(raw[0], raw[1], raw[2])
     second = np.stack([np.stack([raw[2], raw[3]], -1), np.stack([raw[3], raw[4]], -1)], -2)

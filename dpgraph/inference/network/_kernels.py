@@ -332,12 +332,7 @@ def concentration_chosen(
 ) -> float:
     """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P77).
 
-    Args:
-        rng: The chain's stream.
-        grid: The concentrations that are possible, equally likely before any row.
-        centre: What the rows scatter about, shape (levels,).
-        counts: The rows one after another.
-        weight: Overwritten: the log weight of each concentration.
+    The rows of ``counts`` lie one after another and scatter about ``centre``; ``weight`` is overwritten.
     """
     levels = centre.size
     weight[:] = 0.0
@@ -393,13 +388,8 @@ def relearned(
 ) -> None:
     """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
 
-    Args:
-        rng: The chain's stream.
-        layout: The network; its prior is overwritten.
-        counts: The family counts, laid out as theta.
-        grid: The concentrations of a row that are possible.
-        spread: The Dirichlet concentration of a level of a centre.
-        centres: Overwritten: the centre of each variable, one after another.
+    ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten;
+    ``spread`` is the Dirichlet concentration of a level of a centre.
     """
     nodes, weight, at = layout.nodes, np.empty(grid.size), 0
     for v in range(nodes.shape[0]):

@@ -92,9 +92,7 @@ class Evidence:
 def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
     """The evidence of released counts or coefficients; that of several releases of the same rows is one longer list.
 
-    Raises:
-        InferenceError: If the value is neither.
-        NetworkError: If no table holds some family.
+    A family that no table holds is refused.
     """
     if isinstance(noisy, JointCounts):
         assert noisy.network is not None
@@ -122,21 +120,14 @@ def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | Join
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
     """What one release measured."""
     if isinstance(noisy, NoisyCounts):
-        return tuple(
-            MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in noisy.tables.items()
-        )
-    network = noisy.network
-    return tuple(
-        MeasuredTable(
-            block,
-            network.shape(block),
-            values.reshape(-1),
-            noisy.laws[block],
-            block_weights(network.shape(block), noisy.grid),
-            noisy.step,
-        )
-        for block, values in noisy.blocks.items()
-    )
+        cells = noisy.tables.items()
+        return tuple(MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in cells)
+    found = []
+    for block, values in noisy.blocks.items():
+        shape = noisy.network.shape(block)
+        weights = block_weights(shape, noisy.grid)
+        found.append(MeasuredTable(block, shape, values.reshape(-1), noisy.laws[block], weights, noisy.step))
+    return tuple(found)
 
 
 def block_weights(levels: tuple[int, ...], grid: int) -> Integers:

@@ -26,13 +26,7 @@ Estimates = Mapping[Family, tuple[Reals, float]]
 def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance | None]:
     """The value to learn from and its record: of a release, or of a list of releases of the same rows.
 
-    Args:
-        noisy: A release or its value, or a list of either.
-        network: The network to learn; None for the one that was released.
-
-    Raises:
-        InferenceError: If the releases make no joint release.
-        NetworkError: If they are of different networks and none is named, or no table holds a family of it.
+    ``network`` is the one to learn, None the one that was released.
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
     value, provenance = released_value(together)
@@ -44,14 +38,7 @@ def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance 
 
 
 def check_graph(value: Any) -> None:
-    """Refuses tables without a graph where one is needed: every variable would be independent of every other.
-
-    Args:
-        value: What has a network, the one to learn or to ask.
-
-    Raises:
-        InferenceError: If its network is ``Margins``, with what to do.
-    """
+    """Refuses tables without a graph where one is needed: every variable would be independent of every other."""
     if isinstance(getattr(value, "network", None), Margins):
         named = ", or give network=, --network of a command" if isinstance(value, NoisyCounts | Several) else ""
         raise InferenceError(
@@ -66,14 +53,15 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     Where several releases measured one table it is their inverse-variance average, which loses nothing that least
     squares reads (proofs.md P75).
     """
-    met: dict[Family, list[tuple[Reals, float]]] = {}
-    for part in noisy.parts if isinstance(noisy, JointCounts) else (noisy,):
-        assert isinstance(part, NoisyCounts)
-        for key, table in part.tables.items():
-            spread = part.laws[key].contrast_variance(part.network.cells(key))
-            met.setdefault(key, []).append((table.astype(float), spread))
-    averaged = {key: averaged_estimate(mine) for key, mine in met.items()}
-    return {key: mean for key, (mean, _) in averaged.items()}, {key: spread for key, (_, spread) in averaged.items()}
+    parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
+    found = joint_estimates([_of_tables(part) for part in parts], None)
+    return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
+
+
+def _of_tables(part: Any) -> Estimates:
+    """Each table of a release, and the variance of its noise along any direction that sums to zero."""
+    cells = part.network.cells
+    return {k: (t.astype(float), part.laws[k].contrast_variance(cells(k))) for k, t in part.tables.items()}
 
 
 def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, float]:

@@ -16,12 +16,7 @@ from dpgraph.structure.tables import Integers, Reals
 
 
 def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
-    """The arrays.
-
-    Args:
-        given: The released tables.
-        concentration: The Dirichlet prior of every variable, axes (variable, *parents).
-    """
+    """The arrays of the released tables and of the Dirichlet prior of every variable, axes (variable, *parents)."""
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
     below = _descendants(network)
@@ -57,7 +52,7 @@ def flat_tables(network: Network, tables: Mapping[str, npt.NDArray[Any]]) -> npt
 
 
 def tables_from_flat(network: Network, flat: Reals) -> dict[str, Reals]:
-    """The inverse of ``flattened`` along the last axis; other axes come first in each table."""
+    """The inverse of ``flat_tables`` along the last axis; other axes come first in each table."""
     tables: dict[str, Reals] = {}
     at = 0
     for name in network.order:

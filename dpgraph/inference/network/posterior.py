@@ -64,26 +64,7 @@ def network_posterior(
     rng: np.random.Generator,
     progress: bool = False,
 ) -> PosteriorDraws | DirichletPosterior:
-    """Draws every conditional probability table of a network.
-
-    Args:
-        network: The DAG over its domain.
-        noisy: What was released of its tables, once or several times.
-        prior: The Dirichlet concentration of every cell, above 0; or ``HierarchicalPrior(...)``, by name
-            ``"hierarchical"``, which records alone can draw. None is ``"hierarchical"`` for records and 1 for others.
-        method: ``Tables()``, ``Records(...)``, ``Normal(...)``, ``PlugIn(...)``, ``Automatic(...)``, or a name of them.
-        draws: How many; with records, of each chain.
-        rng: Randomness for post-processing.
-        progress: A bar on a terminal.
-
-    Raises:
-        InferenceError: If the prior or the method is refused, the value is neither noisy counts nor coefficients, or
-            the draws would take more memory, and where they can be held in a file more of that, than there is.
-
-    Warns:
-        ApproximationWarning: If pooled releases are drawn by ``Normal`` where that is too rough for a family.
-        PriorWarning: If n is private and within two standard deviations of its noise.
-    """
+    """Draws every conditional probability table of a network; arguments as of the verb, ``inference.posterior``."""
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
@@ -133,30 +114,19 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
-    if isinstance(noisy, PooledCounts):
-        return _automatic_pooled(noisy, given, asked.records, draws)
-    return _automatic(given[0], asked.records, draws)
-
-
-def _automatic_pooled(
-    noisy: PooledCounts, given: tuple[Evidence, ...], records: Records, draws: int
-) -> tuple[Method, str]:
-    """The method for releases of different rows, and why."""
-    seconds = sum(_seconds(one, records, draws) for one in given)
+    if not isinstance(noisy, PooledCounts):
+        return _automatic(given[0], asked.records, draws)
+    seconds = sum(_seconds(one, asked.records, draws) for one in given)
     rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
     if seconds <= PATIENCE:
-        return records, f"exact, in about {max(1, round(seconds))} s: {rows}"
+        return asked.records, f"exact, in about {max(1, round(seconds))} s: {rows}"
     if rough := too_rough(noisy):
-        return records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
+        return asked.records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
     return Normal(), f"{rows} would take {seconds:.0f} s"
 
 
 def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
-    """Warns of pooled releases with families that must not be drawn as normal and have no other draws.
-
-    Warns:
-        ApproximationWarning: At the caller of ``posterior``.
-    """
+    """Warns of pooled releases with families that must not be drawn as normal and have no other draws."""
     if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):
         warnings.warn(
             f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their noise, "
@@ -167,11 +137,7 @@ def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
 
 
 def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
-    """Warns where a private number of rows is within its noise, so that its flat prior decides.
-
-    Warns:
-        PriorWarning: At the caller of ``posterior``.
-    """
+    """Warns where a private number of rows is within its noise, so that its flat prior decides."""
     for one in given:
         rows, spread = rows_estimate(one)
         if one.n is None and rows < HIDDEN_ROWS * spread:
@@ -206,25 +172,20 @@ def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Rec
     return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
-def _table_work(cells: int, rows: float, scale: float) -> float:
-    """Cells times the counts each may have; of many cells those of different noisy counts, where that is less."""
-    each = cells * min(rows, 80 * scale)
-    return each if cells < MANY else min(each, cells + min(cells, 160 * scale) * 80 * scale)
-
-
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
     """The method for a release, and why."""
-    rows, _ = rows_estimate(given)
-    network = given.network
-    coefficients = any(table.weights is not None for table in given.tables)
+    rows, network = rows_estimate(given)[0], given.network
     seconds = _seconds(given, records, draws)
     if seconds <= PATIENCE:
         return records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
-    if coefficients:
+    if any(table.weights is not None for table in given.tables):
         return Normal(), f"{why}, and coefficients have no independent tables"
-    scale = max(table.law.scale for table in given.tables)
-    families = (network.cells(network.family(name)) for name in network.domain.names)
-    if sum(_table_work(cells, rows, scale) for cells in families) > MOST_TABLE_WORK:
+    wide = 80 * max(table.law.scale for table in given.tables)  # how many counts a cell may have at most
+    work = 0.0
+    for cells in map(network.cells, map(network.family, network.domain.names)):
+        each = cells * min(rows, wide)
+        work += each if cells < MANY else min(each, cells + min(cells, 2 * wide) * wide)  # those of different counts
+    if work > MOST_TABLE_WORK:
         return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
     return methods.Tables(), why

@@ -30,7 +30,10 @@ def sample_codes(
 ) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
     """Ancestral sampling: level positions of n synthetic rows, parents before children."""
     network = probabilities.network
-    thresholds = {name: _thresholds(probabilities.table(name)) for name in network.order}
+    thresholds: dict[str, Reals] = {}  # the cumulative probability of each level but the last, by parent configuration
+    for name in network.order:
+        table = probabilities.table(name)
+        thresholds[name] = np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
     codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
     for start in counted(range(0, n, BLOCK)):
         part = {name: column[start : start + BLOCK] for name, column in codes.items()}
@@ -81,14 +84,11 @@ def sample_rows(
 
 
 def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """The natural log of each encoded row's probability, in nats; -inf where the network excludes the row.
-
-    Raises:
-        DomainError: If a column of codes is missing, out of bounds or of another length.
-    """
+    """The natural log of each encoded row's probability, in nats; -inf where the network excludes the row."""
     network = probabilities.network
     with np.errstate(divide="ignore"):
-        flat = {name: np.log(_rows(probabilities.table(name))).ravel() for name in network.domain.names}
+        tables = {name: probabilities.table(name) for name in network.domain.names}
+        flat = {name: np.log(table.reshape(len(table), -1).T).ravel() for name, table in tables.items()}
     columns = code_columns(codes, network.domain.sizes)
     total = np.zeros(len(columns[network.domain.names[0]]))
     for start in range(0, len(total), BLOCK):
@@ -103,12 +103,7 @@ def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray
 
 
 def code_columns(codes: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, npt.NDArray[np.integer[Any]]]:
-    """The columns of codes of some variables, checked to be positions of levels.
-
-    Raises:
-        DomainError: If a column is missing, is not whole numbers below its number of levels, or is not as long as the
-            first of ``codes``.
-    """
+    """The columns of codes of some variables, checked to be positions of levels and as long as the first column."""
     rows = row_count(codes)
     columns: dict[str, npt.NDArray[np.integer[Any]]] = {}
     for name, levels in sizes.items():
@@ -124,11 +119,7 @@ def code_columns(codes: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str
 
 
 def row_count(codes: Mapping[str, Any]) -> int:
-    """How long the first column of codes is; 0 without columns.
-
-    Raises:
-        DomainError: If it is no column.
-    """
+    """How long the first column of codes is; 0 without columns."""
     if not codes:
         return 0
     name, values = next(iter(codes.items()))
@@ -137,16 +128,6 @@ def row_count(codes: Mapping[str, Any]) -> int:
     if column.ndim != 1:
         raise DomainError(problem)
     return len(column)
-
-
-def _thresholds(table: Reals) -> Reals:
-    """The cumulative probability of each level but the last, shape (levels - 1, parent configurations)."""
-    return np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
-
-
-def _rows(table: Reals) -> Reals:
-    """A conditional table as a matrix: a row for each parent configuration."""
-    return np.ascontiguousarray(table.reshape(table.shape[0], -1).T)
 
 
 def _row_index(network: Network, name: str, codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp] | None:

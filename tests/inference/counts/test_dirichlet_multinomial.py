@@ -199,7 +199,7 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
 
     The sum of all eight cells is n: its law is not needed.
     """
-    calls = {"_convolution": 0, "_halved": 0}
+    calls = {"_convolution": 0, "_draws_given_sum": 0}
 
     def counted(name):
         plain = getattr(integer_sums, name)
@@ -220,9 +220,9 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
         return sample_counts(noisy, DiscreteLaplace(24.0), np.ones(8), 1000, np.random.default_rng(6), size)
 
     assert (drawn(1000) == drawn(1000)).all()
-    assert calls == {"_convolution": 6, "_halved": 7}
+    assert calls == {"_convolution": 6, "_draws_given_sum": 7}
     drawn(1)
-    assert calls == {"_convolution": 6, "_halved": 7}
+    assert calls == {"_convolution": 6, "_draws_given_sum": 7}
 
 
 @pytest.mark.parametrize(

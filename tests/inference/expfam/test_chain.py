@@ -7,9 +7,16 @@ import pytest
 from scipy import stats
 
 import dpgraph as dg
-from dpgraph.inference.expfam.chain import _sums, run_chains
+from dpgraph.inference.expfam.chain import (
+    Problems,
+    State,
+    _sums,
+    gibbs_draws,
+    lower_root,
+    moments_within_bounds,
+    noise_variance,
+)
 from dpgraph.inference.expfam.conjugate import draw_conjugate, from_line, log_prior, nearest_possible_sums, to_line
-from dpgraph.inference.expfam.noisy_sums import Problems, State, lower_root, moments_within_bounds, noise_variance
 from dpgraph.inference.expfam.posterior import as_problems
 from dpgraph.inference.expfam.region_moments import region_moments
 
@@ -95,7 +102,7 @@ def test_stationary_law_is_the_posterior_by_quadrature(name, scale):
     problems = Problems(
         family, prior, bounds, np.full((many, 1), y), np.full((many, 1), scale), np.full(many, float(n))
     )
-    kept, _ = run_chains(problems, 40, burn_in=600, thin=15, rng=rng)
+    kept, _ = gibbs_draws(problems, 40, burn_in=600, thin=15, rng=rng)
     draws = kept.ravel()
     middle = points[np.searchsorted(np.cumsum(weight), 0.5)]
     assert abs(draws.mean() - mean) < 0.06 * deviation
@@ -126,7 +133,7 @@ def test_every_form_stays_finite(name, form):
     family, prior, bounds = CASES[name][:3]
     for y in (-500.0, 0.0, 5000.0):
         problems = Problems(family, prior, bounds, np.full((8, 1), y), np.full((8, 1), 50.0), np.full(8, 100.0))
-        kept, _ = run_chains(problems, 50, burn_in=50, rng=np.random.default_rng(2), form=form)
+        kept, _ = gibbs_draws(problems, 50, burn_in=50, rng=np.random.default_rng(2), form=form)
         assert np.isfinite(kept).all()
 
 
@@ -176,7 +183,7 @@ def ranks(name, n, epsilon, unit, trials, *, seed=0, plug_in=False):
         kept = draw_conjugate(family, prior, nearest_possible_sums(family, *many), many[1], rng).reshape(trials, 60, -1)
         kept = kept.swapaxes(0, 1)
     else:
-        kept, _ = run_chains(problems, 60, burn_in=800, thin=25, rng=rng)
+        kept, _ = gibbs_draws(problems, 60, burn_in=800, thin=25, rng=rng)
     below = (kept < truth).sum(axis=0)
     return (below + rng.random(below.shape)) / (len(kept) + 1)
 
@@ -215,14 +222,13 @@ def test_problems_together_take_no_more_evaluations_of_their_family_than_one_alo
         asked.append(len(theta))
         return region_moments(family, theta, *ends)
 
-    for module in ("chain", "noisy_sums"):
-        monkeypatch.setattr(f"dpgraph.inference.expfam.{module}.region_moments", counted)
+    monkeypatch.setattr("dpgraph.inference.expfam.chain.region_moments", counted)
 
     def evaluations(many):
         asked.clear()
         y, scale = np.full((many, 1), 200.0), np.full((many, 1), 10.0)
         problems = Problems(*CASES["exponential"][:3], y, scale, np.full(many, 1000.0))
-        run_chains(problems, 100, burn_in=50, rng=np.random.default_rng(0))
+        gibbs_draws(problems, 100, burn_in=50, rng=np.random.default_rng(0))
         assert set(asked) == {many}
         return len(asked)
 

@@ -291,7 +291,7 @@ def test_the_corrected_form_covers_where_the_paper_does_not():
     """Exponential, bounds fixed beforehand, n = 1000, epsilon 5, 300 trials: the paper's 90 % intervals hold the truth
     72-78 % of the time and ours 85-92 % (88 % is nominal for 100 draws). Each limit here is four standard errors
     away, fixed seed."""
-    from dpgraph.inference.expfam.chain import run_chains
+    from dpgraph.inference.expfam.chain import gibbs_draws
     from dpgraph.inference.expfam.conjugate import draw_conjugate
 
     family, prior, rng, source = (
@@ -307,7 +307,7 @@ def test_the_corrected_form_covers_where_the_paper_does_not():
         releases.append(dg.release(moments, dg.LaplaceMechanism(5), budget=dg.Budget(5), noise=source).value)
     covered = {}
     for form in ("corrected", "coded"):
-        kept, _ = run_chains(
+        kept, _ = gibbs_draws(
             exponential_family.as_problems(releases, prior), 100, burn_in=800, thin=8, rng=rng, form=form
         )
         low, high = np.quantile(kept[:, :, 0], [0.05, 0.95], axis=0)

@@ -8,8 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import dpgraph as dg
-from dpgraph.inference.expfam.chain import run_chains
-from dpgraph.inference.expfam.noisy_sums import Problems
+from dpgraph.inference.expfam.chain import Problems, gibbs_draws
 from dpgraph.inference.expfam.quadrature import log_normal_laplace, quadrature_draws
 
 E = dg.expfam
@@ -71,7 +70,7 @@ def test_it_agrees_with_many_chains(name):
         )
 
     drawn = quadrature_draws(problems(1), 50_000, rng)[:, 0]
-    kept, _ = run_chains(problems(400), 20, burn_in=600, thin=30, rng=rng)
+    kept, _ = gibbs_draws(problems(400), 20, burn_in=600, thin=30, rng=rng)
     for share in (0.1, 0.5, 0.9):
         assert (kept[:, :, 0] < np.quantile(drawn, share)).mean() == pytest.approx(share, abs=0.03)
 

@@ -1008,7 +1008,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise variances of twice the scale",
-        "inference/expfam/noisy_sums.py",
+        "inference/expfam/chain.py",
         "return scale**2 / inverse",
         "return 4 * scale**2 / inverse",
         (f"{MOMENT_CHAIN}::test_noise_variances_given_residuals",),
