@@ -23,7 +23,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -122,18 +122,19 @@ def _settled(stream: Any) -> bool:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Warnings as a line each, escaped as all words are, without the place in the code."""
-    before = warnings.formatwarning
-
-    def line(message: Any, *_: Any, **__: Any) -> str:
-        return f"warning: {escaped(message)}\n"
-
-    warnings.formatwarning = line  # pyright: ignore[reportAttributeAccessIssue]
+def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
+    """A module with another value for a while."""
+    before = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        warnings.formatwarning = before
+        setattr(module, name, before)
+
+
+def _plain_warnings() -> AbstractContextManager[None]:
+    """Warnings as a line each, escaped as all words are, without the place in the code."""
+    return _patched(warnings, "formatwarning", lambda message, *_, **__: f"warning: {escaped(message)}\n")
 
 
 class Hearing:
@@ -165,8 +166,7 @@ class Hearing:
             return
         raise Stopped(number)
 
-    @contextmanager
-    def dropped(self) -> Iterator[None]:
+    def dropped(self) -> AbstractContextManager[None]:
         """Hears of interruptions that Python drops, since they came in a finaliser."""
         before = sys.unraisablehook
 
@@ -176,11 +176,7 @@ class Hearing:
             else:
                 before(told)
 
-        sys.unraisablehook = hook
-        try:
-            yield
-        finally:
-            sys.unraisablehook = before
+        return _patched(sys, "unraisablehook", hook)
 
 
 def _compiling(frame: FrameType | None) -> bool:

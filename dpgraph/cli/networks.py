@@ -148,7 +148,7 @@ def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What is noted of the mechanisms, each note once."""
+    """The notes on the mechanisms, each once."""
     noted: dict[str, list[str]] = {}
     for row in rows:
         noted.setdefault(row["note"], []).append(row["mechanism"])
@@ -157,7 +157,7 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _families(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The families as a table; what is the same in every row is said once, below."""
+    """The families as a table; a column of one value is said once, below."""
     same = {name for name in ("sensitivity", "law") if len({row[name] for row in rows}) == 1}
     shown = plain([{name: value for name, value in row.items() if name not in {*same, "n needed"}} for row in rows])
     once = "; ".join(f"{name} {cell(rows[0][name])}" for name in rows[0] if name in same)
@@ -165,7 +165,7 @@ def _families(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
-    """What the numbers mean for what to do, a sentence each."""
+    """Advice from the numbers, a sentence each."""
     lines: list[str] = []
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")

@@ -11,7 +11,7 @@ import click
 
 
 def choice(name: str, known: Sequence[str], default: str | None = None, help: str | None = None) -> Callable[..., Any]:
-    """An option that is one of several words; a default is shown."""
+    """An option with several known values; a default is shown."""
     kept: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
     return click.option(name, type=click.Choice(known), help=help, **kept)
 

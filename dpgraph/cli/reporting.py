@@ -1,4 +1,4 @@
-"""``dpgraph report``: what a file holds, in words and small tables or as a page."""
+"""``dpgraph report``: the content of a file, in words and small tables or as a page."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _deliver(value: Any, source: str, page: Path | None) -> None:
 
 
 def _value_of(source: str, beside: bool) -> Any:
-    """What a file holds."""
+    """The value in a file."""
     if Path(source).suffix.lower() == ".toml":
         from dpgraph.files.networks import read_network
 

@@ -47,7 +47,7 @@ _DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
 def read_bif(text: str) -> Probabilities:
-    """Reads BIF text; what a row lacks to sum to 1 by rounding, 1e-6 at most, is divided out.
+    """Reads BIF text; the rounding of a row's sum, 1e-6 at most, is divided out.
 
     >>> text = "variable rain { type discrete [ 2 ] { no, yes }; } probability ( rain ) { table 0.8, 0.2; }"
     >>> read_bif(text).table("rain")

@@ -77,9 +77,9 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
     ``.bif`` or ``.npz``.
 
     Args:
-        value: What to write.
+        value: The value.
         path: The file.
-        release: What a model was learned from, to be kept beside it; that of an estimator is its own.
+        release: The release behind a model, to be kept beside it; an estimator has its own.
         progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
@@ -127,7 +127,7 @@ def load(
         path: The file.
         max_bytes: The largest JSON file that is read, 512 MiB unless this says otherwise; it takes some ten times
             its size in memory.
-        release: Whether to read the release that the file of a fitted estimator keeps beside its model, instead.
+        release: Whether to read, instead of a model, the release that its file keeps beside it.
         progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
@@ -158,7 +158,7 @@ def load(
 
 
 def _beside(released: Any) -> dict[str, Any]:
-    """What a fitted estimator's file holds beside its model."""
+    """The release beside the model in a fitted estimator's file."""
     return {} if released is None else {BESIDE: _document_with_arrays(released)}
 
 

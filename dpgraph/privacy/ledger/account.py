@@ -1,4 +1,4 @@
-"""What a budget charges: an account in a ledger, of the whole budget or of one group of its rows."""
+"""An account in a ledger, of a whole budget or of one group of its rows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class DurableAccount:
         return PrivacyCost(min(left.epsilon, max(own.epsilon, none)), min(left.delta, max(own.delta, none)))
 
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
+        """The charges, in order."""
         with self.chain.store.reading() as rows:
             mine = [row for row in rows.rows(self.chain.dataset) if row.account == self.key]
         return tuple(event for row in mine if (event := row.decoded) is not None)
@@ -135,7 +135,7 @@ class DurableAccount:
         )
 
     def _terms(self, rows: Rows, made: Made) -> str:
-        """What the row lays down: groups, or the choice of rows that it is charged for."""
+        """The terms of the row: groups, or its choice of rows."""
         if made.split is not None:
             return text_of(made.split)
         if made.choice is None:
@@ -162,7 +162,7 @@ class DurableAccount:
         return self.rule.start if newest is None else laid_down(newest.spent, Spent)
 
     def _allowance(self, rows: Rows) -> Allowance | None:
-        """What limits whoever charges; inside a group nothing does, since the group was charged whole."""
+        """The allowance of the label; none inside a group, which was charged whole."""
         if self.key or not self.who:
             return None
         laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
@@ -198,7 +198,7 @@ class DurableAccount:
         ]
 
     def split_of(self, groups: tuple[Fixed, ...], number: int | None) -> tuple[Receipt, Split]:
-        """The row that paid for groups of this account's rows, and what they got."""
+        """The row that paid for groups of this account's rows, and its terms."""
         with self.chain.store.reading() as rows:
             self.chain.newest(rows)
             splits = [row for row in rows.rows(self.chain.dataset) if row.kind == "split" and row.account == self.key]
@@ -222,5 +222,5 @@ class DurableAccount:
 
 
 def _ended(allowance: Allowance) -> bool:
-    """Whether nothing more may be charged to it, by this machine's clock."""
+    """Whether an allowance has expired, by this machine's clock."""
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires

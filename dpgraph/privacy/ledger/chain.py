@@ -19,8 +19,8 @@ CHECKED = 2_000
 class Chain:
     """The rows of one data set, and the newest that this process has seen of them.
 
-    Each transaction holds the newest row to the head, the first to the one that was opened, and the newest that was
-    seen before to what it was: a ledger that was replaced, by an older copy of itself too, is noticed.
+    Each transaction compares the newest row with the head, and the first row and the newest seen row with their former
+    content: a replaced ledger, also an older copy of itself, is noticed.
     """
 
     def __init__(self, store: Store, dataset: str, first: LedgerRow, seen: Head) -> None:

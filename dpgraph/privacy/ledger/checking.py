@@ -21,14 +21,14 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What a check of a ledger found.
+    """The result of a check of a ledger.
 
     Attributes:
         dataset: The data set.
         rows: How many rows there are.
         head: The digest of the newest.
         spent: The whole budget's cost, computed again from the events.
-        problems: What is wrong, the first twenty; empty where nothing is.
+        problems: The first twenty faults; empty for a good ledger.
     """
 
     dataset: str
@@ -39,7 +39,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no fault."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ def verified(
 
 
 def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """What is wrong with a row's totals, which are carried on."""
+    """The faults of a row's totals, which are carried on."""
     if row.kind == "open":
         rule = filter_of(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
@@ -152,7 +152,7 @@ def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals
 
 
 def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """Of an allowance: it keeps what was spent of it before, and the whole's totals."""
+    """Of an allowance: it keeps its earlier totals, and the whole's."""
     if "" not in totals.accounts:
         return ["comes before the row that makes the budget"]
     spent = totals.accounts[""][2]
@@ -165,7 +165,7 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
 
 
 def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) -> list[str]:
-    """Why a release, or what was learned from one, is not what the rows it names paid for."""
+    """Why the rows that a release or a model names did not pay for it."""
     try:
         rows = rows_behind(release, row_with)
         record = release.provenance
@@ -188,7 +188,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
 
 
 def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
-    """Whether the parts of a record are those of the charges, in order: a charge's own, or some that it paid for."""
+    """Whether the parts of a record are the parts of the charges, in order, or parts that a charge prepaid."""
     ends = {0}
     for event in paid:
         ends = {end for start in ends for end in _ends(event, parts, start)}
@@ -217,7 +217,7 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
 
 
 def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:
-    """The rows that a release, or what was learned from one, names."""
+    """The rows that a release or a model of one names."""
     record = getattr(release, "provenance", None)
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:

@@ -1,4 +1,4 @@
-"""Opening a ledger, and making one: what is asked must be what the first row lays down."""
+"""Opening a ledger, and making one: the caller's settings must be the terms in the first row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpgraph.privacy.ledger.store import Head, Store, to_make
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller says of a budget, checked; None where the caller says nothing."""
+    """A caller's settings of a budget, checked; None where the caller says nothing."""
 
     epsilon: Any = None
     delta: Any = None
@@ -44,7 +44,7 @@ class Asked:
         )
 
     def made(self) -> Terms:
-        """What the first row lays down, where there is none."""
+        """The terms of a new budget."""
         if self.accounting == "pld":
             raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
         limit = PrivacyCost(self.epsilon, self.delta or 0 * self.epsilon)
@@ -53,7 +53,7 @@ class Asked:
         return terms
 
     def check(self, terms: Terms) -> None:
-        """Holds what was asked to what was laid down."""
+        """Refuses settings that differ from the terms."""
         there = {
             "epsilon": (self.epsilon, terms.limit.epsilon),
             "delta": (self.delta, terms.limit.delta),
@@ -104,7 +104,7 @@ def _closed(store: Store, *, always: bool = True) -> Iterator[Store]:
 
 
 def _made(store: Store, dataset: str, asked: Asked, who: str, purpose: str) -> Chain:
-    """The chain of a new data set; that of another process which made it first."""
+    """The chain of a new data set, or the chain of another process which made it first."""
     with store.making() as rows:
         if (chain := opened_chain(store, rows, dataset)) is not None:
             return chain

@@ -85,7 +85,7 @@ class Postgres:
 
 
 def _address(parts: dict[str, str]) -> str:
-    """The address that libpq's parts stand for; what is secret among them is left out.
+    """The address of libpq's parts without secrets.
 
     >>> _address({"user": "ann", "host": "db", "port": "5433", "dbname": "privacy", "sslpassword": "x"})
     'postgresql://ann@db:5433/privacy'

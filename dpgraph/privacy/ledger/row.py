@@ -1,4 +1,4 @@
-"""One row of a ledger and its digest, and what its columns of JSON hold: limits, allowances, groups, totals.
+"""One row of a ledger and its digest, and the values in its columns of JSON: limits, allowances, groups, totals.
 
 The digest is the SHA-256 of the row as canonical JSON, the digest of the row before included.
 """
@@ -40,16 +40,16 @@ class LedgerRow:
         kind: ``"open"``, ``"charge"``, ``"split"`` (a charge that pays for groups) or ``"allow"``.
         time: When it was written, in UTC, by the clock of the process that wrote it.
         who: The label that the caller gave.
-        purpose: What for, likewise.
+        purpose: The purpose, likewise.
         account: ``""`` for the whole budget; a group's account is the number of the row that paid for it and the
             group's place there, as in ``"12.0"``.
         allowance: The name of the allowance that was charged too.
         mechanism: The mechanism's label.
         event: The event as JSON (``decoded``).
         unit: Whom the account protects, as JSON.
-        description: A digest of what was measured, such as a network.
+        description: A digest of the measured description, such as a network.
         settings: A digest of the mechanism with its settings.
-        terms: What an ``"open"``, ``"split"`` or ``"allow"`` row lays down, as JSON; of a charge for some rows of each
+        terms: The terms of an ``"open"``, ``"split"`` or ``"allow"`` row, as JSON; of a charge for some rows of each
             person, the choice of these, and the number of the row that split the whole into groups.
         spent: The account's totals with this row, as JSON: exact fractions.
         allowed: The allowance's totals with this row, likewise.
@@ -212,7 +212,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows of each person a charge is for; ``Rows.chosen`` finds it by its beginning."""
+    """The choice of some rows of each person that a charge is for; ``Rows.chosen`` finds it by its beginning."""
 
     among: int | None
     choice: str

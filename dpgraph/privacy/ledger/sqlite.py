@@ -110,7 +110,7 @@ class Sqlite:
 
 
 def _place(path: str) -> tuple[int, int] | None:
-    """Which file a path leads to."""
+    """The device and number of the file behind a path."""
     try:
         found = os.stat(path)
     except OSError:
