@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # sensitive statistics
     from dpgraph.statistics.counts import count as count
-    from dpgraph.statistics.records import sufficient_statistics as sufficient_statistics
+    from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
     from dpgraph.statistics.regression import regression_moments as regression_moments
 
     # the door

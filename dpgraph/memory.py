@@ -1,7 +1,7 @@
-"""How much memory a step may take: ``DPGRAPH_MEMORY``, such as ``4GB``, or else half of what the machine has free.
+"""How much memory a step may take: ``DPGRAPH_MEMORY``, such as ``4GB``, or else half of the machine's free memory.
 
-A step says what it will take before it takes it. Whoever lacks the room learns the figure and a way out; what is free
-is not told, as it depends on whatever else lies in memory, rows among it.
+A refusal names the bytes of the step and a way out. It does not name the free memory, which depends on the rows in it.
+All functions raise the class of error of the layer that asks, also where the variable is not a size.
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ SMALL = 1 << 26
 
 
 def limit(error: type[Exception]) -> float:
-    """The bytes that one step may take.
-
-    Args:
-        error: The class of error of the layer that asks.
-
-    Raises:
-        Exception: Of that class, if the variable is no size.
-    """
+    """The bytes that one step may take."""
     asked = os.environ.get(VARIABLE, "").strip()
     if not asked:
         return free() / 2
@@ -42,36 +35,19 @@ def limit(error: type[Exception]) -> float:
 
 
 def fits(needed: float, error: type[Exception]) -> bool:
-    """Whether a step of so many bytes may be taken.
-
-    Raises:
-        Exception: Of the class given, if the variable is no size.
-    """
-    if needed <= SMALL and not os.environ.get(VARIABLE):
-        return True
-    return needed <= limit(error)
+    """Whether a step of so many bytes may be taken."""
+    return (needed <= SMALL and not os.environ.get(VARIABLE)) or needed <= limit(error)
 
 
 def room(wanted: float, error: type[Exception]) -> float:
-    """So many bytes, or half of what one step may take where that is less; a small wish is granted unasked.
-
-    Raises:
-        Exception: Of the class given, if the variable is no size.
-    """
+    """The wanted bytes, or half of the limit of a step where that is less; a small wish is granted unasked."""
     return wanted if fits(2 * wanted, error) else limit(error) / 2
 
 
 def check(needed: float, what: str, way_out: str, error: type[Exception]) -> None:
-    """Refuses a step that takes more memory than it may, before it takes any.
+    """Refuses a step beyond the limit before it takes memory; ``needed`` is from public sizes alone.
 
-    Args:
-        needed: Bytes, from public sizes alone.
-        what: What takes them, such as "this release".
-        way_out: What to do instead.
-        error: The class of error of the layer that asks.
-
-    Raises:
-        Exception: Of that class, with the figure and the way out.
+    The error names the step (``what``, such as "this release"), its bytes, and ``way_out``.
     """
     if not fits(needed, error):
         most = f"{VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else "half of the memory that is free"
@@ -89,10 +65,7 @@ def size(number: float) -> str:
 
 
 def free() -> float:
-    """The bytes that this process could still take; infinite where the system does not say.
-
-    The least of what the system has available, what a container has left and what the process's own limit leaves.
-    """
+    """The least of the memory that the system, the container and the process's own limit leave; infinite if unknown."""
     return min(_available(), _container(), _own())
 
 

@@ -91,7 +91,7 @@ def posterior(
         raise DomainError(f"{variable!r} is not a variable of the network")
     if plug_in is not None and not (isinstance(plug_in, DirichletPosterior) and plug_in.network == draws.network):
         raise DomainError("plug_in is what dg.posterior returned of the same network")
-    frame = draws.to_frame(probability)
+    frame: Any = draws.to_frame(probability)
     rows = frame[frame["variable"] == variable].to_dict("list")
     named = zip(rows["level"], rows["given"], strict=True)
     names = [f"{level} | {given}" if given else str(level) for level, given in named]

@@ -1,7 +1,6 @@
-"""Long steps at a terminal: a line on stderr that says what is done, for how long and, where a loop tells, how much.
+"""Progress of long steps: a line on a terminal's stderr, from ``AFTER`` seconds on until the step ends.
 
-It appears when a step has taken ``AFTER`` seconds and is gone when it ends; elsewhere than at a terminal, and where
-nobody asked, nothing is shown. Only public things are counted: tables, cells, variables, draws.
+Only public things are counted: tables, cells, variables, draws.
 """
 
 from __future__ import annotations
@@ -32,12 +31,7 @@ def at_terminal() -> bool:
 
 @contextmanager
 def waiting(what: str, wanted: bool) -> Iterator[None]:
-    """Shows a step on a terminal while it runs, if it is asked for; of steps inside one another the outermost.
-
-    Args:
-        what: What is done, such as ``"releasing"``.
-        wanted: Whether somebody asked.
-    """
+    """Shows a step, such as ``"releasing"``, while it runs, if it is wanted; of nested steps the outermost."""
     if not wanted or not at_terminal() or _BAR.get() is not None:
         yield
         return
@@ -52,9 +46,9 @@ def waiting(what: str, wanted: bool) -> Iterator[None]:
 
 
 def counted(items: Collection[T]) -> Iterable[T]:
-    """The items of a loop, as many as are public; the step that runs shows which share of them is done.
+    """The items of a loop; the running step shows the share of items that are done.
 
-    A loop inside another that is counted, or in another thread, is not.
+    A loop inside another counted loop, or in another thread, is not counted.
 
     >>> list(counted([1, 2]))
     [1, 2]
@@ -76,10 +70,10 @@ def _counted(bar: Any, items: Collection[T]) -> Iterator[T]:
 
 
 def result_of(work: Future[T]) -> T:
-    """What a thread's work returns or raises; unlike ``work.result()`` this hears Ctrl-C whatever is loaded.
+    """The result of a thread's work, or its exception; unlike ``work.result()`` this always hears Ctrl-C.
 
-    A handler of signals may ask the system to begin waits without a limit again (polars' does); Python's main thread,
-    waiting so, hears of no signal until the work is done. Waits with a limit are never begun again.
+    A handler of signals may ask the system to begin waits without a limit again (polars' does), and then Python's main
+    thread hears no signal until the work is done. Waits with a limit are never begun again.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(1) as pool:

@@ -14,55 +14,41 @@ from dpgraph.privacy.records import PrivacyCost, ReleaseError, decimal
 @page_of.register
 def _of_budget(budget: Budget) -> Page:
     spent, whole = budget.cost(), PrivacyCost(budget.epsilon, budget.delta)
-    left = budget.remaining
-    share = float(spent.epsilon / budget.epsilon)
     facts = [
         ("whole budget", str(whole)),
         ("spent", str(spent)),
-        ("left", f"epsilon {decimal(left)}"),
+        ("left", f"epsilon {decimal(budget.remaining)}"),
         ("accounting", budget.accounting),
         ("unit", neighbours(budget.unit)),
     ]
-    bar = Intervals(
-        ["spent"], [float(spent.epsilon)], [0.0], [float(spent.epsilon)], "epsilon", (0.0, float(budget.epsilon))
-    )
-    who = Section(
-        "Who is protected",
-        [
-            Words(
-                [
-                    whom(budget.unit),
-                    "If all of the budget is spent:",
-                    *promise(budget.unit, budget.epsilon, budget.delta),
-                ]
-            )
-        ],
-    )
-    account = Section("The budget", [Words([f"{share:.0%} of epsilon is spent."]), bar, Facts(facts)])
+    used, all_of_it = float(spent.epsilon), float(budget.epsilon)
+    bar = Intervals(["spent"], [used], [0.0], [used], "epsilon", (0.0, all_of_it))
+    promised = promise(budget.unit, budget.epsilon, budget.delta)
+    who = Words([whom(budget.unit), "If all of the budget is spent:", *promised])
     try:
         ledger = budget.ledger
     except ReleaseError:  # it lives in memory
+        title, words = "A privacy budget", f"{spent} of {whole}, in memory"
         rows = [
             [at, event.mechanism, float(event.epsilon), float(event.delta)] for at, event in enumerate(budget.events, 1)
         ]
-        charges = Section("Charges", [Table(["charge", "mechanism", "epsilon", "delta"], rows)])
-        return Page("A privacy budget", f"{spent} of {whole}, in memory", [who, account, charges])
-    return _of_ledger(budget, ledger, [who, account], facts)
+        kept = [Section("Charges", [Table(["charge", "mechanism", "epsilon", "delta"], rows)])]
+    else:
+        title, words, kept = f"The privacy ledger of {ledger.dataset}", f"{spent} of {whole}", _kept(ledger)
+        facts += _ledger_facts(ledger)
+    account = [Words([f"{used / all_of_it:.0%} of epsilon is spent."]), bar, Facts(facts)]
+    return Page(title, words, [Section("Who is protected", [who]), Section("The budget", account), *kept])
 
 
-def _of_ledger(budget: Budget, ledger: Ledger, head: list[Section], facts: list[tuple[str, str]]) -> Page:
-    """A budget that a ledger keeps: with its rows, its allowances, and whether its digests hold."""
-    facts += [("source", ledger.source or "-"), ("newest digest", ledger.head)]
-    spent = budget.cost()
-    words = f"{spent} of {PrivacyCost(budget.epsilon, budget.delta)}"
-    return Page(f"The privacy ledger of {ledger.dataset}", words, [*head, *_kept(ledger)])
+def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    return [("source", ledger.source or "-"), ("newest digest", ledger.head)]
 
 
 @page_of.register
 def _of_ledger_alone(ledger: Ledger) -> Page:
     """Whose ledger it is, by its first row, and all that it keeps; a page of the budget says what is left of it."""
-    facts = [("source", ledger.source or "-"), ("newest digest", ledger.head)]
-    head = [Words(["What each row cost is below; the page of the budget says how much is left."]), Facts(facts)]
+    said = Words(["What each row cost is below; the page of the budget says how much is left."])
+    head = [said, Facts(_ledger_facts(ledger))]
     return Page(f"The privacy ledger of {ledger.dataset}", "", [Section("The ledger", head), *_kept(ledger)])
 
 

@@ -33,7 +33,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """A sortable table: columns, and rows of strings and numbers; of more than ``MOST_ROWS`` the first are shown."""
+    """A sortable table of strings and numbers, of which the first ``MOST_ROWS`` rows are shown."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -96,12 +96,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Sorted ranks, 0 to 1, against uniform quantiles; the diagonal is a right posterior.
-
-    Args:
-        ranks: Sorted.
-        band: How far from the diagonal what is right may stray.
-    """
+    """Sorted ranks, 0 to 1, against uniform quantiles: those of a right posterior are within the band."""
 
     ranks: Sequence[float]
     band: float
@@ -128,7 +123,7 @@ class Shades:
 
 @dataclass(frozen=True)
 class Ribbons:
-    """The most probable state of each sequence over time; paler where it is less sure."""
+    """The most probable state of each sequence over time, paler where its probability is lower."""
 
     sequences: Sequence[str]
     steps: Sequence[str]

@@ -6,17 +6,20 @@ codes, counts and moments have none, and no function here takes a value of a cla
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
 from dpgraph.files.codecs import refuse_unfitted
-from dpgraph.pages.blocks import Facts, Page, Section, Table, Words
+from dpgraph.pages.blocks import Facts, Graph, Page, Section, Table, Words
 from dpgraph.pages.words import AFTERWARDS, NO_RECORD, NOT_PRIVATE, cost, neighbours, number, promise, whom
 from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import Measurement, Provenance
+from dpgraph.privacy.records import Provenance
+from dpgraph.structure.layout import layered
+from dpgraph.structure.network import Network
 
-#: The names of a measurement that a page lists.
-MOST_NAMES = 8
+#: The names of a measurement, and the levels of a variable, that a page lists.
+MOST_NAMES, MOST_LEVELS = 8, 60
 
 
 @singledispatch
@@ -49,19 +52,14 @@ def protection(record: Provenance | None, *, learned: bool = True) -> Section:
 
 def measurements(record: Provenance) -> Section:
     """Every measurement behind a release: what, with which noise, and how far one person moves it."""
-    rows = []
+    rows: list[list[Any]] = []
     for event in record.event.events:
-        rows += [
-            [
-                _measured(m),
-                m.cells,
-                type(m.law).__name__,
-                float(m.law.scale),
-                float(m.movement.l1),
-                float(m.law.variance(m.cells)) ** 0.5,
-            ]
-            for m in event.measurements
-        ]
+        for m in event.measurements:
+            names = (", " if m.cells == len(m.table) else " x ").join(m.table) or "number of rows"
+            if len(m.table) > MOST_NAMES:
+                names = f"{', '.join(m.table[:MOST_NAMES])} and {len(m.table) - MOST_NAMES} more"
+            deviation = float(m.law.variance(m.cells)) ** 0.5
+            rows.append([names, m.cells, type(m.law).__name__, float(m.law.scale), float(m.movement.l1), deviation])
         for law in dict.fromkeys(selection.law for selection in event.selections):
             draws = sum(selection.draws for selection in event.selections if selection.law == law)
             rows.append([f"choices among public candidates, {law}", draws, "-", "-", "-", "-"])
@@ -70,13 +68,46 @@ def measurements(record: Provenance) -> Section:
     return Section("What was measured", [Table(columns, rows, note)])
 
 
-def _measured(one: Measurement) -> str:
-    """A table by its variables, sums by their names; of many the first."""
-    if len(one.table) > MOST_NAMES:
-        return f"{', '.join(one.table[:MOST_NAMES])} and {len(one.table) - MOST_NAMES} more"
-    return (", " if one.cells == len(one.table) else " x ").join(one.table) or "number of rows"
-
-
 def facts_of(pairs: dict[str, Any]) -> Facts:
     """Names and numbers as facts."""
     return Facts([(name, number(value)) for name, value in pairs.items()])
+
+
+def computed(value: Any) -> Section:
+    """The diagnostics of draws."""
+    return Section("How it was computed", [facts_of(dict(value.diagnostics))])
+
+
+def drawn(network: Network, label: str, hint: str, arc_rows: Sequence[Mapping[str, Any]] = ()) -> Graph:
+    """The DAG; ``hint`` says what choosing a variable shows, and arcs are wider the more they cost."""
+    places, position = layered(network), network.position
+    prices = {(row["parent"], row["child"]): row["cost"] for row in arc_rows}
+    dearest = max(prices.values(), default=1.0)
+    arcs = [
+        (
+            position[parent],
+            position[child],
+            (prices.get((parent, child), 1.0) - 1) / (dearest - 1) if dearest > 1 else 0.0,
+        )
+        for child, parents in network.parents.items()
+        for parent in parents
+    ]
+    return Graph(network.domain.names, arcs, places.across, places.down, places.width, places.height, label, hint)
+
+
+def plain_graph(network: Network, measures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Names, parents, levels, and numbers to colour variables by: ``name``, ``words`` and ``values`` of each."""
+    position, domain = network.position, network.domain
+    return {
+        "names": list(domain.names),
+        "parents": [[position[parent] for parent in network.parents[name]] for name in domain.names],
+        "levels": [
+            [
+                *map(str, levels[:MOST_LEVELS]),
+                *([f"and {len(levels) - MOST_LEVELS:,} more"] if levels[MOST_LEVELS:] else []),
+            ]
+            for levels in map(domain.levels, domain.names)
+        ],
+        "cells": [network.cells(family) for family in network.families],
+        "measures": list(measures),
+    }

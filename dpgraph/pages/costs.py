@@ -8,8 +8,7 @@ from typing import Any
 from dpgraph.analysis.cost import PrivacyReport, compared, privacy_cost
 from dpgraph.analysis.grid import cost_grid
 from dpgraph.pages.blocks import Costs, Facts, Families, Page, Section, Table, Words
-from dpgraph.pages.contents import page_of
-from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.pages.contents import drawn, page_of, plain_graph
 from dpgraph.pages.words import neighbours, number, promise, whom
 from dpgraph.privacy.records import PrivacyCost
 from dpgraph.structure.margins import Margins
@@ -38,38 +37,19 @@ def _of_report(report: PrivacyReport) -> Page:
     )
     title = f"What privacy costs: {len(network.domain.names)} variables"
     summary = f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}"
-    who = [
-        Section(
-            "Who would be protected",
-            [
-                Words(
-                    [
-                        whom(unit),
-                        *promise(unit, report.epsilon, report.delta),
-                        "No data were read for this page: all of it follows from the declared variables, the arcs and "
-                        f"the budget; {whose}.",
-                    ]
-                )
-            ],
-        ),
-    ]
+    source = (
+        "No data were read for this page: all of it follows from the declared variables, the arcs and the budget; "
+        f"{whose}."
+    )
+    words = Words([whom(unit), *promise(unit, report.epsilon, report.delta), source])
+    who = Section("Who would be protected", [words])
     if isinstance(network, Margins):
-        return Page(title, summary, [*who, *_of_tables(report, facts)], {})
+        return Page(title, summary, [who, *_of_tables(report, facts)])
+    graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows)
     sections = [
-        *who,
-        Section(
-            "What it would cost",
-            [
-                Costs(float(report.delta), report.n is not None),
-            ],
-        ),
-        Section(
-            "The network",
-            [
-                drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows),
-                Facts(facts),
-            ],
-        ),
+        who,
+        Section("What it would cost", [Costs(float(report.delta), report.n is not None)]),
+        Section("The network", [graph, Facts(facts)]),
         Section("Families", [Families()]),
         Section("Arcs", _arcs(report)),
     ]
@@ -130,10 +110,8 @@ def _arcs(report: PrivacyReport) -> list[Any]:
         "cost: factor on the standard error of all released counts; 1 is free, and below 1 the tables without the arc "
         "would need more of epsilon. cells: of the child's table saved."
     )
-    table = Table(
-        ["from", "to", "cost", "cells"], [[r["parent"], r["child"], r["cost"], r["cells"]] for r in rows], note
-    )
-    return [Words([words]), table]
+    shown = [[row[name] for name in ("parent", "child", "cost", "cells")] for row in rows]
+    return [Words([words]), Table(["from", "to", "cost", "cells"], shown, note)]
 
 
 def _question(question: Any) -> Section:

@@ -69,7 +69,8 @@ def _scores(value: Evaluation) -> list[Section]:
         except InferenceError:
             continue
         cells = [
-            [part if isinstance(part, str) else _plain(part) for part in row] for row in frame.itertuples(index=False)
+            [float(part) if isinstance(part, float | np.floating) else str(part) for part in row]
+            for row in frame.itertuples(index=False)
         ]
         drawn = [_bins(value)] if name == "reliability" else []
         sections.append(Section(title, [*drawn, Table([str(one).replace("_", " ") for one in frame.columns], cells)]))
@@ -77,17 +78,12 @@ def _scores(value: Evaluation) -> list[Section]:
 
 
 def _bins(value: Evaluation) -> Intervals:
-    """The share of right predictions in each bin of confidence; where it is honest, the dot lies within the name."""
+    """The share of right predictions in each bin of confidence; a calibrated model's dots lie within the names."""
     frame = value.reliability
     names = [
         f"stated {number(low)} to {number(high)}"
         for low, high in zip(frame["confidence_low"], frame["confidence_high"], strict=True)
     ]
     parts = [frame[name].astype(float).tolist() for name in ("right", "low", "high")]
-    axis = f"share that is right, with {value.interval:.0%} intervals; honest where it is what was stated"
+    axis = f"share that is right, with {value.interval:.0%} intervals; calibrated: stated and observed rates agree"
     return Intervals(names, *parts, axis=axis, bounds=(0.0, 1.0))
-
-
-def _plain(value: Any) -> Any:
-    """A level as text, a number as a number."""
-    return float(value) if isinstance(value, float | np.floating) else str(value)

@@ -1,4 +1,4 @@
-"""Pages of what was learned: probabilities, posteriors, classifiers, hidden Markov models, regressions, answers."""
+"""Pages of probabilities, posteriors, learned networks, classifiers, hidden Markov models, regressions, answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.draws import ParameterDraws, mixing_note
-from dpgraph.inference.graphs.learned import strength
+from dpgraph.inference.graphs.learned import LearnedNetwork, strength
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
@@ -17,8 +17,7 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
-from dpgraph.pages.contents import facts_of, page_of, protection
-from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.pages.contents import computed, drawn, facts_of, measurements, page_of, plain_graph, protection
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.network import Network
@@ -34,6 +33,7 @@ STRENGTH = (
     "strength: how far the child depends on the parent given its other parents, the mean total variation of its "
     "probabilities from their mean over that parent's levels."
 )
+SHARE = "share: the part of draws of the released pairs, from their posterior, on which the two are joined."
 #: Fields, and levels of a field, whose emissions are drawn as intervals.
 MOST_BARS = 60
 
@@ -51,38 +51,25 @@ def tables_section(
 ) -> tuple[Section, dict[str, Any]]:
     """The DAG and the tables, for the page's program to show one variable at a time; and its data.
 
-    Args:
-        network: The DAG.
-        mean: For each variable P(level | parents), axes (variable, *parents).
-        ends: The ends of intervals, axes (low and high, variable, *parents), where there are any.
+    ``mean`` has P(level | parents) of each variable, axes (variable, *parents); ``ends`` the ends of intervals, axes
+    (low and high, variable, *parents), where there are any.
     """
     tables: list[Any] = []
     room = MOST_ENTRIES
     for name in network.domain.names:
         room -= mean[name].size
-        tables.append(
-            None if room < 0 else _plain_table(network, name, mean[name], None if ends is None else ends[name])
-        )
-    measures = [
-        {
-            "name": "cells",
-            "words": "entries of the variable's table",
-            "values": [float(mean[name].size) for name in network.domain.names],
-        }
-    ]
+        interval = None if ends is None else ends[name]
+        tables.append(None if room < 0 else _plain_table(network, name, mean[name], interval))
+    sizes = [float(mean[name].size) for name in network.domain.names]
+    measures = [{"name": "cells", "words": "entries of the variable's table", "values": sizes}]
     if ends is not None:
         widths = [float((ends[name][1] - ends[name][0]).mean()) for name in network.domain.names]
         measures.insert(0, {"name": "width", "words": f"mean width of {LEVEL:.0%} intervals", "values": widths})
     left = sum(table is None for table in tables)
-    words = (
-        [f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."] if left else []
-    )
+    words = f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."
     shown = "with their intervals" if ends is not None else "as they were learned"
-    hint = f"Choose a variable to see its probabilities, {shown}."
-    section = Section(
-        "Probabilities",
-        [*([Words(words)] if words else []), drawn(network, "the network", hint)],
-    )
+    graph = drawn(network, "the network", f"Choose a variable to see its probabilities, {shown}.")
+    section = Section("Probabilities", [*([Words([words])] if left else []), graph])
     return section, {"graph": plain_graph(network, measures), "tables": tables}
 
 
@@ -94,26 +81,25 @@ def _plain_table(network: Network, name: str, mean: Reals, ends: Reals | None) -
         ", ".join(f"{parent}={levels[at][i]}" for at, (parent, i) in enumerate(zip(parents, index, strict=True)))
         for index in np.ndindex(*map(len, levels))
     ]
-    plain: dict[str, Any] = {
-        "levels": [str(level) for level in network.domain.levels(name)],
-        "given": given,
-        "mean": _rounded(mean),
-    }
-    if ends is not None:
-        plain |= {"low": _rounded(ends[0]), "high": _rounded(ends[1])}
-    return plain
+    parts = {"mean": mean} if ends is None else {"mean": mean, "low": ends[0], "high": ends[1]}
+    numbers = {part: np.round(values.ravel(), 5).tolist() for part, values in parts.items()}
+    return {"levels": [str(level) for level in network.domain.levels(name)], "given": given, **numbers}
 
 
-def _rounded(values: Reals) -> list[float]:
-    """Probabilities to five digits after the point: what a page shows."""
-    return np.round(values.ravel(), 5).tolist()
+def _ends(draws: Reals, axis: int | tuple[int, ...]) -> Reals:
+    return np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), axis=axis)
+
+
+def _counted(network: Network) -> str:
+    many = len(network.domain.names)
+    return f"{many} variable{'s' if many > 1 else ''}"
 
 
 @page_of.register
 def _of_probabilities(value: Probabilities) -> Page:
     section, data = tables_section(value.network, value.tables, None)
     sections = [protection(value.provenance), section, *_edges(value)]
-    return Page(_title("Probabilities", value.network), "", sections, data)
+    return Page(f"Probabilities of a network of {_counted(value.network)}", "", sections, data)
 
 
 def _edges(value: Probabilities) -> list[Section]:
@@ -130,6 +116,37 @@ def _edges(value: Probabilities) -> list[Section]:
 
 
 @page_of.register
+def _of_learned(value: LearnedNetwork) -> Page:
+    section, data = tables_section(value.network, value.probabilities.tables, None)
+    record = value.provenance
+    behind = [] if record is None else [measurements(record)]
+    sections = [protection(record), _chosen(value), section, *behind]
+    return Page(f"Learned network of {_counted(value.network)}", f"method {value.method}", sections, data)
+
+
+def _chosen(value: LearnedNetwork) -> Section:
+    """The edges with how often they are chosen, and what that means."""
+    frame = value.edges
+    known = bool(frame["share"].notna().any())
+    rows = [
+        [edge["parent"], edge["child"], float(edge["strength"]), *([float(edge["share"])] if known else [])]
+        for edge in frame.head(MOST_EDGES).to_dict("records")
+    ]
+    how = (
+        "The graph was chosen from what was released, so the choice cost nothing. An edge says that two variables "
+        "depend on each other in the model, never which of them is a cause."
+        if value.method == "pairs"
+        else "The graph was chosen with a part of the budget. An edge is no finding about causes."
+    )
+    words = Words([f"Why this method: {value.reason}.", how])
+    if not rows:
+        return Section("Edges", [words, Words(["No pair stands out of its noise: the graph has no edge."])])
+    columns = ["parent", "child", "strength", *(["share"] if known else [])]
+    left = f" The strongest {MOST_EDGES} of {len(frame)} are listed." if len(frame) > MOST_EDGES else ""
+    return Section("Edges", [words, Table(columns, rows, STRENGTH + (f" {SHARE}" if known else "") + left)])
+
+
+@page_of.register
 def _of_posterior(value: DirichletPosterior) -> Page:
     section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
     words = Words(
@@ -140,19 +157,20 @@ def _of_posterior(value: DirichletPosterior) -> Page:
         "advice",
     )
     section = Section(section.title, [words, *section.blocks])
-    return Page(
-        _title("Posterior", value.network), "noise not accounted for", [protection(value.provenance), section], data
-    )
+    sections = [protection(value.provenance), section]
+    return Page(f"Posterior of a network of {_counted(value.network)}", "noise not accounted for", sections, data)
 
 
 @page_of.register
 def _of_draws(value: PosteriorDraws) -> Page:
     section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
     section = Section(section.title, [*_mixing(mixing_note(value.diagnostics)), *section.blocks])
-    made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
-    title = _title("Posterior", value.network)
+    sections = [protection(value.provenance), section, computed(value)]
     return Page(
-        title, f"noise accounted for, {len(value):,} draws", [protection(value.provenance), section, made], data
+        f"Posterior of a network of {_counted(value.network)}",
+        f"noise accounted for, {len(value):,} draws",
+        sections,
+        data,
     )
 
 
@@ -168,8 +186,7 @@ def _of_ensemble(value: NaiveBayesEnsemble) -> Page:
     network = value.draws[0].network
     tables = {name: np.stack([draw.table(name) for draw in value.draws]) for name in network.domain.names}
     mean = {name: table.mean(axis=0) for name, table in tables.items()}
-    tail = (1 - LEVEL) / 2
-    ends = {name: np.quantile(table, (tail, 1 - tail), axis=0) for name, table in tables.items()}
+    ends = {name: _ends(table, 0) for name, table in tables.items()}
     section, data = tables_section(network, mean, ends if len(value.draws) > 1 else None)
     sections = [protection(value.provenance), *_classes(value.target, value.draws), section]
     words = f"{len(value.features)} features, {len(value.draws)} draws of the tables"
@@ -193,17 +210,11 @@ def _classes(target: str, draws: Any) -> list[Section]:
         rows.append([name, network.domain.sizes[name], told])
     rows.sort(key=lambda row: -row[2])
     note = "information: what the feature alone tells of the label on average, in bits; noise adds some of its own."
+    shares = [[label, share] for label, share in zip(labels, prior.tolist(), strict=True)]
     return [
-        Section(
-            "Labels", [Table([target, "probability"], [[n, p] for n, p in zip(labels, prior.tolist(), strict=True)])]
-        ),
+        Section("Labels", [Table([target, "probability"], shares)]),
         Section("Features", [Table(["feature", "levels", "information"], rows, note)]),
     ]
-
-
-def _title(what: str, network: Network) -> str:
-    many = len(network.domain.names)
-    return f"{what} of a network of {many} variable{'s' if many > 1 else ''}"
 
 
 @page_of.register
@@ -238,21 +249,10 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     made: list[Any] = [facts_of(dict(value.diagnostics))]
     if value.choice is not None:
         frame = value.choice.to_frame().reset_index()
-        made.append(
-            Table(
-                list(map(str, frame.columns)),
-                frame.astype(object).to_numpy().tolist(),
-                "How the number of states was chosen: scores of cells that were not learned from.",
-            )
-        )
-    sections = [
-        protection(value.provenance),
-        over_time,
-        moving,
-        *fields,
-        next_step,
-        Section("How it was computed", made),
-    ]
+        note = "How the number of states was chosen: scores of cells that were not learned from."
+        made.append(Table(list(map(str, frame.columns)), frame.astype(object).to_numpy().tolist(), note))
+    made_section = Section("How it was computed", made)
+    sections = [protection(value.provenance), over_time, moving, *fields, next_step, made_section]
     words = f"{len(sequences)} sequences ({value.sequence}), {len(steps)} steps ({value.time}), {value.inference}"
     return Page(f"Hidden Markov model of {value.n_states} states", words, sections)
 
@@ -260,8 +260,7 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
 def _emissions(value: HiddenMarkovModel, name: str, states: list[str]) -> list[Any]:
     """P(level | state) of one field with intervals."""
     levels = [str(level) for level in value.network.domain.levels(name)]
-    mean, tail = value.mean_emission(name), (1 - LEVEL) / 2
-    low, high = np.quantile(value.emissions[name], (tail, 1 - tail), axis=(0, 1))
+    mean, (low, high) = value.mean_emission(name), _ends(value.emissions[name], (0, 1))
     rows = [
         [state, level, float(mean[k, i]), float(low[k, i]), float(high[k, i])]
         for k, state in enumerate(states)
@@ -293,13 +292,12 @@ def _of_regression_draws(value: RegressionDraws) -> Page:
     )
     middle, low, high = value.noise_deviation(LEVEL)
     about = {f"deviation of {value.design.target} about its prediction": middle, "from": low, "to": high}
-    made = [facts_of(dict(value.diagnostics))]
     sections = [
         protection(value.provenance),
         Section("Effects", [*_mixing(mixing_note(value.diagnostics)), *_effects(value.design, value.in_units)]),
         Section("Coefficients", [Table(columns, rows, note), facts_of(about)]),
         _declared(value.design),
-        Section("How it was computed", made),
+        computed(value),
     ]
     words = f"{len(value.design.features)} features, {len(value):,} draws"
     return Page(f"Linear regression of {value.design.target}", words, sections)
@@ -313,12 +311,10 @@ def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
     spans, names = [], []
     for column in columns:
         feature = design.features.get(column.variable)
-        wide = isinstance(feature, Bounded)
         spans.append(2 * feature.half if isinstance(feature, Bounded) else 1.0)
-        names.append(f"{column.name}, end to end" if wide else column.name)
+        names.append(f"{column.name}, end to end" if isinstance(feature, Bounded) else column.name)
     effects = in_units[:, 1:] * np.array(spans)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(effects, (tail, 1 - tail), axis=0)
+    low, high = _ends(effects, 0)
     axis = f"change of {design.target}, with {LEVEL:.0%} intervals"
     words = (
         "How much the prediction changes from one end of a number's declared range to the other, or against the first "
@@ -345,12 +341,8 @@ def _of_parameters(value: ParameterDraws) -> Page:
     mean, ends = value.mean(), value.interval(LEVEL)
     rows = [[name, mean[name], float(value.parameters[name].std()), *ends[name]] for name in mean]
     table = Table(["parameter", "mean", "sd", "low", "high"], rows, f"{LEVEL:.0%} intervals over {len(value):,} draws.")
-    made = Section("How it was computed", [facts_of(dict(value.diagnostics))])
-    sections = [
-        protection(value.provenance),
-        Section("Parameters", [*_mixing(mixing_note(value.diagnostics)), table]),
-        made,
-    ]
+    parameters = Section("Parameters", [*_mixing(mixing_note(value.diagnostics)), table])
+    sections = [protection(value.provenance), parameters, computed(value)]
     return Page("Posterior of a family's parameters", f"by {value.method}", sections)
 
 

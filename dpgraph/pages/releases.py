@@ -11,8 +11,7 @@ from dpgraph.files import documents  # noqa: F401 - registers the kinds that can
 from dpgraph.files.codecs import written
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.pages.blocks import Page, Section, Table, Words
-from dpgraph.pages.contents import measurements, page_of, protection
-from dpgraph.pages.drawing import drawn, plain_graph
+from dpgraph.pages.contents import drawn, measurements, page_of, plain_graph, protection
 from dpgraph.pages.learned import tables_section
 from dpgraph.privacy.records import Release
 from dpgraph.structure.margins import Margins
@@ -80,9 +79,20 @@ def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any
         return [Section("The tables", [Words([words]), Table(["table", "cells"], rows)])], {}
     hint = "Choose a variable to see its parents and levels."
     blocks = [Words([words]), drawn(network, "the network", hint)]
-    cells = [float(network.cells(family)) for family in network.families]
-    measures = [{"name": "cells", "words": "cells of the variable's table", "values": cells}]
-    return [Section("The network", blocks)], {"graph": plain_graph(network, measures)}
+    return [Section("The network", blocks)], {"graph": plain_graph(network, [_cells_of(network)])}
+
+
+def _cells_of(network: Network) -> dict[str, Any]:
+    """The cells of each variable's table, to colour variables by."""
+    values = [float(network.cells(family)) for family in network.families]
+    return {"name": "cells", "words": "cells of the variable's table", "values": values}
+
+
+def _words(value: NoisyCounts) -> list[str]:
+    words = [
+        "These are the released numbers: counts with noise, so some are negative and none is exact. They are public."
+    ]
+    return words if value.n is None else [*words, f"The number of rows, {value.n:,}, is public and exact."]
 
 
 def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
@@ -92,31 +102,26 @@ def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
         return _margins(value), {}
     tables: list[Any] = []
     noise: list[float] = []
-    room = MOST_NUMBERS
-    holding = Holding(network, value.tables)
+    room, holding = MOST_NUMBERS, Holding(network, value.tables)
     for family in network.families:
         holder = holding.smallest(family)
         noise.append(float(value.variance(holder) ** 0.5))
         room -= value.tables[holder].size
-        tables.append(None if room < 0 else {"axes": list(holder), **_cells(network, holder, value)})
-    words = [
-        "These are the released numbers: counts with noise, so some are negative and none is exact. They are public.",
-    ]
-    if value.n is not None:
-        words.append(f"The number of rows, {value.n:,}, is public and exact.")
-    if any(table is None for table in tables):
+        levels = [[str(level) for level in network.domain.levels(name)] for name in holder]
+        numbers = {"levels": levels, "values": value.tables[holder].ravel().tolist(), "sd": noise[-1]}
+        tables.append(None if room < 0 else {"axes": list(holder), **numbers})
+    words = _words(value)
+    if room < 0:
         words.append(f"Numbers beyond the first {MOST_NUMBERS:,} are left out of this page.")
-    hint = "Choose a variable to see the released table that its family is read from."
-    measures = [
-        {"name": "noise", "words": "standard deviation of the noise in a released cell, rows", "values": noise},
-        {
-            "name": "cells",
-            "words": "cells of the variable's table",
-            "values": [float(network.cells(family)) for family in network.families],
-        },
-    ]
-    blocks = [Words(words), drawn(network, "the network, coloured by the noise in its tables", hint)]
-    return [Section("What was released", blocks)], {"graph": plain_graph(network, measures), "counts": tables}
+    graph = drawn(
+        network,
+        "the network, coloured by the noise in its tables",
+        "Choose a variable to see the released table that its family is read from.",
+    )
+    said = "standard deviation of the noise in a released cell, rows"
+    measures = [{"name": "noise", "words": said, "values": noise}, _cells_of(network)]
+    shown = Section("What was released", [Words(words), graph])
+    return [shown], {"graph": plain_graph(network, measures), "counts": tables}
 
 
 def _margins(value: NoisyCounts) -> list[Section]:
@@ -129,23 +134,9 @@ def _margins(value: NoisyCounts) -> list[Section]:
         if len(numbers) < MOST_NUMBERS:
             labels = product(*(map(str, value.network.domain.levels(one)) for one in family))
             numbers += [[name, ", ".join(each), float(one)] for each, one in zip(labels, table.ravel(), strict=True)]
-    words = [
-        "These are the released numbers: counts with noise, so some are negative and none is exact. They are public.",
-        "There is no graph yet: one is chosen from them for free, dg.choose_network(release).",
-    ]
-    if value.n is not None:
-        words.append(f"The number of rows, {value.n:,}, is public and exact.")
+    words = [*_words(value), "There is no graph yet: one is chosen from them for free, dg.choose_network(release)."]
     note = "noise sd: standard deviation of the noise in a released cell, rows."
     return [
         Section("What was released", [Words(words), Table(["table", "cells", "noise sd"], rows, note)]),
         Section("The released numbers", [Table(["table", "levels", "released"], numbers)]),
     ]
-
-
-def _cells(network: Network, holder: tuple[str, ...], value: NoisyCounts) -> dict[str, Any]:
-    """A released table for the page's program."""
-    return {
-        "levels": [[str(level) for level in network.domain.levels(name)] for name in holder],
-        "values": value.tables[holder].ravel().tolist(),
-        "sd": float(value.variance(holder) ** 0.5),
-    }

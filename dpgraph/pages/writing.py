@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.files.atomic_write import is_stream, write_text
-from dpgraph.pages import accounts, costs, evaluations, learned, learned_networks, releases  # noqa: F401 - they register their pages
+from dpgraph.pages import accounts, costs, evaluations, learned, releases  # noqa: F401 - they register their pages
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import number
 from dpgraph.privacy.errors import FileError
@@ -58,17 +58,12 @@ def write_html(value: Any, path: str | Path, *, progress: bool = False) -> None:
 
 
 def html_of(value: Any) -> str:
-    """The page as text.
-
-    Raises:
-        FileError: If the value is sensitive or has no page.
-    """
+    """The page as text, or a FileError if the value is sensitive or has no page."""
     if type(value).__module__.startswith("dpgraph.audit."):
         from dpgraph.pages import audits  # noqa: F401 - it registers its page
     known = page_of.dispatch(type(value)) is not page_of.dispatch(object)
     page = page_of(value if known else getattr(value, "model_", value))
-    style = _text("page.css")
-    program = _text("page.js")
+    style, program = _text("page.css"), _text("page.js")
     policy = (
         f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -78,7 +73,6 @@ def html_of(value: Any) -> str:
 
 @lru_cache(maxsize=8)
 def _text(name: str) -> str:
-    """A file of the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 

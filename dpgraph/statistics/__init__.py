@@ -22,9 +22,9 @@ from dpgraph.lazy import lazy_names
 
 if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.counts import Counts as Counts
-    from dpgraph.statistics.grouped import count_groups as count_groups
-    from dpgraph.statistics.grouped import regression_groups as regression_groups
+    from dpgraph.statistics.counts import count_groups as count_groups
     from dpgraph.statistics.moments import Moments as Moments
+    from dpgraph.statistics.regression import regression_groups as regression_groups
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
     from dpgraph.statistics.rows.persons import cap_rows as cap_rows

@@ -5,11 +5,11 @@ Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,9 @@ from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency.tables import add_tables
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.codes import Codes, encode, encode_batch
-from dpgraph.statistics.rows.groups import group_of
-from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
-from dpgraph.structure.domain import Domain, Level, NetworkError
+from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Network
@@ -30,12 +29,6 @@ from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import margin
 
 Integers = npt.NDArray[np.int64]
-
-#: What to do instead of a cap within a group.
-GROUPS_OF_CAPPED = (
-    "Count all groups of one choice, dg.statistics.count_groups(rows, network, by, person=...), or cap all rows once, "
-    "codes = dg.statistics.cap_rows(...), and count(codes, where=...)"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +101,8 @@ class Families:
     """What counting a network does with rows: their codes to one vector, the cells of all measured tables."""
 
     network: Network
+    made: ClassVar[str] = "counts"
+    of: ClassVar[str] = "network"
 
     @property
     def columns(self) -> Domain:
@@ -119,9 +114,10 @@ class Families:
         """Counting has threads of its own."""
         return None
 
-    def zero(self) -> Integers:
-        """The counts of no rows."""
-        return np.zeros(_layout(self.network)[1][-1], np.int64)
+    @property
+    def size(self) -> int:
+        """The cells of all tables."""
+        return _layout(self.network)[1][-1]
 
     def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
         """The codes of a batch, all of whose rows are counted. Sensitive."""
@@ -140,6 +136,14 @@ class Families:
         parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
         found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
         return Counts(network, found, group, cap)
+
+
+@lru_cache(maxsize=16)
+def _layout(network: Network) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The variables of each measured table by position, and where its cells end in the vector."""
+    tables = measured_families(network)
+    ends = accumulate(network.cells(table) for table in tables)
+    return tuple(tuple(network.position[name] for name in table) for table in tables), tuple(ends)
 
 
 def count(
@@ -178,7 +182,7 @@ def count(
         Sensitive counts; they add.
 
     Raises:
-        NetworkError: If ``network`` is none.
+        NetworkError: If ``network`` is no network.
         DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, or ``engine``
             is not one of these; if ``person`` is no column, is declared, or holds nulls where the domain is not strict.
             Nothing is counted then.
@@ -188,22 +192,63 @@ def count(
     >>> count(pd.DataFrame({"rain": ["no", "yes"], "wet": ["no", "yes"]}), network)
     Counts(2 variables, sensitive)
     """
-    if not isinstance(network, Network):
-        raise NetworkError(f"count takes rows, then the Network to count; got {type(network).__name__} for the network")
-    persons = cap_of(person, rows_per_person)
-    refuse_group(where, persons, GROUPS_OF_CAPPED)
-    group = None
-    if where is not None:
-        domain = rows.domain if isinstance(rows, Codes) else network.domain
-        group = group_of(where, domain, "encode the rows by a domain that has it, and count those")
+    _check_network(network, "count")
     if isinstance(rows, Codes):
         encode(rows, network.domain)  # refuses codes of other declarations
-    return summarise(rows, Families(network), cap=persons, where=group, engine=engine, progress=progress)
+    asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
+    return summarise(rows, Families(network), where=where, **asked)
 
 
-@lru_cache(maxsize=16)
-def _layout(network: Network) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """The variables of each measured table by position, and where its cells end in the vector."""
-    tables = measured_families(network)
-    ends = accumulate(network.cells(table) for table in tables)
-    return tuple(tuple(network.position[name] for name in table) for table in tables), tuple(ends)
+def count_groups(
+    rows: Any,
+    network: Network,
+    by: str | Sequence[str],
+    *,
+    domain: Domain | None = None,
+    person: str | PersonCap | None = None,
+    rows_per_person: int = 1,
+    engine: Any = None,
+    progress: bool = False,
+) -> dict[Any, Counts]:
+    """Counts every family in each group of rows, in one pass, for the budgets of ``Budget.parallel``.
+
+    What ``count(rows, network, where={by: level})`` counts, for all levels at once. Where persons have several rows,
+    these are capped once, of all rows, before the groups are counted: in memory, in files, and on a cluster, whose rows
+    are never brought here.
+
+    Args:
+        rows: As ``count`` takes them, but for ``Codes``, of which ``count(codes, network, where=...)`` counts a group.
+        network: The DAG over its declared domain.
+        by: A variable, or several, whose levels are the groups.
+        domain: Declares variables of ``by`` that the network does not have.
+        person: As for ``count``.
+        rows_per_person: How many rows of one person count, in all groups together.
+        engine: As for ``count``.
+        progress: As for ``count``.
+
+    Returns:
+        For each level of ``by``, or each tuple of levels where ``by`` is several, the counts of its rows; sensitive.
+
+    Raises:
+        NetworkError: If ``network`` is no network.
+        DomainError: As ``count``; if ``by`` is not declared, there are more than 4096 groups, or there is no room for
+            their tables (``DPGRAPH_MEMORY``).
+
+    >>> import pandas as pd
+    >>> network = Network.of({"wet": ["no", "yes"]}, {})
+    >>> rows = pd.DataFrame({"wet": ["no", "yes"], "region": ["N", "S"], "who": [1, 1]})
+    >>> count_groups(rows, network, "region", domain=Domain.of({"region": ["N", "S"]}), person="who")
+    {'N': Counts(1 variables, sensitive), 'S': Counts(1 variables, sensitive)}
+    """
+    _check_network(network, "count_groups")
+    if isinstance(rows, Codes):
+        raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
+    asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
+    return summarise(rows, Families(network), by=() if by is None else by, domain=domain, **asked)
+
+
+def _check_network(network: object, call: str) -> None:
+    if not isinstance(network, Network):
+        raise NetworkError(
+            f"{call} takes rows, then the Network to count; got {type(network).__name__} for the network"
+        )

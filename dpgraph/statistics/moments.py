@@ -7,8 +7,10 @@ exact and the order of records does not matter.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +18,24 @@ import numpy.typing as npt
 from dpgraph.privacy.descriptions import Name
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
+from dpgraph.statistics.rows.batches import Batch, Columns
+from dpgraph.statistics.rows.cells import cells_of, real_number
+from dpgraph.statistics.rows.codes import Codes, encode_column
+from dpgraph.statistics.rows.design_columns import real_values
+from dpgraph.statistics.rows.persons import PersonCap
+from dpgraph.statistics.summary import summarise
+from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import DomainError
-from dpgraph.structure.expfam import ExponentialFamily
+from dpgraph.structure.domain import Categories, Domain, DomainError, Level
+from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.outcomes import OutcomeDescription
 
 Integers = npt.NDArray[np.int64]
+
+#: Rows that one thread takes at a time.
+BATCH = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,25 +84,129 @@ class Moments:
         raise TypeError("moments are sensitive and are not pickled; release them")
 
 
-def sums_of_records(records: npt.NDArray[np.float64], description: MomentDescription) -> Integers:
-    """The exact sums of what numbers contribute; those outside the bounds, and NaN, contribute 0. Sensitive."""
-    low, high = description.limits
-    index = _nearest(description, records[(records >= low) & (records <= high)])
-    times = np.bincount(index, minlength=description.points.size)
-    return times @ description.contributions
+@dataclass(frozen=True)
+class Contributions:
+    """What a family does with a column of records: the sums of what they contribute, then how many there are."""
+
+    description: MomentDescription
+    column: str
+    strict: bool = False
+    made: ClassVar[str] = "sums"
+    of: ClassVar[str] = "column of records"
+
+    @property
+    def columns(self) -> Columns:
+        """The column of records."""
+        family = self.description.family
+        levels = Categories(family.levels) if isinstance(family, Multinomial) else self.description
+        return Columns({self.column: levels}, self.strict)
+
+    @property
+    def rows_at_once(self) -> int:
+        """A thread's share of a table in memory."""
+        return BATCH
+
+    @property
+    def size(self) -> int:
+        """The sums and the number of records."""
+        return len(self.description.names) + 1
+
+    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
+        """The codes or numbers of a batch. Sensitive."""
+        family, array = self.description.family, batch[self.column]
+        if isinstance(family, Multinomial):
+            return {self.column: encode_column(array, Categories(family.levels), self.column, is_text, False)}, None
+        values = real_values(array, self.column, is_text, self.strict)
+        if not self.strict:
+            _check_support(values, family)
+        return {self.column: values}, None
+
+    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+        """Adds the sums of records to a vector, in place. Sensitive."""
+        records = read[self.column]
+        vector[:-1] += _sums(records, self.description)
+        vector[-1] += len(records)
+
+    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+        """The moments of a vector, or of a sum of vectors. Sensitive."""
+        return Moments(self.description, vector[:-1], int(vector[-1]), group, cap)
 
 
-def check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:
-    """Refuses numbers that are none of a family's, NaN among them.
+def sufficient_statistics(
+    x: Any,
+    family: ExponentialFamily,
+    *,
+    bounds: tuple[float, float] | None = None,
+    strict: bool = False,
+    column: str | None = None,
+    where: Mapping[str, Level] | None = None,
+    domain: Domain | None = None,
+    person: str | PersonCap | None = None,
+    rows_per_person: int = 1,
+    engine: Any = None,
+    progress: bool = False,
+) -> Moments:
+    """Sums the sufficient statistics of records, in whole steps of a public grid.
+
+    Args:
+        x: The records, one axis: numbers, or the declared levels of a ``Multinomial``. With ``column`` rows as
+            ``count`` takes them, but for ``Codes``: tables, paths, and tables on a cluster, whose workers sum.
+        family: One of ``dg.expfam``.
+        bounds: Public (low, high) of an unbounded family; a record outside contributes 0 to every statistic
+            (Bernstein and Sheldon 2018, section 3.3). Bounds chosen by looking at the records leak: choose them before,
+            or by ``PrivateQuantile``.
+        strict: Whether no record may refuse the others: one that is missing, no number or outside the support then
+            contributes 0 as well. For families with bounds; for others ``count`` a strict domain.
+        column: The column of the rows that holds the records.
+        where: Sums only the rows in which each of these variables of ``domain`` has the level given; with ``column``.
+        domain: Declares the variables of ``where``.
+        person: The column that says whose row it is, as for ``count``; with ``column``, and not with ``where``.
+        rows_per_person: As for ``count``.
+        engine: As for ``count``.
+        progress: As for ``count``.
+
+    Returns:
+        Sensitive moments; they add.
 
     Raises:
-        DomainError: Naming the support.
+        DomainError: If bounds are missing, superfluous or wrong, or a record is missing, not finite, or outside the
+            family's support. Nothing is summed then. That there is such a record tells of it, unless ``strict``.
+
+    >>> from dpgraph.structure.expfam import Exponential
+    >>> sufficient_statistics([0.5, 2.0, 3.5], Exponential(), bounds=(0, 3))
+    Moments(Exponential, 1 statistics, sensitive)
     """
-    name, (low, high) = type(family).__name__, family.support
-    if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
-        raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
-    if family.discrete and (records != np.round(records)).any():
-        raise DomainError(f"every record of a {name} family must be a whole number")
+    description = MomentDescription(family, bounds)
+    if strict and family.bounded:
+        raise DomainError(
+            f"{type(family).__name__} has no bounds outside which a record contributes 0, so strict=True cannot be "
+            "kept; count a strict domain instead"
+        )
+    settings: Any = {"where": where, "domain": domain, "person": person, "engine": engine}
+    if column is None:
+        if given := [name for name, value in settings.items() if value is not None]:
+            raise DomainError(f"{given[0]} is for rows, one column of which is summed; name it by column=")
+        records = _records(x, family, strict)
+        return Moments(description, _sums(records, description), records.size)
+    if not isinstance(column, str):
+        raise DomainError(f"column must name the column of records; got {column!r}")
+    if isinstance(x, Codes):
+        raise DomainError("codes hold no column of records; give the rows themselves")
+    if where is not None and person is None and domain is None:
+        raise DomainError("where needs domain=..., which declares its variables")
+    if isinstance(where, Mapping) and column in where:
+        raise DomainError(f"where names {column!r}, the column of records; choose rows by another")
+    kernel = Contributions(description, column, strict)
+    return summarise(x, kernel, rows_per_person=rows_per_person, progress=progress, **settings)
+
+
+def _sums(records: npt.NDArray[Any], description: MomentDescription) -> Integers:
+    """The exact sums of what codes or numbers contribute; numbers outside the bounds, and NaN, contribute 0."""
+    if isinstance(description.family, Multinomial):
+        return np.bincount(records, minlength=len(description.names))
+    low, high = description.limits
+    index = _nearest(description, records[(records >= low) & (records <= high)])
+    return np.bincount(index, minlength=description.points.size) @ description.contributions
 
 
 def _nearest(description: MomentDescription, records: npt.NDArray[np.float64]) -> Integers:
@@ -100,3 +216,46 @@ def _nearest(description: MomentDescription, records: npt.NDArray[np.float64]) -
     if last == 0:
         return np.zeros(records.size, np.int64)
     return np.clip(np.rint((records - low) / (high - low) * last), 0, last).astype(np.int64)
+
+
+def _check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:
+    """Refuses numbers outside a family's support, NaN among them."""
+    name, (low, high) = type(family).__name__, family.support
+    if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
+        raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
+    if family.discrete and (records != np.round(records)).any():
+        raise DomainError(f"every record of a {name} family must be a whole number")
+
+
+def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any]:
+    """Records in memory as codes of a multinomial's levels, or as numbers.
+
+    Numbers are within the support or, where ``strict``, NaN, which is outside all bounds, for anything else.
+    """
+    if isinstance(family, Multinomial):
+        position = {level: code for code, level in enumerate(family.levels)}
+        problem = f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}"
+        levels = _one_axis(array_of(x, problem))
+        codes = converted(lambda: [position.get(level, -1) for level in levels.tolist()], problem)
+        if -1 in codes:
+            raise DomainError(problem)
+        return np.array(codes, np.int64)
+    if not strict:
+        problem = f"the records of a {type(family).__name__} family must be numbers, none missing"
+        records = _one_axis(converted(lambda: np.asarray(x).astype(float), problem))
+        _check_support(records, family)
+        return records
+    cells = _one_axis(cells_of(x))
+    if cells.dtype.kind in "iuf":
+        return cells.astype(float)
+    if cells.dtype != object:
+        raise DomainError("records must be numbers")
+    numbers = (real_number(cell) for cell in cells)
+    return np.array([math.nan if number is None else number for number in numbers], float)
+
+
+def _one_axis(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The records, unless they are no column."""
+    if records.ndim != 1:
+        raise DomainError(f"records must have one axis; got {records.ndim}")
+    return records

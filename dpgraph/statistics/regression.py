@@ -7,9 +7,9 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.arrow import Held, read_columns
 from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
 from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
-from dpgraph.statistics.rows.groups import group_of
-from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
-from dpgraph.structure.domain import Domain, DomainError, Level, undeclared_actions
+from dpgraph.structure.domain import Domain, DomainError, Level
 
 Integers = npt.NDArray[np.int64]
 
@@ -33,6 +32,66 @@ BLOCK = 1 << 21
 BATCH = 1 << 17
 #: The weight there is always room for.
 LEAST_ROOM = 8
+
+
+@dataclass(frozen=True)
+class Products:
+    """What a regression does with rows: their sums of products in the order of ``design.pairs``, then their number."""
+
+    design: LinearDesign
+    made: ClassVar[str] = "sums"
+    of: ClassVar[str] = "design"
+
+    @property
+    def rows_at_once(self) -> int:
+        """A thread's share of a table in memory."""
+        return BATCH
+
+    @property
+    def columns(self) -> Columns:
+        """The features and the target."""
+        names = (*self.design.features, self.design.target)
+        return Columns({name: self.design.declared(name) for name in names}, self.design.strict)
+
+    @property
+    def size(self) -> int:
+        """The products and the number of rows."""
+        return len(self.design.pairs) + 1
+
+    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
+        """Codes and numbers of a batch, and which rows are whole. Sensitive."""
+        kept = np.ones(batch_length(batch), bool)
+        names = self.columns.names
+        return {name: column_values(batch[name], self.design, name, is_text, kept) for name in names}, kept
+
+    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+        """Adds the sums of rows to a vector, in place. Sensitive."""
+        gram, many = products(read, self.design)
+        first, second = np.array(self.design.pairs).T
+        vector[:-1] += gram[first, second]
+        vector[-1] += many
+
+    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+        """The moments of a vector, or of a sum of vectors. Sensitive."""
+        *sums, many = vector.tolist()
+        most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *self.design.weights))
+        if many > most:
+            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
+        return Moments(self.design, np.array(sums, np.int64), many, group, cap)
+
+
+def products(read: Mapping[str, npt.NDArray[Any]], design: LinearDesign) -> tuple[Integers, int]:
+    """The sums of products of all columns over the rows, and how many these are. Sensitive."""
+    many, size = len(read[design.target]), len(design.columns)
+    step = max(1, min(many, BLOCK // size))
+    gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
+    for start in range(0, many, step):
+        stop = min(start + step, many)
+        block = z[:, : stop - start]
+        for column, out in zip(design.columns, block, strict=True):
+            _fill(out, column, design, read, slice(start, stop))
+        gram += np.rint(block @ block.T).astype(np.int64)
+    return gram, many
 
 
 def regression_moments(
@@ -80,103 +139,65 @@ def regression_moments(
     if not isinstance(design, LinearDesign):
         found = type(design).__name__
         raise DomainError(f"regression_moments takes rows, then a LinearDesign; got {found} for the design")
-    persons = cap_of(person, rows_per_person)
-    refuse_group(where, persons, "Sum all groups of one choice, dg.statistics.regression_groups")
-    group = None if where is None else group_of_design(where, design, domain)
     kernel = Products(design)
-    if isinstance(rows, tuple | list) and (persons is not None or len(rows) == 2):
-        _check_pair(design, group, persons, engine)
+    if isinstance(rows, tuple | list) and (person is not None or len(rows) == 2):
+        _check_pair(design, where, person, engine)
         rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, BATCH))
-    return summarise(rows, kernel, cap=persons, where=group, engine=engine, progress=progress)
+    asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
+    return summarise(rows, kernel, where=where, domain=domain, **asked)
 
 
-@dataclass(frozen=True)
-class Products:
-    """What a regression does with rows: their sums of products in the order of ``design.pairs``, then their number."""
+def regression_groups(
+    rows: Any,
+    design: LinearDesign,
+    by: str | Sequence[str],
+    *,
+    domain: Domain | None = None,
+    person: str | PersonCap | None = None,
+    rows_per_person: int = 1,
+    engine: Any = None,
+    progress: bool = False,
+) -> dict[Any, Moments]:
+    """Sums the products of a design's columns in each group of rows, in one pass, as ``count_groups`` counts.
 
-    design: LinearDesign
+    Args:
+        rows: As ``regression_moments`` takes them, but for a pair of arrays.
+        design: The features, the target and their public bounds.
+        by: A feature with levels or a variable of ``domain``, or several, whose levels are the groups.
+        domain: Declares variables of ``by`` that are no features.
+        person: As for ``regression_moments``.
+        rows_per_person: How many rows of one person count, in all groups together.
+        engine: As for ``count``.
+        progress: As for ``count``.
 
-    @property
-    def rows_at_once(self) -> int:
-        """A thread's share of a table in memory."""
-        return BATCH
-
-    @property
-    def columns(self) -> Columns:
-        """The features and the target."""
-        names = (*self.design.features, self.design.target)
-        return Columns({name: self.design.declared(name) for name in names}, self.design.strict)
-
-    def zero(self) -> Integers:
-        """The sums of no rows."""
-        return np.zeros(len(self.design.pairs) + 1, np.int64)
-
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
-        """Codes and numbers of a batch, and which rows are whole. Sensitive."""
-        kept = np.ones(batch_length(batch), bool)
-        names = self.columns.names
-        return {name: column_values(batch[name], self.design, name, is_text, kept) for name in names}, kept
-
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the sums of rows to a vector, in place. Sensitive."""
-        gram, many = products(read, self.design)
-        first, second = np.array(self.design.pairs).T
-        vector[:-1] += gram[first, second]
-        vector[-1] += many
-
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
-        """The moments of a vector, or of a sum of vectors. Sensitive."""
-        *sums, many = vector.tolist()
-        most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *self.design.weights))
-        if many > most:
-            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
-        return Moments(self.design, np.array(sums, np.int64), many, group, cap)
-
-
-def products(read: Mapping[str, npt.NDArray[Any]], design: LinearDesign) -> tuple[Integers, int]:
-    """The sums of products of all columns over the rows, and how many these are. Sensitive."""
-    many, size = len(read[design.target]), len(design.columns)
-    step = max(1, min(many, BLOCK // size))
-    gram, z = np.zeros((size, size), np.int64), np.empty((size, step))
-    for start in range(0, many, step):
-        stop = min(start + step, many)
-        block = z[:, : stop - start]
-        for column, out in zip(design.columns, block, strict=True):
-            _fill(out, column, design, read, slice(start, stop))
-        gram += np.rint(block @ block.T).astype(np.int64)
-    return gram, many
-
-
-def group_of_design(where: Mapping[str, Level], design: LinearDesign, domain: Domain | None) -> RowGroup:
-    """The declared group of rows that ``where`` names, by features with levels or by variables of a domain.
+    Returns:
+        For each level of ``by``, or each tuple of levels where ``by`` is several, the moments of its rows; sensitive.
 
     Raises:
-        DomainError: If a variable is not declared, or in two ways, or could refuse a row where the design may not.
+        DomainError: As ``regression_moments``; if there are more than 4096 groups, or there is no room for their sums
+            (``DPGRAPH_MEMORY``).
+
+    >>> import pandas as pd
+    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
+    >>> rows = pd.DataFrame({"age": [20.0, 50.0], "income": [10.0, 20.0], "sex": ["F", "M"]})
+    >>> regression_groups(rows, design, "sex", domain=Domain.of({"sex": ["F", "M"]}))["F"]
+    Moments(LinearDesign, 5 statistics, sensitive)
     """
-    variables: dict[str, Any] = {
-        name: declared for name, declared in design.features.items() if not isinstance(declared, Bounded)
-    }
-    variables |= {} if domain is None else domain.variables
-    if not variables:
-        raise DomainError("no feature has levels to choose rows by; declare the variables of where by domain=...")
-    group = group_of(where, Domain.of(variables), "declare it by domain=...")
-    for condition in group.conditions:
-        name, declared = condition.by, variables[condition.by]
-        if name in (*design.features, design.target):
-            if design.declared(name) != declared:
-                raise DomainError(f"{name!r} is declared otherwise by the design; a group needs one declaration")
-        elif design.strict and undeclared_actions(declared):
-            raise DomainError(f"{name!r} could refuse a row, and the design is strict; make the domain strict as well")
-    return group
+    if not isinstance(design, LinearDesign):
+        raise DomainError(f"regression_groups takes rows, then a LinearDesign; got {type(design).__name__}")
+    if isinstance(rows, tuple | list):
+        raise DomainError("a pair of arrays has no column of groups; give a table that has one")
+    asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
+    return summarise(rows, Products(design), by=() if by is None else by, domain=domain, **asked)
 
 
-def _check_pair(design: LinearDesign, group: RowGroup | None, cap: PersonCap | None, engine: Any) -> None:
+def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> None:
     """Refuses what a pair of arrays cannot serve."""
-    if cap is not None:
+    if person is not None:
         raise DomainError("a pair of arrays has no column of persons; give a table that has one")
     if engine is not None:
         raise DomainError("engine is for the path of a Parquet file or folder; got a pair of arrays")
-    told = [condition.by for condition in group.conditions] if group else []
+    told = where if isinstance(where, Mapping) else ()
     others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
@@ -185,16 +206,8 @@ def _check_pair(design: LinearDesign, group: RowGroup | None, cap: PersonCap | N
 def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
     """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
 
-    Args:
-        rows: As for ``regression_moments``, but for a pair of arrays.
-        design: The features and their public bounds or levels.
-
-    Returns:
-        For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
-        number that has no declared meaning is NaN.
-
-    Raises:
-        DomainError: If a column is missing or of the wrong type, or holds a level that is not declared.
+    For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
+    number that has no declared meaning is NaN.
 
     >>> import pandas as pd
     >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
@@ -214,12 +227,8 @@ def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArra
 def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
     """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
 
-    Returns:
-        For each feature and the target an array, one value a row, and which rows a sum would hold: all of them, but
-        for those with nulls where the design drops these.
-
-    Raises:
-        DomainError: As ``regression_moments``.
+    For each feature and the target an array, one value a row, and which rows a sum would hold: all of them, but for
+    rows with nulls where the design drops these.
     """
     kernel = Products(design)
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import ReleaseError
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.records import sufficient_statistics
+from dpgraph.statistics.moments import Moments, sufficient_statistics
 from dpgraph.structure.domain import DomainError
 from tests.tiers import examples
 

@@ -1,14 +1,18 @@
 """What is summed of any part of the rows, which every engine reads on its threads or machines.
 
 Law: the vectors of parts that contain each row once add up to the vector of the whole. The part of a group is the
-vector of its own rows (proofs.md P124); where a cap keeps some rows of each person, they are chosen once, of all rows.
+vector of its own rows (proofs.md P124). Where a cap keeps some rows of each person, every part is first read where it
+lies: whose each row is, and whole numbers for what it holds. Then the rows of one person are brought together, and
+those that the cap keeps are summed. They are a function of the key and of a person's own rows (proofs.md P86), so all
+engines give the same integers for one key.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +25,10 @@ from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
 from dpgraph.statistics.rows.codes import encode_column
 from dpgraph.statistics.rows.groups import members
+from dpgraph.statistics.rows.levels import code_dtype
+from dpgraph.statistics.rows.persons import PersonCap, person_names
 from dpgraph.statistics.rows.row_cap import Flags
+from dpgraph.structure.domain import Bins, Categories
 
 #: Rows as read: for each column codes of levels, or numbers.
 Read = Mapping[str, npt.NDArray[Any]]
@@ -29,12 +36,19 @@ Read = Mapping[str, npt.NDArray[Any]]
 #: Batches of the columns of a declaration, each with whether it is untyped text.
 Source = Callable[[Any, Declared], Iterator[tuple[Batch, bool]]]
 
+#: The columns of a part under a cap: the persons' names, then what the rows hold, by position.
+PERSON, HELD = "person", "held"
+
 
 class Kernel(Protocol):
     """The interface of what a description sums of each row: columns to read and a vector of sums.
 
-    It holds no rows and is pickled: it is public, and is what travels to workers.
+    It holds no rows and is pickled: it is public, and is what travels to workers. Messages call the sums ``made`` and
+    the description ``of``.
     """
+
+    made: ClassVar[str]
+    of: ClassVar[str]
 
     @property
     def columns(self) -> Declared:
@@ -42,12 +56,13 @@ class Kernel(Protocol):
         ...
 
     @property
-    def rows_at_once(self) -> int | None:
-        """How many rows of a larger batch a thread takes; None where whole batches are as quick."""
+    def size(self) -> int:
+        """How many sums there are."""
         ...
 
-    def zero(self) -> Integers:
-        """The vector of no rows."""
+    @property
+    def rows_at_once(self) -> int | None:
+        """How many rows of a larger batch a thread takes; None where whole batches are as quick."""
         ...
 
     def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags | None]:
@@ -70,21 +85,28 @@ class Tally:
     Attributes:
         kernel: What is summed.
         groups: Groups by the same variables; None for one vector of all rows.
+        cap: The choice of some rows of each person, public but for its key; None for all rows.
     """
 
     kernel: Kernel
     groups: tuple[RowGroup, ...] | None = None
+    cap: PersonCap | None = None
 
     @property
-    def domain(self) -> Declared:
+    def summed(self) -> Declared:
         """The kernel's columns, then those that groups are told by."""
-        if self.groups is None:
-            return self.kernel.columns
         declared = self.kernel.columns
+        if self.groups is None:
+            return declared
         variables = dict(declared.variables)
         for condition in self.groups[0].conditions:
             variables.setdefault(condition.by, condition.declaration)
         return Columns(variables, declared.strict)
+
+    @property
+    def domain(self) -> Declared:
+        """The columns to read, that of persons last."""
+        return self.summed if self.cap is None else self.cap.columns(self.summed)
 
     @property
     def rows_at_once(self) -> int | None:
@@ -93,7 +115,7 @@ class Tally:
 
     def zero(self) -> Integers:
         """The vector of no rows."""
-        return np.tile(self.kernel.zero(), 1 if self.groups is None else len(self.groups))
+        return np.zeros(self.kernel.size * (1 if self.groups is None else len(self.groups)), np.int64)
 
     def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
         """Adds the rows of a batch to a vector, in place. Sensitive."""
@@ -106,10 +128,10 @@ class Tally:
     def read(self, batch: Batch, is_text: bool = False) -> tuple[dict[str, Any], Flags | None]:
         """The columns of a batch, and which rows are summed, None for all. Sensitive."""
         read, kept = self.kernel.read(batch, is_text)
-        domain = self.domain
-        for name, declared in domain.variables.items():
+        summed = self.summed
+        for name, declared in summed.variables.items():
             if name not in read:
-                read[name] = encode_column(batch[name], declared, name, is_text, domain.strict)
+                read[name] = encode_column(batch[name], declared, name, is_text, summed.strict)
         return read, kept
 
     def add_read(self, read: Read, kept: Flags | None, vector: Integers) -> None:
@@ -127,24 +149,53 @@ class Tally:
             return read
         return {name: read[name][kept] for name in self.kernel.columns.names}
 
+    def person_columns(self) -> list[str]:
+        """The columns of what ``read_persons`` returns."""
+        return [PERSON, *(f"{HELD}{position}" for position in range(len(self.summed.names)))]
 
-def in_pieces(pieces: Iterable[parquet.Piece], domain: Declared) -> Iterator[tuple[Batch, bool]]:
+    def read_persons(self, batch: Batch, is_text: bool = False) -> pa.RecordBatch:
+        """The persons and contents of a batch, without the rows that no sum would hold. Sensitive."""
+        assert self.cap is not None
+        person, domain = self.cap.person, self.summed
+        names = person_names(batch[person], person, domain.strict)
+        read, kept = self.read({name: batch[name] for name in domain.names}, is_text)
+        summed = names.is_valid().to_numpy(zero_copy_only=False)
+        if kept is not None:
+            summed = summed & kept
+        columns = [names, *(pa.array(_whole(read[name])) for name in domain.names)]
+        whole = pa.record_batch(columns, names=self.person_columns())
+        return whole if summed.all() else whole.filter(pa.array(summed))
+
+    def capped_total(self, parts: Sequence[pa.RecordBatch]) -> Integers:
+        """The vector of those rows that count, given all rows of the persons in them. Sensitive."""
+        assert self.cap is not None
+        vector, variables = self.zero(), self.summed.variables
+        found = [part for part in parts if part.num_rows]
+        if found:
+            held = [np.concatenate([part.column(1 + i).to_numpy() for part in found]) for i in range(len(variables))]
+            kept = self.cap.kept([part.column(0) for part in found], held)
+            columns = zip(variables.items(), held, strict=True)
+            self.add_read({name: _as_read(array[kept], one) for (name, one), array in columns}, None, vector)
+        return vector
+
+
+def _whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers that are equal where the values are: codes as they are, of numbers their bits."""
+    if values.dtype != np.float64:
+        return values
+    return (np.where(np.isnan(values), np.nan, values) + 0.0).view(np.int64)
+
+
+def _as_read(held: npt.NDArray[Any], declared: Any) -> npt.NDArray[Any]:
+    """A column as it was before ``_whole``, whatever the width that an engine gave it."""
+    coded = isinstance(declared, Categories | Bins)
+    return held.astype(code_dtype(declared.size), copy=False) if coded else held.view(np.float64)
+
+
+def in_pieces(pieces: Iterable[parquet.Piece], domain: Declared, threads: bool = False) -> Iterator[tuple[Batch, bool]]:
     """The batches of pieces of Parquet files."""
     for piece in pieces:
-        yield from ((batch, False) for batch in parquet.read(piece, domain))
-
-
-def in_columns(found: Iterable[pa.RecordBatch], domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """Arrow batches of the declared columns, in order, whatever they are called."""
-    yield from ((dict(zip(domain.names, batch.columns, strict=True)), False) for batch in found)
-
-
-def in_shares(
-    ids: Iterable[pa.RecordBatch], domain: Declared, shares: Sequence[Sequence[parquet.Piece]]
-) -> Iterator[tuple[Batch, bool]]:
-    """The batches of the shares of a Parquet path whose numbers an engine hands out."""
-    numbers = [number for batch in ids for number in batch.column(0).to_pylist()]
-    return in_pieces([piece for number in numbers for piece in shares[number]], domain)
+        yield from ((batch, False) for batch in parquet.read(piece, domain, threads=threads))
 
 
 def counted(rows: Any, tally: Tally, source: Source = batches) -> Integers:
@@ -153,3 +204,27 @@ def counted(rows: Any, tally: Tally, source: Source = batches) -> Integers:
     for batch, is_text in source(rows, tally.domain):
         tally.add(batch, vector, is_text)
     return vector
+
+
+def read_parts(rows: Any, tally: Tally, source: Source = batches) -> Iterator[pa.RecordBatch]:
+    """Whose the rows of a part are and what they hold, batch by batch. Sensitive."""
+    for batch, is_text in source(rows, tally.domain):
+        yield tally.read_persons(batch, is_text)
+
+
+def buckets(rows: Any, many: int, tally: Tally, source: Source) -> list[list[pa.RecordBatch]]:
+    """A part split by person: the rows of one person are in the same bucket, whatever part they come from."""
+    assert tally.cap is not None
+    found: list[list[pa.RecordBatch]] = [[] for _ in range(many)]
+    for part in read_parts(rows, tally, source):
+        words = part.column(0).dictionary_encode()
+        chosen = [_bucket(name, tally.cap.key, many) for name in words.dictionary.to_pylist()]
+        numbers = np.array(chosen, np.int64)[words.indices.to_numpy()]
+        for number in np.unique(numbers):
+            found[number].append(part.filter(pa.array(numbers == number)))
+    return found
+
+
+def _bucket(name: str, key: bytes, many: int) -> int:
+    digest = hashlib.blake2b(name.encode(), digest_size=8, key=key, person=b"bucket").digest()
+    return int.from_bytes(digest, "little") % many

@@ -7,7 +7,7 @@ and reads them itself, so that rows need not pass through the Java virtual machi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,11 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Source, Tally, counted, in_columns, in_shares
-from dpgraph.statistics.engines.persons import PERSON, Capped, read_parts
-from dpgraph.statistics.engines.remote import worker_task
-from dpgraph.statistics.engines.workers import asked, check_workers, in_short, other_python, question, this_python
-from dpgraph.statistics.rows.batches import check_columns
+from dpgraph.statistics.engines.parts import PERSON, Source, Tally, counted, in_pieces, read_parts
+from dpgraph.statistics.engines.workers import (
+    asked,
+    check_workers,
+    in_short,
+    other_python,
+    question,
+    this_python,
+    worker_task,
+)
+from dpgraph.statistics.rows.batches import Batch, Declared, check_columns
 from dpgraph.statistics.rows.parquet import Piece
 from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
@@ -43,13 +49,9 @@ _ASKED: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 
 
 def ask_workers(session: Any) -> int:
-    """Asks the workers of a session, by a job without rows, for their Python and their dpgraph; once a session.
+    """How many tasks run side by side; workers that cannot count are refused.
 
-    Returns:
-        How many tasks run side by side.
-
-    Raises:
-        DomainError: If they cannot count; saying why, and which setting mends it.
+    They are asked, by a job without rows, for their Python and their dpgraph; once a session.
     """
     python = getattr(getattr(session, "sparkContext", None), "pythonExec", "")  # Spark Connect has no such context
     known = _ASKED.get(session)
@@ -61,7 +63,7 @@ def ask_workers(session: Any) -> int:
 
 
 def _answers_without_rows(session: Any) -> list[dict[str, str]]:
-    """What each task of a job without rows says of its worker."""
+    """The answer of each task of a job without rows, of its worker."""
     answer = question()
 
     def partition(batches: Iterator[Any]) -> Iterator[Any]:
@@ -76,7 +78,6 @@ def _answers_without_rows(session: Any) -> list[dict[str, str]]:
 
 
 def _setting() -> str:
-    """Which setting says what Python workers run."""
     return (
         f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {this_python()} with dpgraph on every worker before "
         "the session, or the server of Spark Connect, starts"
@@ -84,27 +85,22 @@ def _setting() -> str:
 
 
 def _no_answer(said: str) -> str:
-    """What is said where the job without rows failed."""
-    other = re.search(r"different version: (\d+\.\d+)", said)
-    if other:
+    """The refusal where the job without rows failed, by Spark's words of it."""
+    if other := re.search(r"different version: (\d+\.\d+)", said):
         return other_python(other[1], _setting())
-    missing = re.search(r'Cannot run program "([^"]+)"', said)
-    if missing:
+    if missing := re.search(r'Cannot run program "([^"]+)"', said):
         return f"the workers cannot run {missing[1]}: {_setting()}. No row was read"
-    lacking = re.search(r"No module named '([\w.]+)'", said)
-    if lacking:
+    if lacking := re.search(r"No module named '([\w.]+)'", said):
         return f"the Python that the workers run has no {lacking[1]}: {_setting()}. No row was read"
     failed = f"Spark's workers could not run Python: {_setting()}. No row was read"
     return f"{failed}; of a job without rows Spark says: {in_short(said)}"
 
 
-def count_frame(frame: Any, tally: Tally | Capped) -> Integers:
+def count_frame(frame: Any, tally: Tally) -> Integers:
     """Counts a Spark DataFrame. Sensitive.
 
-    Raises:
-        DomainError: If the workers cannot count, as ``ask_workers`` finds before any row is read; if a row does not fit
-            the domain, or Spark cannot make the rows: its own words, which may repeat what a row holds, are not passed
-            on then.
+    Workers that cannot count are refused before any row is read. Where a row does not fit the domain, or Spark cannot
+    make the rows, Spark's own words, which may repeat what a row holds, are not passed on.
     """
     check_columns(frame.columns, tally.domain, "the table")
     # By position: Spark's own names ignore case and read dots as fields.
@@ -114,50 +110,49 @@ def count_frame(frame: Any, tally: Tally | Capped) -> Integers:
     return _counted(wanted, tally, in_columns)
 
 
-def count_path(pieces: list[Piece], tally: Tally | Capped, session: Any) -> Integers:
-    """Counts Parquet files that every worker can read. Sensitive.
-
-    Raises:
-        DomainError: As ``count_frame``.
-    """
+def count_path(pieces: list[Piece], tally: Tally, session: Any) -> Integers:
+    """Counts Parquet files that every worker can read, a share of the pieces by each task. Sensitive."""
     if not pieces:
         return tally.zero()
-    numbers, shares = _shares(session, pieces)
-    return _counted(numbers, tally, partial(in_shares, shares=shares))
-
-
-def _counted(frame: Any, tally: Tally | Capped, source: Source) -> Integers:
-    """The sum of all rows that a frame leads to, or of those that a cap keeps."""
-    if isinstance(tally, Capped):
-        return _capped_total(frame, partial(_held, capped=tally, source=source), tally)
-    return _total(frame, partial(counted, tally=tally, source=source), tally)
-
-
-def _shares(session: Any, pieces: list[Piece]) -> tuple[Any, list[list[Piece]]]:
-    """A frame of the numbers of shares, one a task, and the shares."""
     tasks = min(len(pieces), TASKS_PER_CORE * ask_workers(session))
-    return session.range(0, tasks, 1, tasks), [pieces[i::tasks] for i in range(tasks)]
+    shares = [pieces[i::tasks] for i in range(tasks)]
+    return _counted(session.range(0, tasks, 1, tasks), tally, partial(in_shares, shares=shares))
 
 
-def _held(found: Iterable[pa.RecordBatch], capped: Capped, source: Source) -> Any:
-    """What a part holds, as columns of Spark's types."""
-    return [_widened(part) for part in read_parts(found, capped, source)]
+def in_columns(found: Iterable[pa.RecordBatch], domain: Declared) -> Iterator[tuple[Batch, bool]]:
+    """Arrow batches of the declared columns, in order, whatever they are called."""
+    yield from ((dict(zip(domain.names, batch.columns, strict=True)), False) for batch in found)
 
 
-def _widened(part: pa.RecordBatch) -> pa.RecordBatch:
-    """The persons as text, whole numbers in 64 bits."""
-    types = [pa.string(), *[pa.int64()] * (part.num_columns - 1)]
-    return pa.record_batch([a.cast(kind) for a, kind in zip(part.columns, types, strict=True)], names=part.schema.names)
+def in_shares(
+    ids: Iterable[pa.RecordBatch], domain: Declared, shares: Sequence[Sequence[Piece]]
+) -> Iterator[tuple[Batch, bool]]:
+    """The batches of those shares of a Parquet path whose numbers Spark hands out."""
+    numbers = [number for batch in ids for number in batch.column(0).to_pylist()]
+    return in_pieces([piece for number in numbers for piece in shares[number]], domain)
 
 
-def _capped_total(frame: Any, task: Callable[[Any], Any], capped: Capped) -> Integers:
-    """The sum of the kept rows: Spark brings those of one person to one worker, by name, which caps and counts."""
-    schema = f"refusal string, {PERSON} string, " + ", ".join(f"{name} long" for name in capped.names[1:])
-    read = frame.mapInArrow(_readings(worker_task(task), capped.names), schema)
-    return _total(read.repartition(PERSON), partial(count_persons, capped=capped), capped.tally)
+def _counted(frame: Any, tally: Tally, source: Source) -> Integers:
+    """The sum of all rows; under a cap Spark brings those of one person to one worker, which caps and counts."""
+    if tally.cap is None:
+        return _total(frame, partial(counted, tally=tally, source=source), tally)
+    names = tally.person_columns()
+    schema = f"refusal string, {PERSON} string, " + ", ".join(f"{name} long" for name in names[1:])
+    task = worker_task(partial(_held, tally=tally, source=source))
+    read = frame.mapInArrow(_readings(task, names), schema)
+    return _total(read.repartition(PERSON), partial(count_persons, tally=tally), tally)
 
 
-def count_persons(found: Iterable[pa.RecordBatch], capped: Capped) -> Integers:
+def _held(found: Iterable[pa.RecordBatch], tally: Tally, source: Source) -> Any:
+    """What a part holds, as columns of Spark's types: the persons as text, whole numbers in 64 bits."""
+    types = [pa.string(), *[pa.int64()] * len(tally.summed.names)]
+    return [
+        pa.record_batch([a.cast(kind) for a, kind in zip(part.columns, types, strict=True)], names=part.schema.names)
+        for part in read_parts(found, tally, source)
+    ]
+
+
+def count_persons(found: Iterable[pa.RecordBatch], tally: Tally) -> Integers:
     """The counts of the kept rows of those persons that a worker was given; a refusal is one of the whole."""
     parts: list[pa.RecordBatch] = []
     for batch in found:
@@ -165,7 +160,7 @@ def count_persons(found: Iterable[pa.RecordBatch], capped: Capped) -> Integers:
         if len(refusals):
             raise DomainError(refusals[0].as_py())
         parts.append(batch.select(batch.schema.names[1:]))
-    return capped.total(parts)
+    return tally.capped_total(parts)
 
 
 def _readings(

@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Tally
-from dpgraph.statistics.engines.persons import Capped, read_parts
+from dpgraph.statistics.engines.parts import Tally, in_pieces, read_parts
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
@@ -29,32 +28,23 @@ from dpgraph.statistics.rows.locations import Place, place_of
 from dpgraph.structure.domain import DomainError
 from dpgraph.waiting import at_terminal, result_of
 
-Part = TypeVar("Part")
-
 #: Threads that decode, encode and count; each holds one batch, so they bound the memory too.
 THREADS = 4
 
+#: Batches of a part that one thread sums.
+Part = Iterable[tuple[Batch, bool]]
 
-def total(rows: Any, tally: Tally | Capped, engine: Any = None, progress: bool = False) -> Integers:
-    """The vector of all rows, in memory, in files or on a cluster; or of those that a cap keeps of each person.
+
+def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -> Integers:
+    """The vector of all rows, in memory, in files or on a cluster; or of the rows that a cap keeps of each person.
 
     Which rows a cap keeps is known when all are read: in memory, as whole numbers, or on the cluster, whose workers
     hand one another the rows of a person. Sensitive.
-
-    Args:
-        rows: As ``count`` takes them, but for ``Codes``.
-        tally: Sums any part of them.
-        engine: Who reads the row groups of a Parquet path: None for threads here, a ``SparkSession`` or ``"dask"``.
-        progress: Shows a bar on stderr, where that is a terminal.
-
-    Raises:
-        DomainError: If the rows do not fit the tally's domain, or the engine does not take them; if there is no column
-            of persons, or it cannot tell them apart.
     """
-    library = foreign_engine(rows)
     if engine is not None:
         pieces, cluster = _cluster(engine, rows, tally.domain)
         return cluster.count_path(pieces, tally, engine)
+    library = foreign_engine(rows)
     if library == "pyspark":
         from dpgraph.statistics.engines.spark import count_frame
 
@@ -63,19 +53,20 @@ def total(rows: Any, tally: Tally | Capped, engine: Any = None, progress: bool =
         from dpgraph.statistics.engines.dask import count_frame
 
         return count_frame(rows, tally)
-    if isinstance(tally, Capped):
+    if tally.cap is not None:
         with _bar(progress, "counting {elapsed}") as advance:
-            parts: list[pa.RecordBatch] = []
+            held: list[pa.RecordBatch] = []
             for part in read_parts(rows, tally):
-                parts.append(part)
+                held.append(part)
                 advance(0)
-            return tally.total(parts)
+            return tally.capped_total(held)
     if isinstance(rows, str | Path) and _is_parquet(place := place_of(rows)):
         pieces = parquet.pieces(place, tally.domain)
+        many, alone = sum(piece.sensitive_rows for piece in pieces), len(pieces) == 1  # threads decode a single piece
         with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
-            return _pieces(pieces, tally, advance)
+            return _sum((in_pieces([piece], tally.domain, alone) for piece in pieces), tally, advance, many)
     with _bar(progress, "counting {elapsed}") as advance:
-        return _stream(_slices(batches(rows, tally.domain), tally.rows_at_once), tally, advance)
+        return _sum(_slices(batches(rows, tally.domain), tally.rows_at_once), tally, advance)
 
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Piece], Any]:
@@ -101,58 +92,39 @@ def _is_parquet(path: Place) -> bool:
     return path.is_folder() or parquet.is_parquet(path)
 
 
-def _stream(found: Iterable[tuple[Batch, bool]], tally: Tally, advance: Callable[[float], None]) -> Integers:
-    """The vector of batches, summed by threads while one reads."""
-
-    def work(part: tuple[Batch, bool], stopped: Event) -> Integers:
-        batch, is_text = part
-        vector = tally.zero()
-        tally.add(batch, vector, is_text)
-        advance(0)
-        return vector
-
-    return _sum(found, work, tally)
-
-
-def _slices(found: Iterable[tuple[Batch, bool]], rows: int | None) -> Iterator[tuple[Batch, bool]]:
-    """The batches, larger ones cut where threads are to share them."""
+def _slices(found: Part, rows: int | None) -> Iterator[Part]:
+    """Each batch as a part, larger ones cut where threads are to share them."""
     for batch, is_text in found:
         many = batch_length(batch)
         for start in range(0, max(1, many), rows or max(1, many)):
             part = batch if rows is None or many <= rows else {n: a.slice(start, rows) for n, a in batch.items()}
-            yield part, is_text
+            yield [(part, is_text)]
 
 
-def _pieces(pieces: list[parquet.Piece], tally: Tally, advance: Callable[[float], None]) -> Integers:
-    """The counts of pieces, read and counted by threads; a single piece is decoded by threads."""
-    rows = sum(piece.sensitive_rows for piece in pieces)
+def _sum(parts: Iterable[Part], tally: Tally, advance: Callable[[float], None], many: int = 0) -> Integers:
+    """The sum of all parts, made by threads, few at a time; the first failure stops the others."""
+    vector, stopped, waiting = tally.zero(), Event(), deque[Future[Integers]]()
 
-    def work(piece: parquet.Piece, stopped: Event) -> Integers:
-        vector = tally.zero()
-        for batch in parquet.read(piece, tally.domain, threads=len(pieces) == 1):
+    def work(part: Part) -> Integers:
+        own = tally.zero()
+        for batch, is_text in part:
             if stopped.is_set():
                 break
-            tally.add(batch, vector)
-            advance(batch_length(batch) / rows)
-        return vector
+            tally.add(batch, own, is_text)
+            advance(batch_length(batch) / many if many else 0)
+        return own
 
-    return _sum(pieces, work, tally)
-
-
-def _sum(parts: Iterable[Part], work: Callable[[Part, Event], Integers], tally: Tally) -> Integers:
-    """The sum of the counts of all parts, made by threads, few at a time; the first failure stops the others."""
-    vector, stopped, waiting = tally.zero(), Event(), deque[Future[Integers]]()
     found = iter(parts)
     first = list(islice(found, 2))
     workers = min(THREADS, os.cpu_count() or 1)
     if len(first) < 2 or workers == 1:
         for part in chain(first, found):
-            vector += work(part, stopped)
+            vector += work(part)
         return vector
     with ThreadPoolExecutor(workers, initializer=lambda: np.seterr(all="ignore")) as pool:  # as in ``converted``
         try:
             for part in chain(first, found):
-                waiting.append(pool.submit(work, part, stopped))
+                waiting.append(pool.submit(work, part))
                 if len(waiting) > workers:
                     vector += result_of(waiting.popleft())
             while waiting:

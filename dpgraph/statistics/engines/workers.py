@@ -1,22 +1,68 @@
-"""What workers are asked before they are given a row: their Python, and their dpgraph.
+"""What workers on other machines are asked before they are given a row, and their tasks, which return errors as values.
 
-The question travels without rows, so what an engine says when it fails may be told in full.
+The question, for their Python and their dpgraph, travels without rows, so what an engine says when it fails may be told
+in full. An engine logs what its workers raise, and an exception raised while reading rows may repeat one: so a task
+returns its counts or a refusal in the words of the declared check, and raises nothing.
 """
 
 from __future__ import annotations
 
+import pickle
 import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
 
 from dpgraph import __version__
+from dpgraph.structure.conversion import converted
 from dpgraph.structure.domain import DomainError
 
 T = TypeVar("T")
 
+#: A refusal, or the counts of a part of the rows, or what else a task makes of it.
+Answer = tuple[str | None, Any]
+
 #: How much is told of what an engine says.
 MOST_TOLD = 1000
+
+
+def worker_task(task: Callable[[Any], Any]) -> Callable[[Any], Answer]:
+    """A pickled task for a worker, a module's function or a partial of one, which first checks the worker's dpgraph."""
+    pickled, version = pickle.dumps(task), __version__
+
+    def run(rows: Any) -> Any:
+        """Imports nothing of dpgraph before checking that it is installed."""
+        try:
+            import dpgraph
+        except ImportError:
+            return f"a worker cannot import dpgraph; install dpgraph {version} on every worker", None
+        if dpgraph.__version__ != version:
+            return f"a worker has dpgraph {dpgraph.__version__}; install dpgraph {version} on every worker", None
+        from dpgraph.statistics.engines.workers import run_task
+
+        return run_task(pickled, rows)
+
+    return run
+
+
+def run_task(pickled: bytes, rows: Any) -> Answer:
+    """Runs a task on a worker; errors are returned, so that the engine does not log them."""
+    try:
+        task, problem = pickle.loads(pickled), "a worker could not count its rows"
+        return None, converted(lambda: task(rows), problem, passing=(DomainError,), quiet=False)
+    except Exception as error:
+        return str(error), None
+
+
+def merge_answers(answers: list[Answer]) -> Answer:
+    """One answer for many: the first refusal, or the sum of the counts."""
+    refusals = [refusal for refusal, _ in answers if refusal is not None]
+    if refusals:
+        return refusals[0], None
+    return None, reduce(np.add, [vector for _, vector in answers if vector is not None])
 
 
 def question() -> Callable[[], dict[str, str]]:
@@ -39,15 +85,7 @@ def question() -> Callable[[], dict[str, str]]:
 
 
 def asked(ask: Callable[[], T], told: Callable[[str], str]) -> T:
-    """The answer to a question that holds no rows.
-
-    Args:
-        ask: Asks an engine.
-        told: What a refusal says, of what the engine says of its failure.
-
-    Raises:
-        DomainError: If the engine fails, without cause and context.
-    """
+    """The answer of an engine to a question that holds no rows; a failure is refused by ``told`` of its words."""
     try:
         return ask()
     except Exception as error:
@@ -56,14 +94,9 @@ def asked(ask: Callable[[], T], told: Callable[[str], str]) -> T:
 
 
 def check_workers(answers: Iterable[Mapping[str, str]], setting: str) -> None:
-    """Refuses workers on another Python, or without this dpgraph, saying which and what mends it.
+    """Refuses workers on another Python, or without this dpgraph, by their answers to ``question``.
 
-    Args:
-        answers: What workers answered to ``question``.
-        setting: The engine's setting that says which Python its workers run.
-
-    Raises:
-        DomainError: Naming the first such worker's Python.
+    The refusal names the first such worker's Python, and the engine's setting that mends it.
     """
     for answer in answers:
         python, which = answer["python"], answer["executable"]
@@ -84,20 +117,12 @@ def check_workers(answers: Iterable[Mapping[str, str]], setting: str) -> None:
 
 
 def this_python() -> str:
-    """The minor version of this process, which its workers must share.
-
-    >>> this_python().count(".")
-    1
-    """
+    """The minor version of this process, which its workers must share."""
     return ".".join(platform.python_version_tuple()[:2])
 
 
 def other_python(theirs: str, setting: str, which: str = "") -> str:
-    """What is said of workers on another Python.
-
-    >>> other_python("3.9", "set PYSPARK_PYTHON to another").partition(",")[0]
-    'the workers run Python 3.9'
-    """
+    """The refusal of workers on another Python."""
     where = f" ({which})" if which else ""
     return f"the workers run Python {theirs}{where}, this process {this_python()}: {setting}. No row was read"
 

@@ -1162,7 +1162,7 @@ MUTANTS = (
     ),
     Mutant(
         "a worker's own words passed on",
-        "statistics/engines/remote.py",
+        "statistics/engines/workers.py",
         "        return None, converted(lambda: task(rows), problem, passing=(DomainError,), quiet=False)\n",
         "        return None, task(rows)\n",
         (f"{DASK}::test_a_worker_passes_on_no_word_of_what_it_meets",),
@@ -1176,7 +1176,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refusal of one partition forgotten",
-        "statistics/engines/remote.py",
+        "statistics/engines/workers.py",
         "    if refusals:\n",
         "    if len(refusals) == len(answers):\n",
         (f"{DASK}::test_answers_add_beyond_32_bits_and_the_first_refusal_wins",),

@@ -87,9 +87,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "groups capped one by one",
-        "statistics/counts.py",
-        "refuse_group(where, persons, ",
-        "None if where else refuse_group(where, persons, ",
+        "statistics/summary.py",
+        "refuse_group(where, cap, ",
+        "None if where else refuse_group(where, cap, ",
         (f"{PERSONS}::test_settings_that_are_none_are_refused",),
     ),
     Mutant(
@@ -143,21 +143,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "rows a design drops take their person's places",
-        "statistics/engines/persons.py",
+        "statistics/engines/parts.py",
         "whole if summed.all() else whole.filter(pa.array(summed))",
         "whole",
         (f"{PERSONS}::test_a_row_that_a_design_drops_takes_nobodys_place",),
     ),
     Mutant(
         "two zeros",
-        "statistics/engines/persons.py",
+        "statistics/engines/parts.py",
         "(np.where(np.isnan(values), np.nan, values) + 0.0).view(np.int64)",
         "np.where(np.isnan(values), np.nan, values).view(np.int64)",
         (f"{PERSONS}::test_zero_is_zero_whatever_its_sign",),
     ),
     Mutant(
         "Dask caps each part by itself",
-        "statistics/engines/persons.py",
+        "statistics/engines/parts.py",
         "numbers = np.array(chosen, np.int64)[words.indices.to_numpy()]",
         "numbers = np.arange(part.num_rows) % many + 0 * len(chosen)",
         (f"{CAPPED}::test_dask_reads_any_column_of_persons",),

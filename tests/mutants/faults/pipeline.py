@@ -21,16 +21,16 @@ MUTANTS = (
     ),
     Mutant(
         "a group of two declarations",
-        "statistics/regression.py",
-        "if design.declared(name) != declared:",
+        "statistics/summary.py",
+        "if name in own and own[name] != declared[name]:",
         "if False:",
         (f"{SUMS}::test_what_is_not_declared_is_refused",),
     ),
     Mutant(
         "a strict design whose group can refuse a row",
-        "statistics/regression.py",
-        "elif design.strict and undeclared_actions(declared):",
-        "elif False:",
+        "statistics/summary.py",
+        "if kernel.columns.strict and undeclared_actions(declared[name]) and name not in own:",
+        "if False:",
         (f"{SUMS}::test_a_strict_design_takes_no_group_that_could_refuse_a_row",),
     ),
     Mutant(

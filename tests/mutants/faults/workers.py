@@ -23,8 +23,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "groups of capped rows counted of all rows",
         "statistics/summary.py",
-        "tally if cap is None else Capped(tally, cap)",
-        "tally if cap is None or by is not None else Capped(tally, cap)",
+        "tuple(groups.values()), cap)",
+        "tuple(groups.values()), cap if by is None else None)",
         (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
     ),
     Mutant(
@@ -36,10 +36,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a column's sums over other groups as well",
-        "statistics/column_sums.py",
-        "cap=cap, where=group,",
-        "cap=cap, where=group and None,",
-        ("tests/statistics/test_column_sums.py::test_a_column_is_summed_as_the_array_is",),
+        "statistics/moments.py",
+        'settings: Any = {"where": where,',
+        'settings: Any = {"where": None if column and where else where,',
+        ("tests/statistics/test_columns_of_records.py::test_a_column_is_summed_as_the_array_is",),
     ),
     Mutant(
         "rows counted before any worker was asked",

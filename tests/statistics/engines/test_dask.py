@@ -8,7 +8,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.statistics.engines import dask as engine
-from dpgraph.statistics.engines import remote
+from dpgraph.statistics.engines import workers
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.locations import place_of
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
@@ -98,7 +98,7 @@ def test_what_reads_single_rows_takes_none_of_dask_and_says_what_to_do():
 
 def test_a_worker_passes_on_no_word_of_what_it_meets():
     """A task that fails for another reason than its rows' domain is quoted by its kind alone."""
-    answer = remote.worker_task(fail)([SECRET])
+    answer = workers.worker_task(fail)([SECRET])
     assert answer == ("a worker could not count its rows (KeyError)", None)
 
 
@@ -108,11 +108,11 @@ def fail(rows):
 
 def test_answers_add_beyond_32_bits_and_the_first_refusal_wins():
     large, small = np.array([2**31 - 1, 2**40], np.int64), np.array([5, 2**40], np.int64)
-    refusal, vector = remote.merge_answers([(None, large), (None, small), (None, small)])
+    refusal, vector = workers.merge_answers([(None, large), (None, small), (None, small)])
     assert refusal is None
     assert vector.dtype == np.int64
     assert vector.tolist() == [2**31 + 9, 3 * 2**40]
-    assert remote.merge_answers([(None, large), ("first", None), ("second", None)]) == ("first", None)
+    assert workers.merge_answers([(None, large), ("first", None), ("second", None)]) == ("first", None)
 
 
 def test_many_answers_are_merged_in_a_tree(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics import grouped
+from dpgraph.statistics import summary
 from dpgraph.statistics.rows.persons import PersonCap, capped_codes
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
 from tests.statistics.engines.test_total import NETWORK, SECRET, parquet
@@ -30,7 +30,7 @@ def located(n, seed=4):
 @pytest.fixture
 def one_key(monkeypatch):
     """Every choice of rows by one key, so that choices can be compared."""
-    monkeypatch.setattr(grouped, "cap_of", lambda person, rows: person and PersonCap(person, rows, KEY))
+    monkeypatch.setattr(summary, "cap_of", lambda person, rows: person and PersonCap(person, rows, KEY))
 
 
 def tables(counts):
@@ -148,7 +148,7 @@ def test_no_split_of_the_rows_changes_an_integer(data, n, cap, seed):
         dask.config.set(scheduler="synchronous", **{"dataframe.convert-string": False}),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(grouped, "cap_of", lambda person, rows_per_person: limit)
+        patch.setattr(summary, "cap_of", lambda person, rows_per_person: limit)
         assert dg.count(held, NETWORK).sensitive_tables == dg.count(rows, NETWORK).sensitive_tables
         assert (
             dg.count(held, NETWORK, person=limit).sensitive_tables

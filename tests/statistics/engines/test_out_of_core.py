@@ -122,7 +122,7 @@ def test_an_iterator_that_fails_is_quoted_by_no_one():
 class Watched:
     """A tally that says how many batches it has counted."""
 
-    rows_at_once = None
+    rows_at_once = cap = None
 
     def __init__(self, domain):
         self.domain, self.done = domain, 0
