@@ -27,13 +27,9 @@ Read = Callable[[Plain, Any, "Provenance | None"], Any]
 #: The fields in which values hold their description and their record; both stand in the head of a file.
 _BESIDE = ("network", "description", "design", "provenance")
 #: The entries of a file that are not of its value.
-HEAD = frozenset({"format", "version", "kind", "network", "event", "unit", "cost", "private"}) | {
-    "scope",
-    "receipts",
-    "description",
-    "release",
-    "digest",
-}
+HEAD = frozenset(["format", "version", "kind", "network", "event", "unit", "cost", "private"]) | frozenset(
+    ["scope", "receipts", "description", "release", "digest"]
+)
 
 
 def described_in(plain: Plain, network: Network | None) -> Any:

@@ -6,12 +6,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.errors import LedgerError, ReleaseError
-from dpgraph.privacy.events import Number, PrivacyCost, PrivacyUnit, decimal, exact, exact_delta
+from dpgraph.privacy.events import Number, PrivacyCost, decimal, exact, exact_delta
 from dpgraph.privacy.filters import filter_of
 from dpgraph.privacy.ledger.account import DurableAccount
 from dpgraph.privacy.ledger.chain import Chain, now, opened_chain
@@ -20,73 +19,56 @@ from dpgraph.privacy.ledger.row import LedgerRow, Terms, checked_label, sealed, 
 from dpgraph.privacy.ledger.store import Head, Store, to_make
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A caller's settings of a budget, checked; None where the caller says nothing."""
-
-    epsilon: Any = None
-    delta: Any = None
-    unit: PrivacyUnit | None = None
-    accounting: str | None = None
-    source: str | None = None
-
-    @classmethod
-    def of(
-        cls, epsilon: Number | None, delta: Number | None, unit: Any, accounting: str | None, source: str | None
-    ) -> Asked:
-        """From arguments."""
-        return cls(
-            None if epsilon is None else exact(epsilon),
-            None if delta is None else exact_delta(delta),
-            None if unit is None else checked_unit(unit),
-            accounting,
-            None if source is None else checked_label("source", source, empty=False),
-        )
-
-    def made(self) -> Terms:
-        """The terms of a new budget."""
-        if self.accounting == "pld":
-            raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
-        limit = PrivacyCost(self.epsilon, self.delta or 0 * self.epsilon)
-        terms = Terms(limit, checked_unit(self.unit), self.accounting or "basic", secrets.token_hex(8), self.source)
-        filter_of(terms.accounting, limit)
-        return terms
-
-    def check(self, terms: Terms) -> None:
-        """Refuses settings that differ from the terms."""
-        there = {
-            "epsilon": (self.epsilon, terms.limit.epsilon),
-            "delta": (self.delta, terms.limit.delta),
-            "unit": (self.unit, terms.unit),
-            "accounting": (self.accounting, terms.accounting),
-            "source": (self.source, terms.source),
-        }
-        for name, (asked, laid) in there.items():
-            if asked is not None and asked != laid:
-                shown = [decimal(one) if name in ("epsilon", "delta") else str(one) for one in (laid, asked)]
-                raise LedgerError(
-                    f"this data set's ledger was made with {name} {shown[0]}, and {shown[1]} was asked for; "
-                    f"leave {name} out to use it as it is"
-                )
+def asked_of(
+    epsilon: Number | None, delta: Number | None, unit: Any, accounting: str | None, source: str | None
+) -> dict[str, Any]:
+    """A caller's settings of a budget, checked; without those that are None."""
+    checks = {"epsilon": exact, "delta": exact_delta, "unit": checked_unit, "accounting": str}
+    given = {"epsilon": epsilon, "delta": delta, "unit": unit, "accounting": accounting}
+    asked: dict[str, Any] = {name: checks[name](value) for name, value in given.items() if value is not None}
+    return asked if source is None else asked | {"source": checked_label("source", source, empty=False)}
 
 
-def opened(url: str, dataset: str, asked: Asked, who: str = "", purpose: str = "") -> DurableAccount:
+def _terms_of(asked: dict[str, Any]) -> Terms:
+    """The terms of a new budget."""
+    accounting, epsilon = asked.get("accounting", "basic"), asked["epsilon"]
+    if accounting == "pld":
+        raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
+    limit = PrivacyCost(epsilon, asked.get("delta", 0 * epsilon))
+    filter_of(accounting, limit)
+    return Terms(limit, checked_unit(asked.get("unit")), accounting, secrets.token_hex(8), asked.get("source"))
+
+
+def _check(asked: dict[str, Any], terms: Terms) -> None:
+    """Refuses settings that differ from the terms."""
+    for name, value in asked.items():
+        laid = getattr(terms.limit if name in ("epsilon", "delta") else terms, name)
+        if value != laid:
+            shown = [decimal(one) if name in ("epsilon", "delta") else str(one) for one in (laid, value)]
+            raise LedgerError(
+                f"this data set's ledger was made with {name} {shown[0]}, and {shown[1]} was asked for; "
+                f"leave {name} out to use it as it is"
+            )
+
+
+def opened(url: str, dataset: str, asked: dict[str, Any], who: str = "", purpose: str = "") -> DurableAccount:
     """The account of a data set's whole budget; it is made if ``asked`` has an epsilon and there is none."""
     checked_label("dataset", dataset, empty=False)
     labels = checked_label("who", who), checked_label("purpose", purpose, most=1000, compared=False)
-    if asked.epsilon is not None:
-        asked.made()
-    with _closed(store_of(url, create=asked.epsilon is not None), always=False) as store:
-        if asked.epsilon is not None:
+    create = "epsilon" in asked
+    if create:
+        _terms_of(asked)
+    with _closed(store_of(url, create=create), always=False) as store:
+        if create:
             store.prepare()
         with store.reading() as rows:
             chain = opened_chain(store, rows, dataset)
-        if chain is None and asked.epsilon is None:
+        if chain is None and not create:
             raise LedgerError(
                 f"the ledger at {store.shown} has no data set {dataset!r}; {to_make(store.shown, dataset)}"
             )
         chain = _made(store, dataset, asked, *labels) if chain is None else chain
-        asked.check(chain.terms)
+        _check(asked, chain.terms)
     terms = chain.terms
     return DurableAccount(chain, reopened, "", terms.limit, terms.unit, terms.accounting, *labels)
 
@@ -103,17 +85,17 @@ def _closed(store: Store, *, always: bool = True) -> Iterator[Store]:
         store.close()
 
 
-def _made(store: Store, dataset: str, asked: Asked, who: str, purpose: str) -> Chain:
+def _made(store: Store, dataset: str, asked: dict[str, Any], who: str, purpose: str) -> Chain:
     """The chain of a new data set, or the chain of another process which made it first."""
     with store.making() as rows:
         if (chain := opened_chain(store, rows, dataset)) is not None:
             return chain
-        for name in rows.datasets() if asked.source is not None else ():
+        for name in rows.datasets() if "source" in asked else ():
             first = rows.row(name, 0)
-            if first is not None and terms_of(first.terms, first.unit).source == asked.source:
-                words = f"{asked.source!r} is the source of data set {name!r}, which has a budget in this ledger"
+            if first is not None and terms_of(first.terms, first.unit).source == asked["source"]:
+                words = f"{asked['source']!r} is the source of data set {name!r}, which has a budget in this ledger"
                 raise LedgerError(words)
-        terms = asked.made()
+        terms = _terms_of(asked)
         row = LedgerRow(
             dataset=dataset,
             number=0,

@@ -148,8 +148,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger opened with another limit than it was made with",
         "privacy/ledger/opening.py",
-        "            if asked is not None and asked != laid:\n",
-        "            if False:\n",
+        "        if value != laid:\n",
+        "        if False:\n",
         (f"{OPENING}::test_a_ledger_is_opened_as_it_was_made",),
     ),
     Mutant(
