@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import column_of
-from dpgraph.estimators.labelled import NO_COLUMN, domain_of, rows_with_target
+from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -30,6 +29,7 @@ from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,17 +38,23 @@ Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
+def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+    """The code of each row's class, and P(class), by the model's declared domain."""
+    domain = domain_of(model).restrict((*model.features, model.target))
+    codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
+    return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
+
+
+def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
+    """The declared variables."""
+    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
+    return tables.network.domain
+
+
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
-    """The target of each row, its prediction, and which rows a fit would have kept, by the model's design.
+    """The target of each row, its prediction, and flags of the rows that a fit keeps, by the model's design.
 
-    Args:
-        model: A regression with a design.
-        X: The rows.
-        y: Their target, or None.
-        drop: Whether rows may be dropped where the design says so, which takes a private number of rows.
-
-    Raises:
-        DomainError: If a row holds a null that has no declared meaning and may not be dropped.
+    ``drop``: whether rows may be dropped where the design says so, which takes a private number of rows.
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
@@ -59,11 +65,7 @@ def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> 
 
 
 def _keeping(design: LinearDesign) -> LinearDesign:
-    """The design, its rows never dropped.
-
-    Raises:
-        DomainError: If it is strict, and a null would refuse the table; whatever the rows hold.
-    """
+    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
     kept = None
     with contextlib.suppress(NetworkError, DomainError):
         kept = replace(design, on_missing="error")
@@ -161,9 +163,6 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
     """The rows that a cap keeps, or those of a group, and their y: chosen by one reading of X, and judged alone.
 
     The choice among a person's rows depends on the key and on that person's number of rows, and on nobody else.
-
-    Raises:
-        DomainError: If X does not hold the columns, or is a query beside a y whose rows have places.
     """
     declared = declared_by(model)
     if not declared.names and is_query(X):
@@ -209,11 +208,7 @@ def _told(group: RowGroup, strict: bool) -> Domain:
 
 
 def _named(X: Any) -> pd.DataFrame:
-    """A table in memory, whose columns have names.
-
-    Raises:
-        DomainError: If X is none.
-    """
+    """A table in memory as a DataFrame."""
     if not is_table(X):
         raise DomainError(
             "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "
@@ -248,11 +243,7 @@ def outcomes_of_an_entry(model: HiddenMarkovModel) -> int:
 
 
 def fitted_model(model: Any) -> Any:
-    """The released model behind an estimator of dpgraph, or the model itself.
-
-    Raises:
-        ReleaseError: If an estimator is not fitted.
-    """
+    """The released model behind an estimator of dpgraph, or the model itself."""
     if type(model).__module__.startswith("dpgraph.estimators."):
         if getattr(model, "model_", None) is None:
             raise ReleaseError(f"this {type(model).__name__} is not fitted; fit it, or evaluate a loaded model")

@@ -120,11 +120,7 @@ def learn_network(
 
 
 def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
-    """What ``learn_network`` would charge, by the same settings and without rows: one event, of several perhaps.
-
-    Raises:
-        NetworkError, ReleaseError: As ``learn_network``.
-    """
+    """The charge of ``learn_network`` by the same settings, without rows: one event, perhaps of several."""
     usual: dict[str, Any] = {
         "budget": None, "unit": None, "delta": 0, "max_parents": None, "max_cells": None, "required": (),
         "forbidden": (), "order": None, "target": None, "n": None, "seed": None, "noise": None,
@@ -178,11 +174,7 @@ def learning_task(
 
 
 def chosen_method(task: Task, method: str) -> tuple[str, Task]:
-    """The name of the method, and the task with the reason for it.
-
-    Raises:
-        ReleaseError: If there is none of that name.
-    """
+    """The name of the method, and the task with the reason for it."""
     if isinstance(method, str) and method == "auto":
         name, reason = best_method(task)
         return name, replace(task, reason=reason)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.arrow import Held, read_columns
@@ -23,8 +24,6 @@ from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
-
-Integers = npt.NDArray[np.int64]
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -111,16 +110,13 @@ def regression_moments(
     Where they lie on a cluster its workers sum, and only their sums, which are sensitive too, travel inside it.
 
     Args:
-        rows: Whatever ``count`` takes but ``Codes``: a pandas, polars or Arrow table, anything with
-            ``__arrow_c_stream__``, an iterator of such tables, the path of a CSV file, a Parquet file or a folder of
-            Parquet files, or a pyspark or dask DataFrame; or a pair (X, y) of arrays, the columns of X in the design's
-            order.
+        rows: Whatever ``count`` takes but ``Codes``; or a pair (X, y) of arrays, X with the design's features in order.
         design: The features, the target and their public bounds.
         where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are features with levels, or declared by ``domain``; all rows must fit the design.
         domain: Declares variables of ``where`` that are no features.
-        person: The column that says whose row it is, as for ``count``; not of a pair of arrays, and not with ``where``.
-            A row that ``on_missing="drop"`` drops is none of the rows that count.
+        person: As for ``count``; not of a pair of arrays, and not with ``where``. A row that ``on_missing="drop"``
+            drops does not count as one of its person's.
         rows_per_person: As for ``count``.
         engine: As for ``count``.
         progress: As for ``count``.
@@ -166,7 +162,7 @@ def regression_groups(
         by: A feature with levels or a variable of ``domain``, or several, whose levels are the groups.
         domain: Declares variables of ``by`` that are no features.
         person: As for ``regression_moments``.
-        rows_per_person: How many rows of one person count, in all groups together.
+        rows_per_person: As for ``count_groups``.
         engine: As for ``count``.
         progress: As for ``count``.
 
@@ -174,8 +170,7 @@ def regression_groups(
         For each level of ``by``, or each tuple of levels where ``by`` is several, the moments of its rows; sensitive.
 
     Raises:
-        DomainError: As ``regression_moments``; if there are more than 4096 groups, or there is no room for their sums
-            (``DPGRAPH_MEMORY``).
+        DomainError: As ``regression_moments`` and ``count_groups``.
 
     >>> import pandas as pd
     >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))

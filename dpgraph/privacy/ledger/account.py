@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.privacy.accounts import Account, Made, Receipt, Split, other_choice
+from dpgraph.privacy.accounts import Made, Receipt, Split, other_choice
 from dpgraph.privacy.errors import BudgetExceededError
 from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import Filter, Spent, filter_of, too_dear
+from dpgraph.privacy.filters import Filter, Spent, too_dear
 from dpgraph.privacy.ledger.book import Ledger
 from dpgraph.privacy.ledger.chain import Chain
 from dpgraph.privacy.ledger.row import (
@@ -44,7 +44,7 @@ class DurableAccount:
     @property
     def rule(self) -> Filter:
         """How charges add."""
-        return filter_of(self.accounting, self.limit)
+        return Filter(self.accounting, self.limit)
 
     @property
     def identity(self) -> str:
@@ -87,7 +87,7 @@ class DurableAccount:
             return left
         if _ended(allowance):
             return PrivacyCost(left.epsilon * 0, left.delta * 0)
-        own, none = filter_of(self.accounting, allowance.limit).remaining(allowed), Fraction(0)
+        own, none = Filter(self.accounting, allowance.limit).remaining(allowed), Fraction(0)
         return PrivacyCost(min(left.epsilon, max(own.epsilon, none)), min(left.delta, max(own.delta, none)))
 
     def events(self) -> tuple[Event, ...]:
@@ -175,7 +175,7 @@ class DurableAccount:
                 f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; "
                 "nothing was charged"
             )
-        rule, spent = filter_of(self.accounting, allowance.limit), self._allowed(rows)
+        rule, spent = Filter(self.accounting, allowance.limit), self._allowed(rows)
         after = rule.after(spent, event)
         if not rule.fits(after):
             refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
@@ -184,9 +184,9 @@ class DurableAccount:
 
     def _allowed(self, rows: Rows) -> Spent:
         """The totals of the allowance in its newest row."""
-        return self.chain.allowed(rows, self.who) or Spent(*[Fraction(0)] * 3)
+        return self.chain.allowed(rows, self.who) or Spent()
 
-    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+    def parts(self, receipt: Receipt | None, split: Split) -> list[DurableAccount]:
         """The accounts of groups."""
         assert receipt is not None
         unit, labels = self.unit.within_groups(), (self.who, self.purpose)

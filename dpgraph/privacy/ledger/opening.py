@@ -11,7 +11,7 @@ from typing import Any
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.events import Number, PrivacyCost, decimal, exact, exact_delta
-from dpgraph.privacy.filters import filter_of
+from dpgraph.privacy.filters import Filter
 from dpgraph.privacy.ledger.account import DurableAccount
 from dpgraph.privacy.ledger.chain import Chain, now, opened_chain
 from dpgraph.privacy.ledger.checking import Verification, verified
@@ -35,7 +35,7 @@ def _terms_of(asked: dict[str, Any]) -> Terms:
     if accounting == "pld":
         raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
     limit = PrivacyCost(epsilon, asked.get("delta", 0 * epsilon))
-    filter_of(accounting, limit)
+    Filter(accounting, limit)
     return Terms(limit, checked_unit(asked.get("unit")), accounting, secrets.token_hex(8), asked.get("source"))
 
 
@@ -105,7 +105,7 @@ def _made(store: Store, dataset: str, asked: dict[str, Any], who: str, purpose: 
             purpose=purpose,
             unit=text_of(terms.unit),
             terms=text_of(terms, but=("unit",)),
-            spent=text_of(filter_of(terms.accounting, terms.limit).start),
+            spent=text_of(Filter(terms.accounting, terms.limit).start),
         )
         row = sealed(row, "")
         rows.append(row)

@@ -51,17 +51,7 @@ def read_columns(
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """Yields the declared columns batch by batch, with whether they are untyped text.
-
-    Args:
-        rows: A pandas DataFrame, anything with ``__arrow_c_stream__`` (pyarrow, polars, DuckDB), the path of a CSV
-            file, a Parquet file or a folder of Parquet files, or their address, an iterator of any of these, or the
-            cursor of a query.
-        domain: Which columns to read.
-
-    Raises:
-        DomainError: If the rows cannot be read or a declared column is missing or repeated.
-    """
+    """The declared columns of any rows outside a cluster, batch by batch, each with whether it is untyped text."""
     engine = foreign_engine(rows)
     if isinstance(rows, Held):
         yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
@@ -100,11 +90,7 @@ class Held:
 
 
 def read_once(rows: Any, columns: Declared) -> Held:
-    """All columns that a step needs, by one reading: a second one may have the rows in another order, or none.
-
-    Raises:
-        DomainError: As ``batches``.
-    """
+    """All columns that a step needs, by one reading: a second one may have the rows in another order, or none."""
     parts = converted(lambda: tuple(batches(rows, columns)), UNREADABLE, passing=OURS, quiet=False)
     return Held(parts)
 

@@ -61,21 +61,13 @@ def batch_length(batch: Mapping[str, pa.Array]) -> int:
 
 
 def select_columns(batch: pa.RecordBatch, domain: Declared, where: str = "the table") -> Batch:
-    """The declared columns of one Arrow batch.
-
-    Raises:
-        DomainError: As ``check_columns``.
-    """
+    """The declared columns of one Arrow batch."""
     check_columns(batch.schema.names, domain, where)
     return {name: batch.column(batch.schema.get_field_index(name)) for name in domain.names}
 
 
 def check_columns(names: Iterable[Any], domain: Declared, where: str) -> None:
-    """Refuses a table in which a declared column is missing or repeated.
-
-    Raises:
-        DomainError: Naming the column and all that are read.
-    """
+    """Refuses a table in which a declared column is missing or repeated."""
     held = list(names)
     for name in domain.names:
         if held.count(name) != 1:

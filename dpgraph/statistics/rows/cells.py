@@ -27,11 +27,7 @@ _ELSE: Any = object()
 
 
 def typed_cells(cells: Iterable[Any], declared: Any) -> pa.Array:
-    """Cells as a column of the declared kind.
-
-    Args:
-        cells: Any Python objects.
-        declared: ``Categories``, whose kind and ``other`` count; None for a person's name; else a number is wanted.
+    """Cells, any Python objects, as a column of the declared kind; None declares a person's name, else a number.
 
     >>> typed_cells(["F", 3, None, "X"], Categories(["F", "M"], other="M", missing="M")).to_pylist()
     ['F', 'M', None, 'X']

@@ -20,11 +20,7 @@ def library_of(rows: Any) -> str:
 
 
 def refuse_clusters(*parts: Any) -> None:
-    """Refuses tables and columns of Spark and Dask; what a step reads row by row must be in memory.
-
-    Raises:
-        DomainError: If one of the parts is one.
-    """
+    """Refuses tables and columns of Spark and Dask; what a step reads row by row must be in memory."""
     for part in parts:
         if (library := library_of(part)) in COLLECTED:
             raise DomainError(

@@ -84,11 +84,7 @@ def encode(rows: Any, domain: Domain) -> Codes:
 
 
 def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> dict[str, Unsigned]:
-    """Encodes the variables of a domain in one batch of Arrow columns.
-
-    Raises:
-        DomainError: As ``encode``.
-    """
+    """Encodes the variables of a domain in one batch of Arrow columns."""
     return {name: encode_column(batch[name], domain[name], name, is_text, domain.strict) for name in domain.names}
 
 
@@ -109,11 +105,7 @@ def _restricted(codes: Codes, domain: Domain) -> Codes:
 def encode_column(
     array: pa.Array, variable: Variable, name: str, is_text: bool = False, strict: bool = False
 ) -> Unsigned:
-    """Encodes one Arrow column; the codes may share its memory.
-
-    Raises:
-        DomainError: As ``encode``.
-    """
+    """Encodes one Arrow column; the codes may share its memory."""
     problem = f"column {name!r} cannot be read by its declaration"
     codes, worst = converted(lambda: narrow_codes(array, variable, is_text, strict), problem, quiet=False)
     if worst < 0:

@@ -19,11 +19,7 @@ SUFFIXES = (".csv", ".csv.gz")
 
 
 def read(path: Place, domain: Declared) -> Iterator[Batch]:
-    """The declared columns of one file.
-
-    Raises:
-        DomainError: If it cannot be parsed to its end, or a declared column is missing or repeated.
-    """
+    """The declared columns of one file."""
     import pyarrow.csv as csv
 
     problem = f"{path} cannot be read as CSV; is it truncated or of another format?"

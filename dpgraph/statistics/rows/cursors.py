@@ -26,11 +26,7 @@ def is_cursor(rows: Any) -> bool:
 
 
 def tables_of(cursor: Any) -> Iterator[Any]:
-    """The rows of a cursor as tables: one Arrow stream where the driver has it, else frames of objects.
-
-    Raises:
-        DomainError: If there is no result to fetch, or the driver fails.
-    """
+    """The rows of a cursor as tables: one Arrow stream where the driver has it, else frames of objects."""
     description = converted(lambda: cursor.description, PROBLEM)
     if description is None:
         raise DomainError("the cursor has no rows; execute a SELECT with it first, and give it unread")

@@ -13,16 +13,7 @@ from dpgraph.structure.domain import Domain, DomainError, Level
 
 
 def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGroup:
-    """The rows in which each variable has the level given.
-
-    Args:
-        where: A level of each of some variables.
-        domain: Declares them.
-        advice: What to do where it does not.
-
-    Raises:
-        DomainError: If ``where`` is not declared variables and levels.
-    """
+    """The rows in which each variable has the level given; ``advice`` ends the refusal of an undeclared variable."""
     if not isinstance(where, Mapping) or not where:
         raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
     return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))

@@ -12,11 +12,7 @@ from dpgraph.structure.conversion import converted
 
 
 def pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
-    """One column of a DataFrame by its declared name, NaN as null.
-
-    Raises:
-        DomainError: If its values are of more than one kind and the declaration is not strict.
-    """
+    """One column of a DataFrame by its declared name, NaN as null."""
     problem = f"column {name!r} holds values of more than one kind; make it all text or all numbers"
     if not domain.strict:
         return converted(lambda: pandas_array(frame[name]), problem)
@@ -24,11 +20,7 @@ def pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
 
 
 def pandas_array(series: Any) -> pa.Array:
-    """One column of a DataFrame, NaN as null.
-
-    Raises:
-        Exception: Of whatever class, if its values are of more than one kind; see ``converted``.
-    """
+    """One column of a DataFrame, NaN as null."""
     values: Any = series.array
     if hasattr(values, "sp_values"):
         return pa.array(values.to_dense(), from_pandas=True)
@@ -38,12 +30,7 @@ def pandas_array(series: Any) -> pa.Array:
 
 
 def strict_array(series: Any, declared: Any) -> pa.Array:
-    """One column, of which no value is refused: columns without a type are converted cell by cell.
-
-    Args:
-        series: A column of a DataFrame.
-        declared: What is declared of it, as ``typed_cells`` takes it.
-    """
+    """One column, of which no value is refused: columns without a type are converted cell by cell."""
     values: Any = series.array
     if _is_categorical(values):
         return _dictionary_array(values, _typed_array(values.categories, declared))
