@@ -165,11 +165,7 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     low, high = float(values.min()), float(values.max())
     scale = (LogNorm if low > 0 and high > 20 * low else Normalize)(low, high if high > low else low + 1)
     shades = colormaps["cividis_r"](scale(values.astype(float)))
-    dearest = max((row["cost"] for row in report.arc_rows), default=1.0)
-    arcs = []
-    for row in report.arc_rows:
-        share = (row["cost"] - 1) / (dearest - 1) if dearest > 1 else 0.0
-        arcs.append((row["parent"], row["child"], {"color": "0.35", "linewidth": 0.7 + 2.8 * share}))
+    arcs = [(*arc, {"color": "0.35", "linewidth": 0.7 + 2.8 * share}) for arc, share in report.arc_shares.items()]
     axes = _graph(axes, report.network, arcs, shades)
     from matplotlib.cm import ScalarMappable
 

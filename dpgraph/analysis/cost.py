@@ -113,6 +113,13 @@ class PrivacyReport:
         """The rows of ``arcs``."""
         return arc_costs(self.network)
 
+    @property
+    def arc_shares(self) -> dict[tuple[str, str], float]:
+        """The cost of each arc above 1 as a share of the dearest arc's: the widths of arcs in pictures."""
+        above = {(row["parent"], row["child"]): row["cost"] - 1 for row in self.arc_rows}
+        most = max(above.values(), default=0.0)
+        return {arc: max(0.0, one / most) if most > 0 else 0.0 for arc, one in above.items()}
+
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers that the costs come from."""

@@ -410,7 +410,8 @@ def discrepancy(one: Reals, other: Reals) -> float:
     The kernel's width is the median distance between points of the two samples (Gretton et al. 2012).
 
     Args:
-        one, other: Shape (samples, dimensions).
+        one: Shape (samples, dimensions).
+        other: The same shape.
     """
     from scipy.spatial.distance import cdist
 

@@ -78,17 +78,11 @@ def computed(value: Any) -> Section:
     return Section("How it was computed", [facts_of(dict(value.diagnostics))])
 
 
-def drawn(network: Network, label: str, hint: str, arc_rows: Sequence[Mapping[str, Any]] = ()) -> Graph:
-    """The DAG, with arcs wider the more they cost; ``hint`` tells the reader to choose a variable."""
+def drawn(network: Network, label: str, hint: str, shares: Mapping[tuple[str, str], float] | None = None) -> Graph:
+    """The DAG, with arcs as wide as their shares; ``hint`` tells the reader to choose a variable."""
     places, position = layered(network), network.position
-    prices = {(row["parent"], row["child"]): row["cost"] for row in arc_rows}
-    dearest = max(prices.values(), default=1.0)
     arcs = [
-        (
-            position[parent],
-            position[child],
-            (prices.get((parent, child), 1.0) - 1) / (dearest - 1) if dearest > 1 else 0.0,
-        )
+        (position[parent], position[child], (shares or {}).get((parent, child), 0.0))
         for child, parents in network.parents.items()
         for parent in parents
     ]

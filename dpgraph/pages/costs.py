@@ -45,7 +45,7 @@ def _of_report(report: PrivacyReport) -> Page:
     who = Section("Who would be protected", [words])
     if isinstance(network, Margins):
         return Page(title, summary, [who, *_of_tables(report, facts)])
-    graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows)
+    graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_shares)
     sections = [
         who,
         Section("What it would cost", [Costs(float(report.delta), report.n is not None)]),
