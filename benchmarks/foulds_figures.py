@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
-from dpgraph.inference.markov.sampler import dirichlet_rows, relative_likelihood
+from dpgraph.inference.markov.sampler import dirichlet_rows
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.markov import transition_counts
@@ -218,9 +218,8 @@ def sampled_states(log, held, epsilon, seed, sweeps):
         laws = [above_floor(total[:, a:b] + 1.0, rng) for a, b in pairwise(edges)]
         transition = dirichlet_rows(transition_counts(states, 3) + 1.0, rng)
         score = (counts @ np.log(np.concatenate(laws, axis=1)).T).reshape(1, *held.shape, 3)
-        _kernels.compiled().blocked(
-            relative_likelihood(score)[0], transition[0], rng.random(states.shape[1:]), states[0]
-        )
+        likelihood = np.exp(score - score.max(axis=-1, keepdims=True))[0]
+        _kernels.compiled().draw_states(rng, likelihood, states[0], transition[0], 1.0, False)
     model = dg.results.HiddenMarkovModel(
         dg.hmm_network(DOMAIN, "region", "month"), "region", "month", transition[:, None],
         FrozenMap((name, law[None, None]) for name, law in zip(FIELDS, laws, strict=True)), states[:, None],

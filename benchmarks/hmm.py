@@ -21,8 +21,11 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
-from dpgraph.inference.markov.sampler import dirichlet_rows, relative_likelihood
+from dpgraph.inference.markov.evidence import cells_evidence
+from dpgraph.inference.markov.latent import latent_cells
+from dpgraph.inference.markov.sampler import dirichlet_rows
 from dpgraph.models.entry_scores import markov_scores
+from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
@@ -156,16 +159,17 @@ def sweeps(chains, steps, size, levels):
     """States, transitions and emissions drawn once given counts: sweeps per second, and hmmlearn's EM iterations."""
     rng = np.random.default_rng(0)
     counts = rng.poisson(4.0, (chains * steps, sum(levels))).astype(float)
-    fields = [int(edge) for edge in np.cumsum([0, *levels])]
-    edges, gibbs = np.array(fields), _kernels.compiled().gibbs
+    fields = tuple(slice(int(end) - size, int(end)) for size, end in zip(levels, np.cumsum(levels), strict=True))
+    tables = counts.astype(int).reshape(chains, steps, -1)
+    given = cells_evidence(tables, fields, [(DiscreteLaplace(1.0), counts.size)] * sum(levels))
+    cells, gibbs = latent_cells(given, size, tables), _kernels.compiled().gibbs
 
     def sweep(single_states):
         state, law = np.zeros((chains, steps), np.int64), np.full((size, size), 1 / size)
         emissions = np.concatenate([rng.dirichlet(np.ones(v), size) for v in levels], axis=1)
 
         def once():
-            log = (counts @ np.log(emissions).T).reshape(chains, steps, size)
-            gibbs(rng, relative_likelihood(log), counts, edges, state, law, emissions, (1.0, 1.0), single_states)
+            gibbs(rng, cells, state, law, emissions, emissions, (1.0, 1.0), single_states, False, False)
 
         return once
 
@@ -196,8 +200,8 @@ def observations(number=100_000, size=8, symbols=32):
 
     def once():
         nonlocal law, emissions
-        likelihood = relative_likelihood(np.log(emissions).T)[symbol]
-        _kernels.compiled().blocked(likelihood, law, rng.random(symbol.shape), state)
+        likelihood = (emissions / emissions.max(axis=0)).T[symbol]
+        _kernels.compiled().draw_states(rng, likelihood, state, law, 1.0, False)
         law = dirichlet_rows(transition_counts(state[None], size)[0] + 1.0, rng)
         total = np.bincount(state.ravel() * symbols + symbol.ravel(), minlength=size * symbols)
         emissions = dirichlet_rows(total.reshape(size, symbols) + 1.0, rng)

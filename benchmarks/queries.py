@@ -21,8 +21,7 @@ import click
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.inference.queries.contraction import MOST_CELLS, _pattern, _plan, _Same
-from dpgraph.inference.queries.pruning import ancestors
+from dpgraph.inference.queries.contraction import MOST_CELLS, _pattern, _plan, _Same, ancestors
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables
 

@@ -66,8 +66,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
     from dpgraph.inference.queries.asking import query as query
     from dpgraph.inference.queries.rows import query_rows as query_rows
-    from dpgraph.inference.queries.comparing import contrast as contrast
-    from dpgraph.inference.queries.numbers import expectation as expectation
+    from dpgraph.inference.queries.measures import contrast as contrast
+    from dpgraph.inference.queries.measures import expectation as expectation
     from dpgraph.inference.network.queries import sample_rows as sample_rows
     from dpgraph.files.documents import save as save
     from dpgraph.files.documents import load as load
@@ -115,5 +115,4 @@ registers("mechanisms.additive.fourier", "FourierMechanism")
 registers("mechanisms.selection.posterior_sample", "PosteriorSample", "PosteriorSample (idealized numerics)")
 registers("mechanisms.selection.map_estimate", "MapEstimate")
 registers("mechanisms.selection.quantile", "PrivateQuantile")
-registers("mechanisms.selection.parents_choice", "ParentsChoice")
-registers("mechanisms.selection.table_choice", "TableChoice")
+registers("mechanisms.selection.table_choice", "ParentsChoice", "TableChoice")

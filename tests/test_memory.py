@@ -15,7 +15,7 @@ import dpgraph as dg
 from dpgraph import memory
 from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs.constraints import read_constraints
-from dpgraph.inference.markov.memory_use import fit_bytes
+from dpgraph.inference.markov.sampler import fit_bytes
 from dpgraph.inference.network import by_normal, held_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction

@@ -27,7 +27,7 @@ from dpgraph.estimators.folds import Rows, first_rows, folds_by_person, folds_by
 from dpgraph.estimators.private_fits import SharedNoise, checked_source, exact_budget, prepared, rehearse
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
-from dpgraph.models.cross_validation import CrossValidation
+from dpgraph.models.evaluation import CrossValidation
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.events import CROSS_VALIDATION
 from dpgraph.privacy.noise import Noise

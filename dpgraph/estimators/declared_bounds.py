@@ -83,17 +83,7 @@ class DeclaredBounds:
     def design(
         self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
     ) -> LinearDesign:
-        """The design of what is declared.
-
-        Args:
-            frame: The features.
-            target: Its name and values.
-            intercept: Whether there is one.
-            strict: Whether no row may refuse the table.
-
-        Raises:
-            DomainError: If a declared column is missing, or the bounds are no bounds.
-        """
+        """The design of what is declared."""
         features, bounds = self._features(frame), self.bounds_y
         if isinstance(self.bounds_X, LinearDesign):
             return self.bounds_X
@@ -102,11 +92,7 @@ class DeclaredBounds:
         return _design(features, target[0], bounds, intercept, strict)
 
     def design_in_place(self, target: str, intercept: bool, strict: bool = False) -> LinearDesign:
-        """The design of rows that stay where they lie, so that nothing is read off them.
-
-        Raises:
-            DomainError: If what is declared has no names, or the bounds are no bounds.
-        """
+        """The design of rows that stay where they lie, so that nothing is read off them."""
         if isinstance(self.bounds_X, LinearDesign):
             if self.bounds_X.target != target:
                 raise DomainError(f"y is {target!r}, and the design predicts {self.bounds_X.target!r}")
@@ -150,7 +136,7 @@ class DeclaredBounds:
         warnings.warn(
             f'{name}="infer" reads bounds off the rows: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=8,
+            stacklevel=6,  # past design, PrivateLinearRegression's reading and fit
         )
         ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
         return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}

@@ -6,6 +6,7 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,11 +15,11 @@ from typing import Any, get_args
 import numpy as np
 
 from dpgraph.estimators import held_out
-from dpgraph.estimators.labelled import class_probabilities, domain_of
-from dpgraph.estimators.persons import cap_for
+from dpgraph.estimators.fitting import cap_for
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -29,7 +30,8 @@ from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.statistics.rows.clusters import refuse_clusters
+from dpgraph.statistics.rows.batches import refuse_clusters
+from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
@@ -114,17 +116,13 @@ def evaluate(
         _warn_of_persons(model, budget.unit)
     settings: dict[str, Any] = {"bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
     with waiting("judging", progress):
-        cap = None if person is None else cap_for(person, budget, None, noise)
+        cap = cap_for(person, budget, None, noise)
         found = outcomes(model, X, y, scores=scores, **settings, group=budget.group, unit=budget.unit, cap=cap)
         return evaluation_of(found, epsilon=epsilon, budget=budget, interval=interval, mechanism=mechanism, noise=noise)
 
 
 def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
-    """Warns where a model protects persons with more rows than a budget does.
-
-    Warns:
-        PrivacyLeakWarning: If so.
-    """
+    """Warns where a model protects persons with more rows than a budget does."""
     record = getattr(held_out.fitted_model(model), "provenance", None)
     rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
     if rows > unit.rows_per_person:
@@ -184,7 +182,7 @@ def outcomes(
     match sums:
         case Classification():
             if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
-                truth, probabilities = class_probabilities(fitted, X, y)
+                truth, probabilities = held_out.class_probabilities(fitted, X, y)
             else:
                 truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
             judged = classifier_outcomes(sums, truth, probabilities, group)
@@ -197,7 +195,8 @@ def outcomes(
                 whole = np.ones(len(values), bool)
             judged = regression_outcomes(sums, values[whole], predicted[whole], group)
         case Entries():
-            judged = entry_outcomes(sums, held_out.entry_log_probabilities(fitted, X), group)
+            codes = encode(X, fitted.network.domain).columns
+            judged = entry_outcomes(sums, entry_log_probability(fitted, codes), group)
     return judged if cap is None else replace(judged, cap=cap.record(held_out.declared_by(fitted).strict))
 
 
@@ -209,16 +208,11 @@ def task_of(
     largest_loss: float | None = None,
     largest_error: float | None = None,
 ) -> Classification | Regression | Entries:
-    """What is public of judging a model, before any row: classes, bounds and where losses are clipped.
-
-    Raises:
-        ReleaseError: If it is no model that can be judged.
-        DomainError: If a setting is not valid, or the model has no use for it.
-    """
+    """The public description of an evaluation, before any row: classes, bounds and the bounds of losses."""
     match held_out.fitted_model(model):
         case NaiveBayes() | NaiveBayesEnsemble() as classifier:
             _no_use("bounds", bounds, None, "a classifier has classes")
-            classes = domain_of(classifier).levels(classifier.target)
+            classes = held_out.domain_of(classifier).levels(classifier.target)
             return Classification(classes, largest_loss, scores=_asked(scores))
         case regression if (design := held_out.design_of(regression)) is not None:
             _no_use("bounds", bounds, None, "this regression has declared its own")
@@ -227,7 +221,7 @@ def task_of(
         case HiddenMarkovModel() as markov:
             _no_use("bounds", bounds, None, "entries have outcomes")
             _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            return Entries(held_out.outcomes_of_an_entry(markov), largest_loss)
+            return Entries(math.prod(markov.network.domain.sizes[name] for name in markov.fields), largest_loss)
         case other if getattr(other, "classes_", None) is not None:
             _no_use("bounds", bounds, None, "a classifier has classes")
             whole = callable(getattr(other, "predict_proba", None))
@@ -260,20 +254,7 @@ def evaluation_of(
     mechanism: str = "laplace",
     noise: Noise | None = None,
 ) -> Evaluation:
-    """Releases outcomes once and reads the scores off the release.
-
-    Args:
-        found: What ``outcomes`` summed, or a sum of such.
-        epsilon: What it costs.
-        budget: What is charged.
-        interval: The probability with which each interval is to hold the population's score.
-        mechanism: ``"laplace"`` or ``"gaussian"``.
-        noise: As for ``release``.
-
-    Raises:
-        DomainError: If there are no rows where their number is public; nothing is charged.
-        ReleaseError, BudgetExceededError: If the release is refused; nothing is charged.
-    """
+    """Releases outcomes, or a sum of outcomes, once and reads the scores off the release."""
     checked_interval(interval)
     made = _mechanism(mechanism, epsilon, budget)
     if not isinstance(found, Moments) or not isinstance(found.description, OutcomeDescription):

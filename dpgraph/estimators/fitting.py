@@ -1,220 +1,103 @@
-"""Input handling shared by fits and evaluations: rows to tables, without messages that repeat them; budgets, seeds."""
+"""A private fit: an estimator is fitted as a whole or not at all, by one release, from one budget.
+
+From before the charge until everything is learned an estimator is not fitted, so an interruption leaves no mixture of
+two fits. A fit that fails before its charge restores the earlier fit. A fit that is interrupted after its charge keeps
+the release in ``unfinished_release``, to learn from for free.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
+import os
+import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.errors import PriorWarning
+from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.errors import PriorWarning, SplitWarning
+from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.rows.arrow import foreign_engine
-from dpgraph.statistics.rows.cells import cells_of
-from dpgraph.statistics.rows.features import (
-    PROBLEM,
-    UNREADABLE,
-    array_frame,
-    declared_columns,
-    is_unread,
-    refuse_list,
-    refuse_other_shapes,
-    table_frame,
-)
-from dpgraph.structure.conversion import array_of, converted, is_query, is_table
-from dpgraph.structure.domain import DomainError
+from dpgraph.privacy.release import release
+from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
+from dpgraph.structure.conversion import converted
 from dpgraph.structure.tables import Family, NoisyCounts
 
-if TYPE_CHECKING:
-    import pandas as pd
+#: The warning of fits on different rows.
+ADVICE = (
+    "this budget paid for a fit on other rows before (the same rows in another table or array count as other, as no "
+    "content is compared). The charges add up, which covers rows that were chosen without "
+    "looking at rows. Where rows decide, or their places do, the loss is larger: five fits charged 5 lost 12 with "
+    "StratifiedKFold and 32 shuffled under replace, 12 with KFold and 62 shuffled under add-remove, on 40 rows; ten "
+    "bootstrap fits charged 10 lost 17. Use dpgraph.cross_validate, whose price is exact, and dpgraph.evaluate "
+    "for scores of held-out rows, which are private too; see docs/cross-validation.md"
+)
 
-#: What to do about columns that are not those of the fit, or stand in another order where nothing declares their names.
-COLUMNS_OF_FIT = "Give the columns of the fit in its order: X[list(estimator.feature_names_in_)]."
 
+class Fit:
+    """A fit in a ``with`` block: ``new`` is a copy of the estimator without fitted attributes, which receives them.
 
-def feature_frame(
-    estimator: Any,
-    X: Any,
-    names: Callable[[int], list[str]],
-    *,
-    reset: bool,
-    public: bool,
-    strict: bool = False,
-    declared: Collection[str] | None = None,
-) -> pd.DataFrame:
-    """X as a DataFrame whose columns are the features' names.
-
-    Args:
-        estimator: Whose features they are; scikit-learn keeps their number and names there.
-        X: A pandas, polars or Arrow table, or an array, shape (rows, features).
-        names: The names of an array's columns, from their number.
-        reset: Whether to keep the features, as a fit does, or to compare them with those kept.
-        public: Whether scikit-learn may judge the values, which its messages repeat; else the domain alone does.
-        strict: Whether no row may refuse the table; a list of rows, which may be no rectangle, is refused then.
-        declared: The columns of a table that count, whatever else it holds; None for all.
-
-    Raises:
-        DomainError: If private rows are neither a table nor such an array, a column is there twice, or the columns are
-            not those of the fit; where ``declared`` names them they may stand in another order.
+    When the block ends they become the estimator's. When it fails before a charge, the earlier ones come back.
     """
-    import pandas as pd
 
-    if is_table(X):
-        frame: Any = declared_columns(table_frame(X), declared)
-        if not reset and declared is not None:
-            frame = _in_order_of_fit(estimator, frame)
+    def __init__(self, estimator: Any) -> None:
+        self._estimator, self._old = estimator, _fitted(estimator)
+        self._charges: list[tuple[Budget, int]] = []
+        self.new: Any = copy.copy(estimator)
+        _forget(self.new)
+
+    def __enter__(self) -> Fit:
         try:
-            validate_data(estimator, frame, reset=reset, skip_check_array=True)  # compares names, which are public
-        except ValueError as error:
-            if reset:
-                raise
-            raise DomainError(f"{str(error).rstrip()}\n{COLUMNS_OF_FIT}") from None
-        return converted(lambda: frame.rename(columns=str), UNREADABLE)
-    if public:
-        array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
-    refuse_other_shapes(X)
-    refuse_list(X, strict)
-    array = _private_array(estimator, X, reset)
-    return array_frame(array, names(array.shape[1]), strict=strict)
+            _forget(self._estimator)
+        except BaseException:
+            vars(self._estimator).update(self._old)
+            raise
+        return self
+
+    def release(self, statistics: Any, mechanism: Any, rows: Any, budget: Budget | None = None) -> Any:
+        """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``.
+
+        ``rows`` are those of the caller of ``fit``, for the warning of other rows.
+        """
+        new = self.new
+        budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
+        warn_of_other_rows(budget, rows)
+        self._charges.append((budget, _charges(budget)))
+        new.release_ = release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise))
+        vars(self._estimator)["unfinished_release"] = new.release_
+        new.privacy_cost_ = cost(new.release_)
+        return new.release_
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            vars(self._estimator).update(_fitted(self.new))
+            vars(self._estimator).pop("unfinished_release", None)
+        elif all(_charges(budget) == before for budget, before in self._charges):
+            vars(self._estimator).update(self._old)
 
 
-def _in_order_of_fit(estimator: Any, frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns in the order of the fit where they are the same."""
-    known = list(getattr(estimator, "feature_names_in_", ()))
-    there = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
-    if there == known or sorted(there) != sorted(known):
-        return frame
-    return converted(lambda: frame.iloc[:, [there.index(name) for name in known]], UNREADABLE)
+def _fitted(estimator: Any) -> dict[str, Any]:
+    """The attributes of a fit: names that end in an underscore, as in scikit-learn's ``check_is_fitted``."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def stays_in_place(X: Any) -> bool:
-    """Whether rows are read where they lie and never loaded: a path, or a table on a cluster; y then names a column."""
-    return isinstance(X, str | Path) or foreign_engine(X) in ("pyspark", "dask")
+def _forget(estimator: Any) -> None:
+    for name in _fitted(estimator):
+        del vars(estimator)[name]
 
 
-def holds_target(X: Any, y: Any, *, declared: bool) -> bool:
-    """Whether rows hold the target too, which y then names: those that are not in memory, and a table where y is text.
-
-    Args:
-        X: The rows.
-        y: The target, or its name.
-        declared: Whether what is declared has names, by which a table's columns are found.
-    """
-    return stays_in_place(X) or is_unread(X) or (declared and isinstance(y, str) and is_table(X))
-
-
-def named_column(y: Any) -> str:
-    """The column that y names.
-
-    Raises:
-        DomainError: If it is no name.
-    """
-    if not isinstance(y, str):
-        raise DomainError("where X is a path, a query or a table on a cluster, y is the name of the target's column")
-    return y
-
-
-def keep_names(estimator: Any, names: Iterable[str]) -> None:
-    """Keeps the features of a fit, as scikit-learn does of a table."""
-    estimator.feature_names_in_ = np.array(list(names), dtype=object)
-    estimator.n_features_in_ = len(estimator.feature_names_in_)
-
-
-def with_target(frame: pd.DataFrame, name: str, values: npt.NDArray[Any]) -> pd.DataFrame:
-    """The features beside the target, objects as they are.
-
-    Raises:
-        DomainError: If they are not of one length.
-    """
-    import pandas as pd
-
-    kind = object if values.dtype == object else None
-    problem = "X and y cannot be put together"
-    return converted(lambda: frame.assign(**{name: pd.Series(values, frame.index, dtype=kind)}), problem)
-
-
-def _private_array(estimator: Any, X: Any, reset: bool) -> Any:
-    """X as a two-dimensional array of anything; a refusal repeats no row."""
-    known, shape = getattr(estimator, "n_features_in_", None), getattr(X, "shape", ())
-    if not reset and known is not None and len(shape) == 2 and shape[1] != known:
-        name = type(estimator).__name__
-        raise DomainError(f"X has {shape[1]} features, but {name} is expecting {known} features as input")
-    settings: Any = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 0}
-    return converted(lambda: validate_data(estimator, X, reset=reset, **settings), PROBLEM)
-
-
-def column_of(y: Any, problem: str, *, strict: bool = False) -> Any:
-    """y as an array of one axis, of anything; of a list, where no row may refuse the table, whatever its items are.
-
-    Raises:
-        DomainError: If it is none.
-    """
-    if is_table(y):
-        raise DomainError(f"{problem}; of a table give its column")
-    if isinstance(y, str):
-        raise DomainError(f"{problem}; the name of a column is for a table or a file, with declared names")
-    column = cells_of(y) if strict else array_of(y, problem)
-    if column.ndim != 1:
-        raise DomainError(f"{problem}; of an array with a second axis of length one give y.ravel()")
-    return column
-
-
-def check_target_name(y: Any, target: str) -> None:
-    """Refuses a y that has another name than the target; that name may be a row's, and is not repeated.
-
-    Raises:
-        DomainError: Saying what to do.
-    """
-    name = name_of(y)
-    if name is not None and name != target:
-        raise DomainError(
-            f"y has another name than the target, {target!r}: give the column {target!r}, or, if y is that, "
-            f"y.rename({target!r})"
-        )
-
-
-def named_in_rows(X: Any, y: Any, target: str) -> bool:
-    """Whether the target is among the columns of the rows to score: y names it, or is left out.
-
-    Raises:
-        DomainError: If y names something else, or is beside a query.
-    """
-    if is_query(X) and y is not None and not isinstance(y, str):
-        raise DomainError("the rows of a query have no order, and y has one: leave y out, or read the query first")
-    if isinstance(y, str) and y != target:
-        raise DomainError(f"y names {y!r}, and the model predicts {target!r}")
-    return y is None or isinstance(y, str)
-
-
-def name_of(y: Any) -> str | None:
-    """The name of a column as text, if it has one."""
-    name = getattr(y, "name", None)
-    return None if name is None or (isinstance(name, str) and not name) else converted(lambda: str(name), UNREADABLE)
-
-
-def target_name(name: object, features: Iterable[str]) -> str:
-    """The target's own name where it has one that no feature has, else "target", with underscores if need be."""
-    taken = set(features)
-    free = name if isinstance(name, str) and name and name not in taken else "target"
-    while free in taken:
-        free += "_"
-    return free
+def _charges(budget: Any) -> int:
+    """The number of charges of a budget; the release refuses anything else."""
+    return len(getattr(budget, "events", ()))
 
 
 def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) -> Budget:
-    """The caller's budget, or one of exactly what the mechanism costs.
-
-    Raises:
-        ReleaseError: If the budget protects another unit than the one asked for.
-    """
+    """The caller's budget, or one of exactly the mechanism's cost."""
     if budget is None:
         return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)
     if unit is not None and unit != budget.unit:
@@ -223,36 +106,83 @@ def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) 
 
 
 def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:
-    """Refuses an epsilon beside a mechanism value with another one, which alone would be spent.
-
-    Raises:
-        ReleaseError: If ``epsilon`` is not the default, 1, and the mechanism's is another.
-    """
+    """Refuses an epsilon, other than the default of 1, that differs from the mechanism value's own."""
     its = getattr(mechanism, "epsilon", None)
     if its is not None and epsilon is not None and exact(epsilon) not in (1, exact(its)):
         raise ReleaseError(f"epsilon is {epsilon} and the mechanism's is {its}, which is what is spent; leave one out")
 
 
-def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
-    """Whether noise moves half the rows or more, in sums of so many cells; expected as if Laplace.
+def cap_for(name: Any, budget: Any, unit: PrivacyUnit | None, noise: Noise | None) -> PersonCap | None:
+    """A cap at as many rows of a person as the unit protects, by a fresh key; None without a column of persons.
 
-    Where the number of rows is private it is the noisy table's sum, less three standard deviations of that.
+    A noise source for tests and studies decides the key, too: from a copy, so that a second fit draws the same.
     """
-    cells, variance = noisy.network.cells(table), noisy.variance(table)
-    rows = float(noisy.tables[table].sum()) - 3 * math.sqrt(cells * variance) if noisy.n is None else noisy.n
-    return rows <= cells * math.sqrt(variance / 2 / pooled)
+    if name is None:
+        return None
+    whom = getattr(budget, "unit", unit) or PrivacyUnit()
+    rows = getattr(whom, "rows_per_person", 1)
+    if not hasattr(noise, "bits"):
+        return PersonCap(name, rows)
+    source: Any = copy.deepcopy(noise)
+    return PersonCap(name, rows, source.bits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
 
 
-def warn_if_drowned(noisy: Any, *, stacklevel: int, pooled: float = 1.0) -> None:
-    """Warns if the noise moves half or more of every table of two variables or more; by the release alone.
+class _Payments:
+    """The rows of a budget's first fit, and whether the caller was warned."""
 
-    Args:
-        noisy: What was released; of anything but noisy counts nothing is said.
-        stacklevel: Whose line the warning names.
-        pooled: In sums of how many cells; a state of a Markov model is learned from those of all its cells.
+    def __init__(self, rows: Any) -> None:
+        self.same_rows, self.warned = _identity(rows), False
 
-    Warns:
-        PriorWarning: If so.
+
+_lock = threading.Lock()
+_payments: weakref.WeakKeyDictionary[Budget, _Payments] = weakref.WeakKeyDictionary()
+
+
+def warn_of_other_rows(budget: Any, rows: Any) -> None:
+    """Warns, once for each budget, if it already paid for a fit on other rows: splitters lose more than the charge.
+
+    A splitter such as ``StratifiedKFold`` chooses rows by looking at rows, so one changed row moves *other* rows
+    between the training sets, and an estimator sees only the rows that it is given. Rows are compared by identity,
+    never by content: the same object, a DataFrame that shares its index, or the same path. Lists have no identity that
+    can be kept without the rows, and count as other rows every time.
+    """
+    if not isinstance(budget, Budget):
+        return
+    with _lock:
+        seen = _payments.get(budget)
+        if seen is None or not budget.spent:
+            _payments[budget] = _Payments(rows)
+            return
+        if seen.warned or seen.same_rows(rows):
+            return
+        seen.warned = True
+    warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit
+
+
+def _identity(rows: Any) -> Callable[[Any], bool]:
+    """A test whether something else is the same rows; it keeps none of them alive."""
+    if isinstance(rows, str | os.PathLike):
+        path = str(rows)
+        return lambda other: isinstance(other, str | os.PathLike) and str(other) == path
+    token = _index_token(rows)
+    if token is not None:
+        return lambda other: _index_token(other) is token
+    try:
+        reference = weakref.ref(rows)
+    except TypeError:
+        return lambda _: False
+    return lambda other: reference() is other
+
+
+def _index_token(rows: Any) -> object | None:
+    """The empty object that pandas shares between an index and its views, those of chosen columns among them."""
+    return getattr(rows.index, "_id", None) if hasattr(rows, "columns") and hasattr(rows, "index") else None
+
+
+def warn_if_drowned(noisy: Any, *, pooled: float = 1.0, stacklevel: int = 3) -> None:
+    """Warns if noise moves half or more of every table of two variables or more; by the release alone.
+
+    ``pooled`` cells are summed for a parameter: a state of a Markov model is learned from all its cells.
     """
     if not isinstance(noisy, NoisyCounts):
         return
@@ -268,12 +198,18 @@ def warn_if_drowned(noisy: Any, *, stacklevel: int, pooled: float = 1.0) -> None
         )
 
 
-def check_seed(random_state: Any) -> None:
-    """Refuses a ``random_state`` that is none, before anything is charged; draws nothing from one.
+def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
+    """Whether noise moves half the rows or more, in sums of so many cells; expected as if Laplace.
 
-    Raises:
-        ReleaseError: If it is no seed, no ``RandomState`` and no ``Generator``.
+    A private number of rows is estimated by the noisy table's sum, less three standard deviations of it.
     """
+    cells, variance = noisy.network.cells(table), noisy.variance(table)
+    rows = float(noisy.tables[table].sum()) - 3 * math.sqrt(cells * variance) if noisy.n is None else noisy.n
+    return rows <= cells * math.sqrt(variance / 2 / pooled)
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuses a ``random_state`` of another kind before anything is charged; draws nothing from it."""
     try:
         if not isinstance(random_state, np.random.Generator):
             check_random_state(random_state)
@@ -285,17 +221,13 @@ def check_seed(random_state: Any) -> None:
 
 
 def inference_seed(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:
-    """A seed for what follows the release; a fixed one where none is given, so that equal releases learn alike."""
+    """A seed for the inference after the release; a fixed one for None, so that equal releases learn alike."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
 def scored(metric: Callable[..., float], y: Any, predicted: Any, sample_weight: Any) -> float:
-    """A score by scikit-learn, which may speak of the rows; nothing it says is passed on.
-
-    Raises:
-        DomainError: If there is no score.
-    """
+    """A score by scikit-learn, whose own messages may speak of the rows and are replaced."""
     problem = "X and y cannot be scored; y must be one column, as long as X and of the declared kind"
     return float(converted(lambda: metric(y, predicted, sample_weight=sample_weight), problem))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.statistics.rows.batches import refuse_clusters
 from dpgraph.statistics.rows.cells import cells_of, person_name
-from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import converted, is_query, is_table
 from dpgraph.structure.domain import DomainError
@@ -27,13 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """Sensitive rows that are taken by position: features, a target or None, and the id of each row's person or None.
-
-    Args:
-        X: A DataFrame or a two-dimensional array.
-        y: A pandas Series, an array or None.
-        persons: One id a row.
-    """
+    """Rows that are taken by position: a DataFrame or an array, a target, and one id of a person a row. Sensitive."""
 
     X: Any
     y: Any = None
@@ -48,17 +42,10 @@ class Rows:
 
 
 def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -> Rows:
-    """The rows of a table or an array, and whose they are; a refusal repeats none of them.
+    """The rows of a table or an array and their persons; a refusal repeats none of them.
 
-    Args:
-        X: A pandas, polars or Arrow table, or a two-dimensional array.
-        y: One value a row, or None.
-        person: A column of X, one id a row, or None.
-        keep: Whether a person column stays in X, for an estimator that reads it itself.
-        strict: Whether no row may refuse the table: one that names nobody is left out, and lists of rows are refused.
-
-    Raises:
-        DomainError: If these are no rows, or differ in their number, or are on a cluster.
+    ``keep``: whether a column of persons stays in X, for an estimator that reads it itself. ``strict``: no row may
+    refuse the table; a row without a person is left out then.
     """
     refuse_clusters(X, y, person)
     refuse_list(X, strict)
@@ -84,9 +71,6 @@ def person_ids(ids: Any) -> tuple[str, ...]:
 
     (An array of whole numbers becomes one of text when one text joins it. It becomes one of floats when a float does,
     and then it is refused.)
-
-    Raises:
-        DomainError: If an id is null, or neither text, a whole number nor a UUID.
     """
     problem = "every row needs the id of its person: text, a whole number or a UUID, never null or a fraction"
     values = _items(ids)
@@ -107,11 +91,7 @@ def person_names(ids: Any) -> tuple[str | None, ...]:
 
 
 def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
-    """One id a row.
-
-    Raises:
-        DomainError: If it is no column.
-    """
+    """The ids of persons as a list, one a row."""
     if is_query(ids):
         raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import column_of
-from dpgraph.estimators.labelled import NO_COLUMN, domain_of, rows_with_target
-from dpgraph.models.entry_scores import entry_log_probability
+from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.regression import judged_columns
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns
-from dpgraph.statistics.rows.codes import Codes, encode, select
+from dpgraph.statistics.rows.codes import Codes, encode, members, select
+from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
 from dpgraph.statistics.rows.features import (
     UNREADABLE,
     table_frame,
@@ -30,6 +27,7 @@ from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,17 +36,23 @@ Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
+def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+    """The code of each row's class, and P(class), by the model's declared domain."""
+    domain = domain_of(model).restrict((*model.features, model.target))
+    codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
+    return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
+
+
+def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
+    """The declared variables."""
+    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
+    return tables.network.domain
+
+
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
-    """The target of each row, its prediction, and which rows a fit would have kept, by the model's design.
+    """The target of each row, its prediction, and flags of the rows that a fit keeps, by the model's design.
 
-    Args:
-        model: A regression with a design.
-        X: The rows.
-        y: Their target, or None.
-        drop: Whether rows may be dropped where the design says so, which takes a private number of rows.
-
-    Raises:
-        DomainError: If a row holds a null that has no declared meaning and may not be dropped.
+    ``drop``: whether rows may be dropped where the design says so, which takes a private number of rows.
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
@@ -59,11 +63,7 @@ def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> 
 
 
 def _keeping(design: LinearDesign) -> LinearDesign:
-    """The design, its rows never dropped.
-
-    Raises:
-        DomainError: If it is strict, and a null would refuse the table; whatever the rows hold.
-    """
+    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
     kept = None
     with contextlib.suppress(NetworkError, DomainError):
         kept = replace(design, on_missing="error")
@@ -73,11 +73,6 @@ def _keeping(design: LinearDesign) -> LinearDesign:
             "add-remove, or declare what nulls count as"
         )
     return kept
-
-
-def entry_log_probabilities(model: HiddenMarkovModel, log: Any) -> Reals:
-    """ln P of each entry of a log."""
-    return entry_log_probability(model, encode(log, model.network.domain).columns)
 
 
 def foreign_classes(model: Any) -> tuple[Level, ...]:
@@ -161,9 +156,6 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
     """The rows that a cap keeps, or those of a group, and their y: chosen by one reading of X, and judged alone.
 
     The choice among a person's rows depends on the key and on that person's number of rows, and on nobody else.
-
-    Raises:
-        DomainError: If X does not hold the columns, or is a query beside a y whose rows have places.
     """
     declared = declared_by(model)
     if not declared.names and is_query(X):
@@ -197,9 +189,7 @@ def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: boo
     if group is None:
         assert cap is not None
         return rows_within(held, cap, strict)
-    domain = _told(group, strict)
-    codes = encode(held, domain).columns
-    return np.logical_and.reduce([codes[name] == domain.code(name, level) for name, level in group.where.items()])
+    return members(encode(held, _told(group, strict)).columns, group)
 
 
 def _told(group: RowGroup, strict: bool) -> Domain:
@@ -209,11 +199,7 @@ def _told(group: RowGroup, strict: bool) -> Domain:
 
 
 def _named(X: Any) -> pd.DataFrame:
-    """A table in memory, whose columns have names.
-
-    Raises:
-        DomainError: If X is none.
-    """
+    """A table in memory as a DataFrame."""
     if not is_table(X):
         raise DomainError(
             "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "
@@ -231,8 +217,7 @@ def declared_by(model: Any) -> Columns:
         case HiddenMarkovModel():
             return Columns(model.network.domain.variables, model.network.domain.strict)
         case _ if (design := design_of(model)) is not None:
-            names = (*design.features, design.target)
-            return Columns({name: design.declared(name) for name in names}, design.strict)
+            return columns_of(design)
     return Columns({})
 
 
@@ -242,17 +227,8 @@ def design_of(model: Any) -> LinearDesign | None:
     return found if isinstance(found, LinearDesign) and callable(getattr(model, "predict", None)) else None
 
 
-def outcomes_of_an_entry(model: HiddenMarkovModel) -> int:
-    """How many different entries a cell can hold."""
-    return math.prod(model.network.domain.sizes[name] for name in model.fields)
-
-
 def fitted_model(model: Any) -> Any:
-    """The released model behind an estimator of dpgraph, or the model itself.
-
-    Raises:
-        ReleaseError: If an estimator is not fitted.
-    """
+    """The released model behind an estimator of dpgraph, or the model itself."""
     if type(model).__module__.startswith("dpgraph.estimators."):
         if getattr(model, "model_", None) is None:
             raise ReleaseError(f"this {type(model).__name__} is not fitted; fit it, or evaluate a loaded model")

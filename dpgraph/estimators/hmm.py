@@ -10,21 +10,16 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import check_seed, fit_budget, inference_seed, warn_if_drowned
-from dpgraph.estimators.persons import cap_for
-from dpgraph.estimators.refitting import Spend, refit
-from dpgraph.estimators.splits import warn_of_other_rows
-from dpgraph.inference.markov.memory_use import check_fit
-from dpgraph.inference.markov.sampler import check_settings
+from dpgraph.estimators.fitting import Fit, cap_for, check_seed, fit_budget, inference_seed, warn_if_drowned
+from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
-from dpgraph.models.markov_baselines import markov_baselines
-from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm
-from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
+from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.counts import Counts, count
+from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.conversion import is_table
@@ -101,6 +96,10 @@ class PrivateHMM(BaseEstimator):
     ['region', 'month', 'state', 'probability']
     """
 
+    model_: HiddenMarkovModel
+    held_out_: npt.NDArray[np.bool_]
+    release_: Any
+
     def __init__(
         self,
         n_states: int | str = 2,
@@ -163,44 +162,38 @@ class PrivateHMM(BaseEstimator):
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
             PriorWarning: If noise moves half or more of what the cells of a state hold together, by the release alone.
         """
-        return refit(self, lambda fresh, spend: fresh._learn(log, held_out, spend))
+        with Fit(self) as fit:
+            new = fit.new
+            numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+            check_choice(self.n_states, self.most_states, self.sequence_effects)
+            size = 1 if isinstance(self.n_states, str) else self.n_states
+            check_settings(size, self.sampler, self.inference, numbers)
+            network = hmm_network(self._log_domain(log), self.sequence, self.time)
+            hidden = self._cell_flags(network.domain, held_out)
+            mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
+            seen = int((~hidden).sum())
+            if size > seen:
+                raise ReleaseError(f"n_states must be at most the {seen} cells learned from; got {self.n_states}")
+            check_seed(self.random_state)
+            self._check_memory(network)
+            budget = self._person_budget(mechanism, network.domain.strict)
+            cap = cap_for(self.person, budget, None, self.noise)
+            counts = count(log, network, person=cap, progress=self.progress)
+            released = fit.release(counts, mechanism, log, budget)
+            settings: dict[str, Any] = {**numbers, "sampler": self.sampler, "inference": self.inference}
+            settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
+            settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}
+            model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
+            new.model_, new.held_out_ = model, hidden
+            new.transition_, new.states_ = model.transition_frame(), model.state_probabilities
+            new.emissions_ = {name: model.emission_frame(name) for name in model.fields}
+            new.states_used_ = float(model.states_used.mean())
+            new.diagnostics_, new.choice_ = model.diagnostics, model.choice
+            warn_if_drowned(released.value, pooled=max(1.0, hidden.size / new.states_used_))
+        return self
 
-    def _learn(self, log: Any, held_out: Any, spend: Spend) -> None:
-        """Reads the log, releases, and sets what is fitted."""
-        numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
-        check_choice(self.n_states, self.most_states, self.sequence_effects)
-        size = 1 if isinstance(self.n_states, str) else self.n_states
-        check_settings(size, self.sampler, self.inference, numbers)
-        network = hmm_network(self._domain(log), self.sequence, self.time)
-        hidden = self._held_out(network.domain, held_out)
-        mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
-        if size > (~hidden).sum():
-            raise ReleaseError(
-                f"n_states must be at most the {(~hidden).sum()} cells learned from; got {self.n_states}"
-            )
-        check_seed(self.random_state)
-        self._check_room(network)
-        budget = self._budget(mechanism, network.domain.strict)
-        counts = self._counts(log, network, budget)
-        warn_of_other_rows(budget, log)
-        self.release_ = spend(counts, mechanism, budget, self.noise)
-        self.privacy_cost_ = cost(self.release_)
-        choices = {"sampler": self.sampler, "inference": self.inference, "held_out": hidden, "progress": self.progress}
-        choices |= {"most_states": self.most_states, "sequence_effects": self.sequence_effects}
-        seed = inference_seed(self.random_state)
-        settings: dict[str, Any] = {**numbers, **choices, "seed": seed, "sequence": self.sequence, "time": self.time}
-        self.model_: HiddenMarkovModel = fit_hmm(self.release_, self.n_states, **settings)
-        self.transition_ = self.model_.transition_frame()
-        self.emissions_ = {name: self.model_.emission_frame(name) for name in self.model_.fields}
-        self.states_ = self.model_.state_probabilities
-        self.states_used_ = float(self.model_.states_used.mean())
-        self.diagnostics_ = self.model_.diagnostics
-        self.choice_ = self.model_.choice
-        self.held_out_ = hidden
-        warn_if_drowned(self.release_.value, stacklevel=6, pooled=max(1.0, hidden.size / self.states_used_))
-
-    def _check_room(self, network: Network) -> None:
-        """Refuses what is learned from the release if there is no room for it, before any row is counted."""
+    def _check_memory(self, network: Network) -> None:
+        """Refuses inference without room for it, before any row is counted."""
         sequences, steps = network.shape((self.sequence, self.time))
         columns = sum(network.domain.sizes.values()) - sequences - steps
         auto = isinstance(self.n_states, str)
@@ -209,30 +202,21 @@ class PrivateHMM(BaseEstimator):
         kept = {"chains": self.chains, "draws": self.iterations}
         check_fit((sequences, steps), columns, states, effects=effects, **kept)
 
-    def _counts(self, log: Any, network: Network, budget: Budget) -> Counts:
-        """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
-        cap = None if self.person is None else cap_for(self.person, budget, None, self.noise)
-        return count(log, network, person=cap, progress=self.progress)
-
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
-        check_is_fitted(self, "model_")
-        return self.model_.predict()
+        return self._fitted_model().predict()
 
     def most_likely_path(self) -> pd.DataFrame:
         """The most likely path of each sequence as a whole, as ``HiddenMarkovModel.most_likely_path`` has it."""
-        check_is_fitted(self, "model_")
-        return self.model_.most_likely_path()
+        return self._fitted_model().most_likely_path()
 
     def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
         """P(level) of every field in the steps after the last, as ``HiddenMarkovModel.forecast`` has it."""
-        check_is_fitted(self, "model_")
-        return self.model_.forecast(steps, interval=interval)
+        return self._fitted_model().forecast(steps, interval=interval)
 
     def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
-        check_is_fitted(self, "model_")
-        return self.model_.sample(n, rng)
+        return self._fitted_model().sample(n, rng)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
@@ -241,9 +225,9 @@ class PrivateHMM(BaseEstimator):
             cells: A table with the sequence and time columns.
             interval: Where given, sd and the ends of intervals of that probability are added.
         """
-        check_is_fitted(self, "model_")
-        chosen = self.held_out_ if cells is None else self._held_out(self.model_.network.domain, cells)
-        return self.model_.predict_fields(chosen, interval=interval)
+        model = self._fitted_model()
+        chosen = self.held_out_ if cells is None else self._cell_flags(model.network.domain, cells)
+        return model.predict_fields(chosen, interval=interval)
 
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
@@ -251,9 +235,9 @@ class PrivateHMM(BaseEstimator):
         It flatters small epsilon, as ``scores`` says; ``score`` does not. The score of private rows is private;
         ``evaluate`` releases one.
         """
-        check_is_fitted(self, "model_")
-        codes = encode(log, self.model_.network.domain)
-        return self.model_.log_likelihood(codes.columns, self.held_out_)
+        model = self._fitted_model()
+        codes = encode(log, model.network.domain)
+        return model.log_likelihood(codes.columns, self.held_out_)
 
     def score(self, log: Any, y: Any = None) -> float:
         """Nats per entry, entry by entry, over the held-out cells, or all cells where none is; as private as the log.
@@ -302,7 +286,7 @@ class PrivateHMM(BaseEstimator):
         codes = encode(log, model.network.domain)
         return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 
-    def _budget(self, mechanism: LaplaceMechanism, strict: bool) -> Budget:
+    def _person_budget(self, mechanism: LaplaceMechanism, strict: bool) -> Budget:
         """The caller's budget, or one for this fit; whom it protects must be what the cap enforces."""
         unit = self.unit
         if self.budget is None and unit is None:
@@ -319,7 +303,7 @@ class PrivateHMM(BaseEstimator):
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
         return budget
 
-    def _domain(self, log: Any) -> Domain:
+    def _log_domain(self, log: Any) -> Domain:
         """The declared domain, or by name the one of the log."""
         if self.domain is None:
             raise DomainError(
@@ -338,12 +322,12 @@ class PrivateHMM(BaseEstimator):
         warnings.warn(
             'domain="infer" reads levels and bins off the log: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=6,
+            stacklevel=4,
         )
         inferred = domain_of_rows(log)
         return inferred.restrict(name for name in inferred.names if name != self.person)
 
-    def _held_out(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
+    def _cell_flags(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
         """A table of cells as flags, shape (sequences, steps)."""
         flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
         if cells is not None:

@@ -10,51 +10,46 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.analysis.choice import mechanism_named
 from dpgraph.estimators.fitting import (
+    Fit,
+    cap_for,
     check_seed,
+    inference_seed,
+    one_epsilon,
+    scored,
+    warn_if_drowned,
+)
+from dpgraph.estimators.reading import (
+    Given,
     check_target_name,
     column_of,
     feature_frame,
-    fit_budget,
+    given_rows,
     holds_target,
-    inference_seed,
     keep_names,
     name_of,
     named_column,
     named_in_rows,
-    one_epsilon,
-    scored,
     target_name,
-    warn_if_drowned,
-    with_target,
 )
-from dpgraph.estimators.labelled import class_probabilities
-from dpgraph.estimators.persons import cap_for, with_persons, without_persons
-from dpgraph.estimators.refitting import Spend, refit
-from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
-from dpgraph.inference.queries.rows import RowAnswers, answers_of_codes
-from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
-from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.features import is_unread, table_frame
-from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
 from dpgraph.structure.network import Network
 
-#: The mechanisms a classifier is fitted from by name: those that release counts.
+#: The mechanisms of counts that have a name.
 MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
 
 
@@ -104,6 +99,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     >>> print(model.privacy_cost_)
     epsilon 5 (pure)
     """
+
+    classes_: npt.NDArray[Any]
+    model_: NaiveBayes
+    posterior_: Any
 
     def __init__(
         self,
@@ -156,63 +155,146 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainWarning: If a variable has more than 1000 levels.
             SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
         """
-        return refit(self, lambda fresh, spend: fresh._learn(X, y, person, spend))
+        with Fit(self) as fit:
+            new = fit.new
+            new._check_settings()
+            rows, domain, target, whose = new._read_rows(X, y, person)
+            warn_of_many_levels(domain, stacklevel=3)
+            network = naive_bayes_network(domain, target)
+            if self.inference == "plug-in":
+                check_posterior(network)
+            else:
+                check_classifier(network, self.prior)
+            cap = cap_for(whose, self.budget, self.unit, self.noise)
+            counts = count(rows, network, person=cap, progress=self.progress)
+            released = fit.release(counts, new._planned(network, target, counts), X)
+            if self.inference == "plug-in":
+                learned = plug_in_posterior(released.value, prior=self.prior, counts="expected")
+                new.posterior_ = replace(learned, provenance=released.provenance)
+            else:
+                seed = inference_seed(self.random_state)
+                new.posterior_ = classifier_posterior(released, target, prior=self.prior, seed=seed)
+            new.model_ = NaiveBayes(target, new.posterior_.mean())
+            warn_if_drowned(released.value)
+            new.classes_ = np.array(domain.levels(target))
+            if rows is X:
+                keep_names(new, new.model_.features)
+        return self
 
-    def _learn(self, X: Any, y: Any, person: Any, spend: Spend) -> None:
-        """Reads the rows, releases, and sets what is fitted."""
+    def _check_settings(self) -> None:
+        """Refuses bad settings before any row is read."""
         if self.inference not in ("noise-aware", "plug-in"):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
         check_prior(self.prior)
-        self._check_mechanism()
-        if holds_target(X, y, declared=not isinstance(self.domain, str)):
-            rows, domain, target = X, self._declared("a path, a query or a table on a cluster"), named_column(y)
+        check_seed(self.random_state)
+        if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
+            exact(self.epsilon)
+        elif not callable(getattr(self.mechanism, "randomise", None)):
+            names = ", ".join(map(repr, MECHANISMS))
+            raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}")
+        else:
+            one_epsilon(self.mechanism, self.epsilon)
+
+    def _planned(self, network: Network, target: str, counts: Counts) -> Any:
+        """The mechanism value, by public values alone: the number of rows counts where the unit makes it public."""
+        unit = getattr(self.budget, "unit", self.unit) or PrivacyUnit()
+        if not isinstance(self.mechanism, str):
+            return self.mechanism
+        if self.mechanism != "laplace":
+            from dpgraph.analysis.choice import mechanism_named
+
+            return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
+        return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
+
+    def _read_rows(self, X: Any, y: Any, person: Any) -> tuple[Any, Domain, str, str | None]:
+        """Rows with the target, their domain, the target and the column of persons."""
+        declared = self._declared()
+        if holds_target(X, y, declared=declared is not None):
+            if declared is None:
+                raise DomainError(
+                    "domain must be a Domain for a path, a query or a table on a cluster; "
+                    f'"infer", by name, takes a table; got {self.domain!r}'
+                )
+            target = named_column(y)
             if self.target is not None and target != self.target:
                 raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
-            whose = person
-        else:
-            features, persons = without_persons(X, person)
-            frame, labels = self._rows(features, y)
-            domain, target = self._domain(frame, labels)
-            rows, whose = with_persons(with_target(frame, target, labels.values), persons)
-        warn_of_many_levels(domain, stacklevel=6)
-        network = naive_bayes_network(domain, target)
-        check_seed(self.random_state)
-        self._check_room(network)
-        mechanism = self._mechanism(network)
-        counts = self._counts(rows, network, whose)
-        budget = fit_budget(mechanism, self.budget, self.unit)
-        if self.mechanism == "laplace" and isinstance(budget, Budget):
-            n = counts.sensitive_rows if budget.unit.n_is_public else None
-            mechanism = label_first(network, target, self.epsilon, budget.unit, n)
-        warn_of_other_rows(budget, X)
-        self.release_ = spend(counts, mechanism, budget, self.noise)
-        self.privacy_cost_ = cost(self.release_)
-        self.posterior_ = self._posterior(target)
-        self.model_ = NaiveBayes(target, self.posterior_.mean())
-        warn_if_drowned(self.release_.value, stacklevel=6)
-        self.classes_ = np.array(domain.levels(target))
-        if rows is X:
-            keep_names(self, self.model_.features)
+            return X, declared, target, person
+        public = declared is None
+        settings: Any = {"public": public, "declared": None if declared is None else declared.names}
+        settings["strict"] = declared is not None and declared.strict
+        given = given_rows(self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings)
+        domain, target = self._inferred(given, y) if declared is None else self._checked(declared, given, y)
+        rows, whose = given.rows(target)
+        return rows, domain, target, whose
 
-    def _counts(self, rows: Any, network: Network, person: Any) -> Counts:
-        """The counts, of as many rows of each person as the unit protects where there is a column of persons."""
-        cap = None if person is None else cap_for(person, self.budget, self.unit, self.noise)
-        return count(rows, network, person=cap, progress=self.progress)
+    def _declared(self) -> Domain | None:
+        """The declared domain; None for one that is read off the rows."""
+        if self.domain is None:
+            raise DomainError(
+                "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
+                'domain="infer" reads them off the rows, which leaks'
+            )
+        if isinstance(self.domain, str):
+            if self.domain != "infer":
+                raise DomainError(f'domain must be a Domain, or "infer" by name; got {self.domain!r}')
+            return None
+        declared = Domain.of(self.domain)
+        if self.target is not None and self.target not in declared.names:
+            names = ", ".join(declared.names)
+            raise DomainError(f"target must be a declared variable, one of {names}; got {self.target!r}")
+        return declared
 
-    def _check_room(self, network: Network) -> None:
-        """Refuses what is learned from the release if there is no room for it, before any row is counted."""
-        if self.inference == "plug-in":
-            check_posterior(network)
-        else:
-            check_classifier(network, self.prior)
+    def _names(self, features: int, declared: Domain | None, y: Any) -> list[str]:
+        """Names for the columns of an array: the declared variables in order, without the target."""
+        if declared is None:
+            return [f"x{i}" for i in range(features)]
+        names, target = declared.names, self.target
+        if target is None:
+            target = name_of(y)
+            if target not in names:
+                has = "has no name" if target is None else "has a name that is not declared"
+                raise DomainError(
+                    f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
+                    f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
+                )
+        if len(names) != features + 1:
+            raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
+        return [name for name in names if name != target]
 
-    def _posterior(self, target: str) -> Any:
-        """What is learned from the release."""
-        if self.inference == "plug-in":
-            learned = plug_in_posterior(self.release_.value, prior=self.prior, counts="expected")
-            return replace(learned, provenance=self.release_.provenance)
-        seed = inference_seed(self.random_state)
-        return classifier_posterior(self.release_, target, prior=self.prior, seed=seed)
+    def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
+        """The declared domain, and the target: the one declared variable that X does not hold."""
+        left = [name for name in declared.names if name not in given.frame.columns]
+        said = self.target or name_of(y)
+        if len(left) != 1:
+            absent = ", ".join(name for name in left if name != said)
+            dropped = f": X.drop(columns={said!r})" if said else ""
+            found = f"not in X: {absent}" if left else f"X holds them all, the target too{dropped}"
+            raise DomainError(f"every declared variable but the target must be a column of X; {found}")
+        if self.target is not None and left[0] != self.target:
+            raise DomainError(
+                f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
+            )
+        check_target_name(y, left[0])
+        return declared, left[0]
+
+    def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
+        """A domain read off the rows, and the target's name."""
+        from dpgraph.statistics.rows.infer import domain_of_rows
+
+        check_classification_targets(given.values)
+        warnings.warn(
+            'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        columns = given.frame.columns
+        target = target_name(getattr(y, "name", None), columns) if self.target is None else self.target
+        if target in columns:
+            raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
+        if self.target is not None:
+            check_target_name(y, target)
+        levels = {target: list(np.unique(given.values))}
+        return Domain.of({**domain_of_rows(given.frame).variables, **levels}), target
 
     def predict_proba(self, X: Any, *, return_interval: bool = False, interval: float = 0.9) -> Any:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
@@ -234,18 +316,24 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             InferenceError: If the interval is not a probability.
         """
         check_is_fitted(self, "model_")
+        domain, features = self.model_.probabilities.network.domain, self.model_.features
         if return_interval:
-            found = self._answers(X, interval).values
-            return found["predictive"], found["low"], found["high"]
+            return self._intervals(X, domain, interval)
         if is_unread(X):
             return self.model_.predict_proba(X)
-        frame = self._features(X, reset=False)
-        domain = self.model_.probabilities.network.domain.restrict(self.model_.features)
-        return self.model_.predict_proba(encode(frame, domain).columns)
+        return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(features)).columns)
 
-    def _answers(self, X: Any, interval: float) -> RowAnswers:
+    def _frame(self, X: Any, domain: Domain) -> Any:
+        """The features by name, compared with those of the fit."""
+        features, public = self.model_.features, isinstance(self.domain, str)
+        settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
+        return feature_frame(self, X, lambda _: list(features), reset=False, **settings)
+
+    def _intervals(self, X: Any, domain: Domain, interval: float) -> tuple[Any, Any, Any]:
         """The posterior of P(label | features) for each row, from the features that are there."""
-        domain, target = self.model_.probabilities.network.domain, self.model_.target
+        from dpgraph.inference.queries.rows import answers_of_codes
+        from dpgraph.inference.queries.tables import drawn_tables
+
         features = self.model_.features
         there = [str(name) for name in getattr(X, "column_names", X.columns)] if is_table(X) else list(features)
         some = [name for name in features if name in there]
@@ -253,12 +341,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             raise DomainError(
                 f"X must hold all of the features, or some of them and no other column: {', '.join(features)}"
             )
-        frame = self._features(X, reset=False) if len(some) == len(features) else table_frame(X)
+        frame = self._frame(X, domain) if len(some) == len(features) else table_frame(X)
         codes = encode(frame, domain.restrict(some)).columns
         if not len(codes[some[0]]):
             raise DomainError("there are no rows; give at least one")
         wide = {name: column.astype(np.int64) for name, column in codes.items()}
-        return answers_of_codes(drawn_tables(self.posterior_), (target,), wide, interval)
+        found = answers_of_codes(drawn_tables(self.posterior_), (self.model_.target,), wide, interval).values
+        return found["predictive"], found["low"], found["high"]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable label of each row."""
@@ -280,151 +369,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         if named_in_rows(X, y, self.model_.target):
-            truth, probabilities = class_probabilities(self.model_, X, None)
-            return scored(accuracy_score, truth, probabilities.argmax(axis=1), sample_weight)
-        labels = column_of(y, "y must be one column, a label for each row")
-        return scored(accuracy_score, labels, self.predict(X), sample_weight)
-
-    def _check_mechanism(self) -> None:
-        """Refuses a mechanism or an epsilon that is none, before any row is read."""
-        if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
-            exact(self.epsilon)
-        elif not callable(getattr(self.mechanism, "randomise", None)):
-            names = ", ".join(map(repr, MECHANISMS))
-            raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}")
-        else:
-            one_epsilon(self.mechanism, self.epsilon)
-
-    def _mechanism(self, network: Network) -> Any:
-        """The mechanism value for this network."""
-        if not isinstance(self.mechanism, str):
-            return self.mechanism
-        unit = getattr(self.budget, "unit", self.unit)
-        return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
-
-    def _declared(self, rows: str) -> Domain:
-        """The domain, declared; that of such rows cannot be read off them."""
-        self._check_domain()
-        if isinstance(self.domain, str):
-            raise DomainError(
-                f'domain must be a Domain for {rows}; "infer", by name, takes a table; got {self.domain!r}'
+            model = self.model_
+            codes = dict(
+                encode(X, model.probabilities.network.domain.restrict((*model.features, model.target))).columns
             )
-        return Domain.of(self.domain)
-
-    def _check_domain(self) -> None:
-        """Refuses to go on without one."""
-        if self.domain is None:
-            raise DomainError(
-                "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
-                'domain="infer" reads them off the rows, which leaks'
-            )
-        if self.target is None or isinstance(self.domain, str):
-            return
-        names = Domain.of(self.domain).names
-        if self.target not in names:
-            raise DomainError(f"target must be a declared variable, one of {', '.join(names)}; got {self.target!r}")
-
-    def _rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The features as a frame, and the labels."""
-        self._check_domain()
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        frame = self._features(X, reset=True, y=y)
-        labels = self._labels(y)
-        if len(labels) != len(frame):
-            raise DomainError("X and y must have the same number of rows")
-        return frame, _Labels(labels, y)
-
-    def _labels(self, y: Any) -> npt.NDArray[Any]:
-        """y as one column; with a declared domain encoding judges it, as scikit-learn's checks count labels aloud."""
-        import pandas as pd
-
-        infer = isinstance(self.domain, str)
-        if not infer:
-            return column_of(y, "y must be one column, a label for each row", strict=self._strict)
-        labels = column_or_1d(y, warn=True)
-        if pd.isna(np.asarray(labels, dtype=object)).any():
-            raise DomainError("y holds nulls")
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        return labels
-
-    def _features(self, X: Any, *, reset: bool, y: Any = None) -> Any:
-        """X as a DataFrame whose columns are the features' names."""
-        names = (lambda features: self._names(features, y)) if reset else (lambda _: list(self.model_.features))
-        public = isinstance(self.domain, str)
-        declared = None if public else Domain.of(self.domain).names if reset else self.model_.features
-        return feature_frame(self, X, names, reset=reset, public=public, strict=self._strict, declared=declared)
-
-    @property
-    def _strict(self) -> bool:
-        return bool(getattr(self.domain, "strict", False))
-
-    def _names(self, features: int, y: Any) -> list[str]:
-        """Names for the columns of an array: the declared variables in order, without the target."""
-        if isinstance(self.domain, str):
-            return [f"x{i}" for i in range(features)]
-        names = Domain.of(self.domain).names
-        target = self._said_target(names, y)
-        if len(names) != features + 1:
-            raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
-        return [name for name in names if name != target]
-
-    def _said_target(self, names: tuple[str, ...], y: Any) -> str:
-        """The target of an array, whose columns have no names: the parameter, or the name of y."""
-        if self.target is not None:
-            return self.target
-        if name_of(y) not in names:
-            has = "has no name" if name_of(y) is None else "has a name that is not declared"
-            raise DomainError(
-                f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
-                f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
-            )
-        return str(name_of(y))
-
-    def _domain(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
-        """The declared domain of the features and the target, and the target's name."""
-        if isinstance(self.domain, str):
-            return self._inferred(frame, labels)
-        declared = Domain.of(self.domain)
-        left = [name for name in declared.names if name not in frame.columns]
-        if len(left) != 1:
-            target = self.target or name_of(labels.y)
-            absent = [name for name in left if name != target]
-            found = (
-                f"not in X: {', '.join(absent)}"
-                if left
-                else f"X holds them all, the target too{self._dropped(labels.y)}"
-            )
-            raise DomainError(f"every declared variable but the target must be a column of X; {found}")
-        if self.target is not None and left[0] != self.target:
-            raise DomainError(
-                f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
-            )
-        check_target_name(labels.y, left[0])
-        return declared, left[0]
-
-    def _dropped(self, y: Any) -> str:
-        """How to leave the target out of X."""
-        target = self.target or name_of(y)
-        return f": X.drop(columns={target!r})" if target else ""
-
-    def _inferred(self, frame: Any, labels: _Labels) -> tuple[Domain, str]:
-        if self.domain != "infer":
-            raise DomainError(f'domain must be a Domain, or "infer" by name; got {self.domain!r}')
-        warnings.warn(
-            'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
-            PrivacyLeakWarning,
-            stacklevel=7,
-        )
-        target = target_name(getattr(labels.y, "name", None), frame.columns) if self.target is None else self.target
-        if target in frame.columns:
-            raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
-        if self.target is not None:
-            check_target_name(labels.y, target)
-        variables = dict(domain_of_rows(frame).variables)
-        variables |= {target: list(np.unique(labels.values))}
-        return Domain.of(variables), target
+            truth = codes.pop(model.target)
+            return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
+        return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -432,10 +383,3 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = False
         return tags
-
-
-class _Labels:
-    """Labels beside the column they are of; not an ndarray subclass, so that nothing of it travels on."""
-
-    def __init__(self, values: npt.NDArray[Any], y: Any) -> None:
-        self.values, self.y = values, y

@@ -37,12 +37,7 @@ def prepared(estimator: Any, price: PrivacyCost, budget: Budget, noise: Any) -> 
 
 
 def rehearse(estimator: Any, rows: Rows, price: PrivacyCost, unit: PrivacyUnit) -> None:
-    """Runs a fit on all rows up to its charge, so that rows and settings are refused before anything is charged.
-
-    Raises:
-        DomainError, ReleaseError: Whatever the fit refuses; and if it would leak by name, charges nothing, or spends no
-            delta though it gets some.
-    """
+    """Runs a fit on all rows up to its charge, so that rows and settings are refused before anything is charged."""
     door = ClosedDoor(price.epsilon, price.delta, unit=unit)
     leaks = False
     with warnings.catch_warnings():
@@ -63,11 +58,7 @@ def rehearse(estimator: Any, rows: Rows, price: PrivacyCost, unit: PrivacyUnit) 
 
 
 def checked_source(noise: Any, own: Any) -> Any:
-    """The noise source of a study, else the estimator's own, else the secure one.
-
-    Raises:
-        ReleaseError: If it is none.
-    """
+    """The noise source of a study, else the estimator's own, else the secure one."""
     given = own if noise is None else noise
     source = SecureNoise() if given is None else given
     if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):

@@ -8,40 +8,31 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.declared_bounds import DeclaredBounds
-from dpgraph.estimators.fitting import (
-    check_seed,
+from dpgraph.estimators.fitting import Fit, cap_for, check_seed, inference_seed, one_epsilon, scored
+from dpgraph.estimators.reading import (
     check_target_name,
     column_of,
     feature_frame,
-    fit_budget,
+    given_rows,
     holds_target,
-    inference_seed,
     keep_names,
     named_column,
     named_in_rows,
-    one_epsilon,
-    scored,
     target_name,
-    with_target,
 )
-from dpgraph.estimators.held_out import target_and_prediction
-from dpgraph.estimators.persons import cap_for, with_persons, without_persons
-from dpgraph.estimators.refitting import Spend, refit
-from dpgraph.estimators.splits import warn_of_other_rows
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
-from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.regression import regression_features, regression_moments
+from dpgraph.statistics.regression import regression_moments
+from dpgraph.statistics.rows.design_columns import judged_columns, regression_features
 from dpgraph.statistics.rows.features import is_unread
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
@@ -108,6 +99,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     (3,)
     """
 
+    model_: Any
+    design_: LinearDesign
+
     def __init__(
         self,
         bounds_X: Any = None,
@@ -161,51 +155,51 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
-        return refit(self, lambda fresh, spend: fresh._learn(X, y, person, spend))
+        with Fit(self) as fit:
+            new = fit.new
+            mechanism = new._checked_mechanism()
+            rows, design, whose = new._read_design(X, y, person)
+            prior = RegressionPrior() if self.prior is None else self.prior
+            prior.centre(design)
+            cap = cap_for(whose, self.budget, self.unit, self.noise)
+            moments = regression_moments(rows, design, person=cap, progress=self.progress)
+            released = fit.release(moments, mechanism, X)
+            if callable(getattr(mechanism, "model_of", None)):
+                new.model_, new.diagnostics_ = mechanism.model_of(released), FrozenMap(())
+                new.design_, new.coefficients_ = new.model_.design, new.model_.coefficients()
+            else:
+                settings: Any = {"method": "plug-in" if self.inference == "plug-in" else "auto", "draws": self.draws}
+                settings |= {"seed": inference_seed(self.random_state), "progress": self.progress}
+                learned = posterior(released, prior=prior, **settings)
+                assert isinstance(learned, RegressionDraws)
+                new.posterior_, new.design_, new.diagnostics_ = learned, learned.design, learned.diagnostics
+                new.model_, new.coefficients_ = LinearRegressionModel(learned), learned.coefficients()
+            means = new.coefficients_["mean"].to_numpy()
+            new.intercept_, new.coef_ = float(means[0]), means[1:]
+            if rows is X:
+                keep_names(new, design.features)
+        return self
 
-    def _learn(self, X: Any, y: Any, person: Any, spend: Spend) -> None:
-        """Reads the rows, releases, and sets what is fitted."""
-        mechanism = self._checked()
-        declared = DeclaredBounds(self.bounds_X, self.bounds_y)
+    def _read_design(self, X: Any, y: Any, person: Any) -> tuple[Any, LinearDesign, str | None]:
+        """Rows with the target, their design, and the column of persons."""
+        declared, intercept = DeclaredBounds(self.bounds_X, self.bounds_y), bool(self.fit_intercept)
         if holds_target(X, y, declared=declared.columns is not None):
-            rows, design = X, declared.design_in_place(named_column(y), bool(self.fit_intercept), self.strict)
-            whose = person
-        else:
-            features, persons = without_persons(X, person)
-            frame, target = self._rows(features, y, declared)
-            design = declared.design(frame, target, bool(self.fit_intercept), self.strict)
-            rows, whose = with_persons(with_target(frame, design.target, target[1]), persons)
-        prior = RegressionPrior() if self.prior is None else self.prior
-        prior.centre(design)
-        budget = fit_budget(mechanism, self.budget, self.unit)
-        moments = self._moments(rows, design, whose)
-        warn_of_other_rows(budget, X)
-        self.release_ = spend(moments, mechanism, budget, self.noise)
-        self.privacy_cost_ = cost(self.release_)
-        if callable(getattr(mechanism, "model_of", None)):
-            self.model_ = mechanism.model_of(self.release_)
-            self.design_, self.diagnostics_ = self.model_.design, FrozenMap(())
-            self.coefficients_ = self.model_.coefficients()
-        else:
-            self._keep_posterior(prior)
-        means = self.coefficients_["mean"].to_numpy()
-        self.intercept_, self.coef_ = float(means[0]), means[1:]
-        if rows is X:
-            keep_names(self, design.features)
-
-    def _moments(self, rows: Any, design: LinearDesign, person: Any) -> Moments:
-        """The sums, of as many rows of each person as the unit protects where there is a column of persons."""
-        cap = None if person is None else cap_for(person, self.budget, self.unit, self.noise)
-        return regression_moments(rows, design, person=cap, progress=self.progress)
-
-    def _keep_posterior(self, prior: RegressionPrior) -> None:
-        """Weights and variance learned from noisy sums."""
-        method = "plug-in" if self.inference == "plug-in" else "auto"
-        settings = {"method": method, "draws": self.draws, "seed": inference_seed(self.random_state)}
-        learned = posterior(self.release_, prior=prior, progress=self.progress, **settings)
-        assert isinstance(learned, RegressionDraws)
-        self.posterior_, self.design_, self.diagnostics_ = learned, learned.design, learned.diagnostics
-        self.model_, self.coefficients_ = LinearRegressionModel(learned), learned.coefficients()
+            return X, declared.design_in_place(named_column(y), intercept, self.strict), person
+        settings: Any = {"strict": self.strict, "declared": declared.columns, "public": isinstance(self.bounds_X, str)}
+        given = given_rows(self, X, y, person, declared.names, public_y=declared.infer, **settings)
+        frame, name = given.frame, getattr(y, "name", None)
+        declared.check_count(frame.shape[1])
+        if isinstance(self.bounds_X, LinearDesign):
+            check_target_name(y, self.bounds_X.target)
+        elif isinstance(name, str) and name in frame.columns:
+            raise DomainError(
+                f"y is {name!r}, which is a feature as well, and would predict itself: leave it out of bounds_X and of "
+                f"X, X.drop(columns={name!r}); of another column of that name give y.rename(...)"
+            )
+        values = given.values.astype(np.float64) if declared.infer else given.values
+        design = declared.design(frame, (target_name(name, frame.columns), values), intercept, self.strict)
+        rows, whose = given.rows(design.target)
+        return rows, design, whose
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
@@ -234,10 +228,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         if named_in_rows(X, y, self.design_.target):
-            truth, predicted, kept = target_and_prediction(self.model_, X, None, drop=True)
-            return scored(r2_score, truth[kept], predicted[kept], sample_weight)
-        labels = column_of(y, "y must be one column, a number for each row")
-        return scored(r2_score, labels, self.predict(X), sample_weight)
+            read, kept = judged_columns(X, self.design_)
+            truth = read.pop(self.design_.target)
+            return scored(r2_score, truth[kept], self.model_.predict(read)[kept], sample_weight)
+        return scored(r2_score, column_of(y), self.predict(X), sample_weight)
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
@@ -265,8 +259,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         return self.model_
 
-    def _checked(self) -> Any:
-        """The mechanism; refuses settings that are none before any row is read."""
+    def _checked_mechanism(self) -> Any:
+        """The mechanism; refuses bad settings before any row is read."""
         if self.inference not in ("noise-aware", "plug-in"):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
         if self.prior is not None and not isinstance(self.prior, RegressionPrior):
@@ -282,28 +276,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             one_epsilon(self.mechanism, self.epsilon)
             return self.mechanism
         raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
-
-    def _rows(self, X: Any, y: Any, declared: DeclaredBounds) -> tuple[pd.DataFrame, tuple[str, npt.NDArray[Any]]]:
-        """The features as a frame, the target's name and its values."""
-        public = isinstance(self.bounds_X, str)
-        settings: Any = {"public": public, "strict": self.strict, "declared": declared.columns}
-        frame = feature_frame(self, X, declared.names, reset=True, **settings)
-        declared.check_count(frame.shape[1])
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        problem = "y must be one column, a number for each row of X"
-        values = _public_target(y) if declared.infer else column_of(y, problem, strict=self.strict)
-        if len(values) != len(frame):
-            raise DomainError("X and y must have the same number of rows")
-        name = getattr(y, "name", None)
-        if isinstance(self.bounds_X, LinearDesign):
-            check_target_name(y, self.bounds_X.target)
-        elif isinstance(name, str) and name in frame.columns:
-            raise DomainError(
-                f"y is {name!r}, which is a feature as well, and would predict itself: leave it out of bounds_X and of "
-                f"X, X.drop(columns={name!r}); of another column of that name give y.rename(...)"
-            )
-        return frame, (target_name(name, frame.columns), values)
 
     def _values(self, X: Any) -> dict[str, Any]:
         """Rows to predict: numbers, and codes of levels."""
@@ -322,10 +294,3 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _public_target(y: Any) -> Reals:
-    """y judged by scikit-learn, which speaks of its values: for public rows only."""
-    values = column_or_1d(y, warn=True)
-    assert_all_finite(values, input_name="y")
-    return values.astype(np.float64)

@@ -1,1 +1,1 @@
-"""Inference from released values: posteriors and what follows from them. Imports public values only."""
+"""Inference from released values: posteriors, and answers made of them. Imports public values only."""

@@ -64,7 +64,7 @@ def run_chains(
         plan: The length of the chains.
         streams: Randomness, one generator for each chain.
         progress: Called with the number of each sweep once the chains have made as many more on average.
-        in_threads: Whether chains run side by side; short sweeps are quicker one chain after another.
+        in_threads: Chains run side by side; short sweeps are quicker one chain after another.
     """
     made, lock = [0], threading.Lock()
 

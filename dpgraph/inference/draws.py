@@ -1,4 +1,4 @@
-"""Draws from a posterior: what can be asked of all of them, and when Markov chains are not to be trusted."""
+"""Draws from a posterior: their summaries, and the rule by which Markov chains are not trusted."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SHOWN = 6
 class Draws:
     """Equally weighted draws from a posterior, as named arrays with axes (chain, draw, ...).
 
-    A family's draws are a frozen dataclass of this base: it has the fields below, returns ``arrays``, and says by
-    ``read`` and ``labels`` what they mean.
+    A family's draws are a frozen dataclass of this base: it has the fields below, returns ``arrays``, and gives
+    them a meaning by ``read`` and ``labels``.
 
     Attributes:
         method: The name of the method that drew them.
@@ -119,7 +119,7 @@ class Draws:
         return {name: tuple(found.tolist()) if found.ndim == 1 else found for name, found in ends.items()}
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
-        """A row for each entry: what it is, and in the last four columns mean, sd, low and high."""
+        """A row for each entry: its labels, and in the last four columns mean, sd, low and high."""
         import pandas as pd
 
         rows: list[dict[str, Any]] = []
@@ -132,7 +132,7 @@ class Draws:
 
     @property
     def are_chains(self) -> bool:
-        """Whether the draws are those of Markov chains, and not independent."""
+        """True for draws of Markov chains, False for independent draws."""
         return self.method in CHAINS or self.shape[0] > 1
 
     @cached_property
@@ -150,8 +150,8 @@ class Draws:
         """How the draws were made and how well the chains mixed.
 
         ``r_hat`` is the R-hat that 99 % of the entries do not exceed, and ``effective_size`` what 99 % reach: among
-        thousands some are beyond any threshold by chance. Below a hundred entries these are the worst; those of each
-        entry are in ``r_hat`` and ``effective_sizes``. Independent draws have no chains to compare: R-hat is 1 and
+        thousands some are beyond any threshold by chance. Below a hundred entries these are the worst; ``r_hat``
+        and ``effective_sizes`` have each entry's. Independent draws have no chains to compare: R-hat is 1 and
         every draw counts in full.
         """
         if self.mixing or not self.are_chains:
@@ -251,7 +251,7 @@ def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt
 
 
 def mixed(r_hat: float, effective_size: float) -> bool:
-    """Whether chains are alike and long enough to speak for their posterior; not where either number is unknown.
+    """True for chains that are alike and long enough; not where either number is unknown.
 
     >>> mixed(1.01, 400.0), mixed(1.2, 400.0), mixed(1.01, float("nan"))
     (True, False, False)

@@ -46,8 +46,8 @@ def processors() -> int:
 def side_by_side(work: Callable[[S], T], items: Iterable[S], most: int | None = None) -> list[T]:
     """The result of each item, in order; as many at a time as there are processors, or ``most`` where that is fewer.
 
-    Work must not depend on what is done beside it: a random generator of its own for each item, arrays that no other
-    item writes. An interruption is heard at once; what has begun ends first, what has not begun never does.
+    Items are independent, with random generators and arrays of their own. An interruption is heard at once;
+    items that have begun end first, the others never begin.
 
     >>> side_by_side(lambda number: number**2, range(4))
     [0, 1, 4, 9]

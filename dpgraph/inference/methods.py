@@ -57,7 +57,7 @@ class Normal:
     """Of a network: independent joint draws, the noise taken as normal; ``"normal"``.
 
     Attributes:
-        shrink: Whether the sizes of interactions are learned from the release, so that those within their noise vanish.
+        shrink: True learns the sizes of interactions from the release: interactions within their noise vanish.
     """
 
     shrink: bool = False
@@ -143,7 +143,7 @@ class Automatic:
     """The method that suits the release, which says why in ``reason``; ``"auto"``.
 
     Attributes:
-        records: Of a network: the settings of its chains, where chains of records are what suits it.
+        records: Of a network: the settings of its chains of records, where these are chosen.
     """
 
     records: Records = field(default_factory=Records)

@@ -1,7 +1,7 @@
 """Posteriors given releases, with the privacy noise accounted for: one function for every kind of release.
 
-Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, and what is known
-of them is the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
+Treating noisy counts as true makes a posterior confidently wrong. Here the true counts are unknown, known
+only by the release and the law of its noise. Everything is post-processing: no method costs privacy, and one that
 approximates costs accuracy only.
 """
 
@@ -16,11 +16,9 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.methods import PlugIn
-from dpgraph.inference.network.beyond_tables import is_beyond_tables, posterior_beyond_tables
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph, read_released
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.posterior import network_posterior
+from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.privacy.records import InferenceError, joined, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
@@ -73,7 +71,7 @@ def posterior(
             ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
-        seed: For the draws, a number or a Generator; what was released is public, so a seed is fine here.
+        seed: For the draws, a number or a Generator; the release is public, so a seed is fine here.
         progress: A bar on a terminal.
         network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
             several networks need it, and its families must lie in tables that they measured; a graph that was chosen
@@ -118,7 +116,7 @@ def posterior(
         made = posterior_given(described, value, rng=seeded(seed), **settings)
     if isinstance(made, DirichletPosterior):
         return replace(made, provenance=joined([provenance, made.provenance]))
-    made = made.judged() if isinstance(made, PosteriorDraws) else made
+    made = made.judged()
     warn_if_not_mixed(made.diagnostics)
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
@@ -136,19 +134,19 @@ def posterior_given(
     rng: np.random.Generator,
     progress: bool,
 ) -> Any:
-    """Draws from the posterior of what a public description describes: chosen by the description's type.
+    """Draws from the posterior of the subject of a public description: chosen by the description's type.
 
     A family registers a function of this signature, ``posterior_given.register(Description, function)``; the verb then
     finds it by the ``description`` of what was released.
 
     Args:
-        description: What was measured, public.
-        noisy: What was released of it: noisy statistics with their noise laws.
+        description: The public description of the measurements.
+        noisy: The released noisy statistics with their noise laws.
         prior: The family's prior; None for its default.
         method: One of the family's methods, or its name; ``"auto"`` is always one.
         draws: How many.
         rng: Randomness for post-processing.
-        progress: Whether to show a bar on a terminal.
+        progress: A bar on a terminal.
 
     Returns:
         Draws (``inference.draws.Draws``); the verb fills in their provenance.
@@ -175,7 +173,7 @@ def _of_moments(description: MomentDescription, noisy: Any, **settings: Any) -> 
 
 @posterior_given.register
 def _of_a_regression(description: LinearDesign, noisy: Any, **settings: Any) -> Any:
-    """As ``_of_moments``."""
+    """As that of an exponential family."""
     from dpgraph.inference.regression.posterior import regression_posterior
 
     return regression_posterior(description, noisy, **settings)

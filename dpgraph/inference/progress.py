@@ -21,7 +21,7 @@ def say_that_loops_are_compiled(loops: Iterable[Any]) -> None:
 
 
 def _on_disk(loop: Any) -> bool:
-    """Whether machine code of a loop is loaded, or kept in the folder that numba keeps it in."""
+    """True if machine code of a loop is loaded, or lies in numba's cache."""
     if loop.signatures:
         return True
     kept = Path(loop.stats.cache_path) if loop.stats.cache_path else None

@@ -1,6 +1,6 @@
-"""Further questions of a model: what variables tell of each other, what explains evidence best, how probable rows are.
+"""Further questions of a model: information between variables, the best explanation of evidence, probabilities of rows.
 
-Each takes what ``dg.query`` takes, and costs nothing.
+Each takes the arguments of ``dg.query`` and costs nothing.
 
 >>> import dpgraph as dg
 >>> dg.questions.mutual_information(dg.load("example:asia"), "smoke", "bronc")
@@ -9,9 +9,8 @@ I(smoke; bronc) = 0.0462
 
 from __future__ import annotations
 
-from dpgraph.inference.queries.explanation import Explanation, most_probable
-from dpgraph.inference.queries.information import entropy, mutual_information
+from dpgraph.inference.queries.buckets import Explanation, most_probable, sample_given
+from dpgraph.inference.queries.measures import entropy, mutual_information
 from dpgraph.inference.queries.rows import row_probabilities
-from dpgraph.inference.queries.synthetic import sample_given
 
 __all__ = ["Explanation", "entropy", "most_probable", "mutual_information", "row_probabilities", "sample_given"]

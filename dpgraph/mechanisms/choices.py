@@ -16,8 +16,7 @@ They choose among ``dg.statistics.any_tables(rows, domain)`` by exact scores aga
 
 from __future__ import annotations
 
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
-from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.table_choice import ParentsChoice, TableChoice
 from dpgraph.structure.candidate_tables import AnyTables, OneWays
 
 __all__ = ["AnyTables", "OneWays", "ParentsChoice", "TableChoice"]

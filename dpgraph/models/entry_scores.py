@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -23,12 +24,8 @@ BLOCK = 256
 def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
     """ln P of the fields of each entry in its cell: the average over draws of prod_f phi_f[state of the cell].
 
-    Each entry is judged by itself, with what the model knows of its cell. Averaging over draws within an entry is
-    what a user of the model meets; the score of a whole cell lets each cell pick its best draw (proofs.md P65).
-
-    Args:
-        model: The model.
-        codes: The entries, an encoded column for every variable.
+    ``codes`` have an encoded column for every variable. Each entry is judged by itself; the score of a whole cell lets
+    each cell pick its best draw (proofs.md P65).
     """
     names = (model.sequence, model.time, *model.fields)
     columns = np.column_stack([codes[name].astype(np.int64) for name in names])
@@ -52,13 +49,13 @@ class MarkovScores:
     """Nats an entry, three ways; draws s of S, cells c with m_c entries x_ci, m = sum_c m_c in all (proofs.md P65).
 
     Attributes:
-        entry_by_entry: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s): what one who is told of one entry after
-            another, and asks the model anew each time, meets. The headline.
+        entry_by_entry: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
+            model were asked anew each time. The headline.
         whole_cells: (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
             neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is
             where epsilon is small.
-        average_over_draws: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: what Foulds et al.
-            2016 average. It punishes a posterior that is spread out.
+        average_over_draws: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
+            Foulds et al. 2016. It punishes a posterior that is spread out.
         entries: m.
     """
 
@@ -76,26 +73,18 @@ def markov_scores(
     Args:
         model: The model.
         codes: The entries, an encoded column for every variable.
-        cells: Which cells count, shape (sequences, steps); all by default.
+        cells: Flags of the cells that count, shape (sequences, steps); all by default.
 
     Raises:
         DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
     """
-    codes = code_columns(codes, model.network.domain.sizes)
-    each, entries = model.cell_log_likelihoods(codes, cells)
+    columns = code_columns(codes, model.network.domain.sizes)
+    each, entries = model.cell_log_likelihoods(columns, cells)
     if entries == 0:
-        nan = float("nan")
-        return MarkovScores(nan, nan, nan, 0)
+        return MarkovScores(math.nan, math.nan, math.nan, 0)
+    if cells is not None:
+        place = columns[model.sequence].astype(np.int64), columns[model.time].astype(np.int64)
+        columns = {name: column[np.asarray(cells, bool)[place]] for name, column in columns.items()}
     whole = float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum())
-    single = entry_log_probability(model, _inside(model, codes, cells)).sum()
+    single = entry_log_probability(model, columns).sum()
     return MarkovScores(float(single) / entries, whole / entries, float(each.mean(axis=0).sum()) / entries, entries)
-
-
-def _inside(
-    model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None
-) -> Mapping[str, npt.NDArray[Any]]:  # fmt: skip
-    """The entries of the cells that count."""
-    if cells is None:
-        return codes
-    chosen = np.asarray(cells, bool)[codes[model.sequence].astype(np.int64), codes[model.time].astype(np.int64)]
-    return {name: column[chosen] for name, column in codes.items()}

@@ -1,4 +1,4 @@
-"""The evaluation of a model from a release of its outcomes: scores with intervals for noise and for sampling.
+"""The evaluation of a model, and its cross-validation, from a release: scores with intervals for noise and sampling.
 
 Everything here is read off the released integers and public settings. An interval is for the score in the population
 that the held-out rows are a sample of, rows drawn independently: the noise and the luck of the rows are both in it.
@@ -8,14 +8,14 @@ Where a person holds several rows, how alike these are is not known, and the luc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.inference.counts.noisy_counts import checked_interval
-from dpgraph.models.classifier_readings import commonest_label, confusion_rows, reliability_rows
-from dpgraph.models.outcome_readings import Score, all_scores
+from dpgraph.models.outcome_readings import Score, all_scores, commonest_label, confusion_rows, reliability_rows
 from dpgraph.privacy.display import as_html
-from dpgraph.privacy.records import InferenceError, PrivacyCost, Release
+from dpgraph.privacy.records import Event, InferenceError, PrivacyCost, PrivacyUnit, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes
 
@@ -116,5 +116,66 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        rows = [{str(name): value for name, value in row.items()} for row in self.to_frame().to_dict("records")]
-        return as_html("Evaluation", rows, [f"{self.interval:.0%} intervals", self.release.provenance])
+        return as_html(
+            "Evaluation", _rows(self.to_frame()), [f"{self.interval:.0%} intervals", self.release.provenance]
+        )
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The released score of fits at one epsilon, on rows that each fit did not see.
+
+    Attributes:
+        evaluation: The ``Evaluation`` of all held-out rows together. The score is about fits at ``training_epsilon``
+            on (k - 1) / k of the rows, not about a fit at another epsilon.
+        folds: The number of folds k.
+        training_epsilon: The epsilon of each fit.
+        training_delta: Its delta.
+        parts: The events of the k fits, then that of the evaluation, as they were priced one by one. The record of
+            ``evaluation.release`` is of the whole call: ``cost``, ``unit`` and ``private`` are read off it.
+    """
+
+    evaluation: Evaluation
+    folds: int
+    training_epsilon: Fraction
+    training_delta: Fraction
+    parts: tuple[Event, ...]
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """The charge of the whole call."""
+        return PrivacyCost(self.evaluation.release.event.epsilon, self.evaluation.release.event.delta)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom the promise protects."""
+        return self.evaluation.release.unit
+
+    @property
+    def private(self) -> bool:
+        """True if all noise was private."""
+        return self.evaluation.release.private
+
+    def to_frame(self) -> pd.DataFrame:
+        """The evaluation's table."""
+        return self.evaluation.to_frame()
+
+    def _in_words(self) -> tuple[str, str]:
+        """The charge of everything, and the promise of each fit."""
+        note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
+        fit = PrivacyCost(self.training_epsilon, self.training_delta)
+        return f"{self.cost} for everything, protecting {self.unit}{note}", f"each fit at {fit}"
+
+    def __repr__(self) -> str:
+        whole, fit = self._in_words()
+        return f"CrossValidation: {self.folds} folds, {whole}\n{fit}, on the rows of the other folds\n{self.evaluation}"
+
+    def _repr_html_(self) -> str:
+        whole, fit = self._in_words()
+        words = f"{self.folds} folds, {fit}, {self.evaluation.interval:.0%} intervals"
+        return as_html("Cross-validation", _rows(self.to_frame()), [words, whole])
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table by names."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

@@ -20,16 +20,15 @@ from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
-from dpgraph.models.emission_laws import sequence_laws
 from dpgraph.models.markov_paths import most_likely_paths
-from dpgraph.models.state_choice import StateChoice
+from dpgraph.models.state_choice import StateChoice, sequence_laws
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
-from dpgraph.structure.rows_to_predict import columns_to_predict
+from dpgraph.structure.rowwise import columns_to_predict
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class HiddenMarkovModel:
         inference: ``"noise-aware"`` or ``"plug-in"``.
         sampler: ``"blocked"`` or ``"collapsed"``.
         acceptance: The share of accepted moves by their name.
-        provenance: What was released, for whom, and whether the noise was private.
+        provenance: The release, the protected unit, and the privacy of the noise.
         effects: For each field what each sequence adds to the log weight of each level, whatever the state, shape
             (copies, draws, sequences, levels); empty where sequences have no effects. ``emissions`` is then the law of
             a sequence without any.
@@ -174,12 +173,11 @@ class HiddenMarkovModel:
 
     @cached_property
     def diagnostics(self) -> dict[str, Any]:
-        """How the draws were made and how well the sampler's chains mixed, on what labels do not change.
+        """The making of the draws and the mixing of the chains, in quantities that labels do not change.
 
         ``"r_hat"`` is the worst of the log joint probability, the numbers of cells in each state, most first, the
-        spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``: what 99 %
-        of the probabilities of a level in a sequence, averaged over its steps, do not exceed; of at most 500 sequences,
-        evenly spread.
+        spread of each field's effects about the means of sequence and level, and ``"r_hat of predictions"``, which
+        99 % of the probabilities of a level in a sequence, averaged over its steps, do not exceed (500 sequences).
         """
         copies, draws = self.log_joint.shape
         made = {"inference": self.inference, "sampler": self.sampler, "chains": copies, "draws": draws}
@@ -202,36 +200,31 @@ class HiddenMarkovModel:
         """
         states = self._flat_states()
         sequences = np.linspace(0, states.shape[1] - 1, min(states.shape[1], JUDGED)).astype(np.int64)
-        judged = states[:, sequences] if states.shape[1] > JUDGED else states
+        judged = states[:, sequences]
         share = np.stack([(judged == k).mean(axis=2) for k in range(self.n_states)], axis=2)
         each: list[Reals] = []
         for name in self.fields:
             own = self.sequence_laws(name)
-            laws = own[:, sequences] if own.shape[1] > 1 else own
-            laws = np.broadcast_to(laws, (*share.shape, self.network.domain.sizes[name]))
-            each.append((share[..., None] * laws).sum(axis=2))
+            each.append((share[..., None] * (own[:, sequences] if own.shape[1] > 1 else own)).sum(axis=2))
         return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
-        best = self.state_probabilities.argmax(axis=2)
-        frame = self._cells(np.ones(best.shape, bool))
-        frame["state"] = best.ravel()
-        frame["probability"] = self.state_probabilities.max(axis=2).ravel()
-        return frame
+        return self._with_states(self.state_probabilities.argmax(axis=2))
 
     def most_likely_path(self) -> pd.DataFrame:
         """The most likely path of each sequence as a whole: the sequence and time columns, state, probability.
 
         ``predict`` takes the best state of each cell by itself, and may put states side by side that hardly follow each
-        other. This is the Viterbi path over the posterior's draws (``models.markov_paths``); ``probability`` is that of
-        the state in its cell, whatever the others are.
+        other. This is the Viterbi path over the posterior's draws; ``probability`` is that of the state in its cell.
         """
-        best = most_likely_paths(self._flat_states(), self.n_states)
-        frame = self._cells(np.ones(best.shape, bool))
-        frame["state"] = best.ravel()
-        frame["probability"] = np.take_along_axis(self.state_probabilities, best[..., None], 2).ravel()
-        return frame
+        return self._with_states(most_likely_paths(self._flat_states(), self.n_states))
+
+    def _with_states(self, states: Integers) -> pd.DataFrame:
+        """All cells with a state of each and its probability."""
+        frame = self._cells(np.ones(states.shape, bool))
+        probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
+        return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
     def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
         """Synthetic entries of a log, with the declared levels; free.
@@ -288,7 +281,7 @@ class HiddenMarkovModel:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
-            cells: Which cells, held out or not: a table or file with the sequence and time columns, or flags, shape
+            cells: The cells, held out or not: a table or file with the sequence and time columns, or flags, shape
                 (sequences, steps); all by default.
             interval: Where given, the columns sd, low and high are of the cell's law of the field over draws: neither
                 the cell's state is known there, nor the states' laws.
@@ -362,12 +355,12 @@ class HiddenMarkovModel:
 
         For each cell the log of the average over draws of sum_k P(state k | states beside it) prod_f phi_k^counts
         (Foulds et al. 2016, section 4). Hold the cells out when fitting, or the states beside them know about them.
-        Each cell picks its best draw, so this flatters what is spread out; ``markov_scores`` has it beside others. The
-        score of private rows is private: publish it only if it is charged for, or if those rows are public.
+        Each cell picks its best draw, so this flatters a posterior that is spread out. The score of private rows is
+        private: publish it only if it is charged for, or if those rows are public.
 
         Args:
             log: The entries: a table, the path of a CSV or Parquet file, or an encoded column for every variable.
-            cells: Which cells count, as ``predict_fields`` takes them; all by default.
+            cells: The cells that count, as ``predict_fields`` takes them; all by default.
 
         Raises:
             DomainError: If the rows do not fit the domain, or a column of codes is missing, is not whole numbers below
@@ -377,18 +370,9 @@ class HiddenMarkovModel:
         return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), entries
 
     def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
-        """ln P of the entries of each cell given the states beside it, under each draw, and how many entries they are.
+        """ln P of the entries of each cell given the states beside it, under each draw, and the number of entries.
 
-        Args:
-            log: The entries: a table, the path of a CSV or Parquet file, or an encoded column for every variable.
-            cells: Which cells count, as ``predict_fields`` takes them; all by default.
-
-        Returns:
-            Shape (draws, cells with entries), and the number of entries.
-
-        Raises:
-            DomainError: If the rows do not fit the domain, or a column of codes is missing, is not whole numbers below
-                its number of levels, or of another length.
+        As ``log_likelihood``, of shape (draws, cells with entries).
         """
         codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
         inside = self._flags(cells)

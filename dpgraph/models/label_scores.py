@@ -36,7 +36,7 @@ def label_scores(start: Reals, tables: Mapping[str, Reals], codes: Mapping[str, 
         codes: The level position of each row, for each feature.
 
     Yields:
-        Which rows, and their scores in the first columns of one array, overwritten by the next block. Its shape,
+        The rows, and their scores in the first columns of one array, overwritten by the next block. Its shape,
         (labels, rows of a block), is public, so that exp and log of the last rows are those of the others.
 
     Raises:

@@ -1,23 +1,21 @@
-"""A hidden Markov model learned from noisy counts of a log's entries."""
+"""A hidden Markov model, and two simple models beside it, learned from noisy counts of a log's entries."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import seeded
+from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
-from dpgraph.inference.markov.evidence import Flags, field_names, log_evidence
+from dpgraph.inference.markov.evidence import Flags, LogEvidence, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
-from dpgraph.inference.markov.memory_use import check_fit
-from dpgraph.inference.markov.sampler import MarkovPrior, check_settings, draw_markov
+from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_fit, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.known_entries import with_known_entries
 from dpgraph.models.state_choice import choose_states, sweeps_of_choice
 from dpgraph.privacy.records import InferenceError, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
@@ -25,6 +23,10 @@ from dpgraph.structure.tables import NoisyCounts, Reals
 
 #: The largest number of states that ``"auto"`` tries unless it is told another.
 MOST_STATES = 5
+#: The baselines by name.
+ONE_STATE, BY_SEQUENCE = "one state", "fields given the sequence"
+#: Penalty that pins a public number of entries: nats for each entry that a latent total is off, and its deviation.
+COST, DEVIATION = 100.0, 1e-5
 
 
 def fit_hmm(
@@ -56,7 +58,7 @@ def fit_hmm(
         sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         prior: Concentrations; 1 everywhere by default.
-        sampler: ``"blocked"`` or ``"collapsed"``; see ``draw_markov``.
+        sampler: ``"blocked"``, or ``"collapsed"``, the paper's sampler of one state at a time.
         inference: ``"noise-aware"`` or ``"plug-in"``.
         chains: Sampler chains, compared by R-hat.
         iterations: Draws of each.
@@ -65,54 +67,50 @@ def fit_hmm(
         entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
             from the noisy tables of the fields, which all sum to it.
         most_states: The largest number of states that ``"auto"`` tries.
-        sequence_effects: Whether each sequence has an effect of its own on every field, whatever its state, shrunk to
+        sequence_effects: True if each sequence has an effect of its own on every field in all states, shrunk to
             zero by a spread learned for each field. None: yes with ``"auto"``, else no. One state with effects is a law
             for each sequence; without, one law for all.
-        seed: For the draws; what was released is public, so a seed is fine here.
-        progress: Whether to show a bar on a terminal.
+        seed: For the draws; the release is public, so a seed is fine here.
+        progress: True for a bar on a terminal.
 
     Raises:
         InferenceError: If the release is of another kind, a setting is out of range, or there is no room
             (``DPGRAPH_MEMORY``).
 
     Warns:
-        ConvergenceWarning: If R-hat of what labels do not change is above 1.05. It is computed from the draws, which
-            know the release and nothing else of the log.
+        ConvergenceWarning: If R-hat of quantities that labels do not change is above 1.05. It is computed from the
+            draws, which know the release and nothing else of the log.
     """
     value, provenance = released_value(noisy)
     given = log_evidence(value, sequence, time)
     if entries is not None and inference == "plug-in":
         raise InferenceError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
-    given = given if entries is None else with_known_entries(given, entries)
-    if held_out is not None:
-        if np.shape(held_out) != given.shape:
-            raise InferenceError(f"held_out must have the shape {given.shape}; got {np.shape(held_out)}")
-        given = given.without(np.asarray(held_out, bool))
-    settings: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "copies": chains}
+    given = _held_out(given if entries is None else with_known_entries(given, entries), held_out)
     numbers = {"iterations": iterations, "burn_in": burn_in}
     check_choice(states, most_states, sequence_effects)
     effects = states == "auto" if sequence_effects is None else sequence_effects
-    size, choice = (1 if isinstance(states, str) else states), None
+    size, most, choice = (1, most_states, None) if isinstance(states, str) else (states, states, None)
     check_settings(size, sampler, inference, {"chains": chains, **numbers})
-    most = most_states if isinstance(states, str) else states
     check_fit(given.shape, given.values.shape[3], most, chains=chains, draws=iterations, effects=effects)
     rng = seeded(seed)
+    how: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
     if states == "auto":
-        how = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
         total = sweeps_of_choice(given, most_states)
         with progress_bar(progress and total > 0, total, "sweeps to choose the number of states") as tick:
             choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
         size = choice.chosen
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
-        settings |= {"progress": tick, "effects": effects}
-        named = match_labels(draw_markov(given, size, rng=rng, **numbers, **settings), given.fields)
+        named = match_labels(
+            draw_markov(given, size, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
+        )
     names = field_names(value.network, sequence, time)
+    fields = dict(zip(names, given.fields, strict=False))
     model = HiddenMarkovModel(
         value.network,
         sequence,
         time,
         named.transition,
-        FrozenMap((name, named.emissions[..., c]) for name, c in zip(names, given.fields, strict=False)),
+        _by_field(named.emissions, fields),
         named.states,
         named.log_joint,
         named.entries.mean(axis=0),
@@ -120,29 +118,59 @@ def fit_hmm(
         sampler,
         FrozenMap(named.acceptance),
         provenance,
-        FrozenMap(_by_field(names, named.effects, given.fields)),
+        FrozenMap({}) if named.effects is None else _by_field(named.effects, fields),
         choice,
     )
     _warn_of_poor_mixing(model)
     return model
 
 
-def _by_field(names: tuple[str, ...], effects: Reals | None, fields: tuple[slice, ...]) -> Iterator[tuple[str, Reals]]:
-    """The effects on each field, if there are any."""
-    if effects is not None:
-        yield from ((name, effects[..., columns]) for name, columns in zip(names, fields, strict=False))
+def _by_field(drawn: Reals, fields: dict[str, slice]) -> FrozenMap[str, Reals]:
+    """The columns of each field."""
+    return FrozenMap((name, drawn[..., columns]) for name, columns in fields.items())
+
+
+def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
+    """The evidence without some cells."""
+    if cells is None:
+        return given
+    if np.shape(cells) != given.shape:
+        raise InferenceError(f"held_out must have the shape {given.shape}; got {np.shape(cells)}")
+    return given.without(np.asarray(cells, bool))
+
+
+def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidence:
+    """The evidence with one more field, of one level: the public number of entries of each cell, shape (chains, steps).
+
+    Counted from the log it would be private: such a table is released like that of any field of one level.
+
+    Raises:
+        InferenceError: If the numbers are not such a table.
+    """
+    table = np.asarray(entries)
+    if table.shape != given.shape or table.dtype.kind not in "iu" or table.min() < 0:
+        raise InferenceError(f"entries must be whole numbers, at least 0, of shape {given.shape}; got {table.shape}")
+    column = np.broadcast_to(table[None, :, :, None].astype(np.int64), (*given.values.shape[:3], 1))
+    width = given.values.shape[3]
+    return replace(
+        given,
+        values=np.concatenate([given.values, column], axis=3),
+        fields=(*given.fields, slice(width, width + 1)),
+        absolute=np.append(given.absolute, COST),
+        squares=np.append(given.squares, 0.0),
+        deviation=np.append(given.deviation, DEVIATION),
+    )
 
 
 def check_choice(states: object, most_states: object, sequence_effects: object) -> None:
-    """Refuses a number of states, a limit or a switch that is none.
+    """Refuses wrong settings of the number of states and of effects.
 
     Raises:
         InferenceError: Naming the setting.
     """
     if isinstance(states, str) and states != "auto":
         raise InferenceError(f'n_states must be a whole number, at least 1, or "auto"; got {states!r:.60}')
-    if isinstance(most_states, bool) or not isinstance(most_states, int | np.integer) or most_states < 1:
-        raise InferenceError(f"most_states must be a whole number, at least 1; got {most_states!r:.60}")
+    check_whole_number("most_states", most_states, 1)
     if sequence_effects is not None and not isinstance(sequence_effects, bool):
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
 
@@ -161,3 +189,60 @@ def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def markov_baselines(
+    noisy: NoisyCounts | Release[Any],
+    *,
+    sequence: str,
+    time: str,
+    chains: int = 2,
+    iterations: int = 200,
+    burn_in: int = 100,
+    held_out: Flags | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> dict[str, HiddenMarkovModel]:
+    """Independent fields, and independent fields given the sequence, learned noise-aware from one release; free.
+
+    A hidden Markov model is of no use where it loses to them. Each is one with nothing hidden, drawn by the same
+    sampler under uniform laws: one state, or a known state for each sequence. They are returned by name,
+    ``"one state"`` and ``"fields given the sequence"``, as models of one state, so all scores apply to them. Arguments
+    as of ``fit_hmm``.
+
+    Raises:
+        InferenceError: If the release is of another kind.
+    """
+    value, provenance = released_value(noisy)
+    given = _held_out(log_evidence(value, sequence, time), held_out)
+    settings: dict[str, Any] = {"copies": chains, "iterations": iterations, "burn_in": burn_in}
+    settings["rng"], sequences = np.random.default_rng(seed), given.shape[0]
+    fields = dict(zip(field_names(value.network, sequence, time), given.fields, strict=True))
+    known = np.repeat(np.arange(sequences)[:, None], given.shape[1], axis=1)
+
+    def of_one_state(
+        drawn: MarkovDraws, emissions: FrozenMap[str, Reals], effects: FrozenMap[str, Reals]
+    ) -> HiddenMarkovModel:
+        return HiddenMarkovModel(
+            value.network,
+            sequence,
+            time,
+            np.ones((*drawn.log_joint.shape, 1, 1)),
+            emissions,
+            np.zeros(drawn.states.shape, np.int64),
+            drawn.log_joint,
+            drawn.entries.mean(axis=0),
+            "noise-aware",
+            "blocked",
+            FrozenMap(drawn.acceptance),
+            provenance,
+            effects,
+        )
+
+    one, each = draw_markov(given, 1, **settings), draw_markov(given, sequences, known=known, **settings)
+    laws = _by_field(each.emissions, fields)
+    even = FrozenMap((name, np.full((*law.shape[:2], 1, law.shape[3]), 1 / law.shape[3])) for name, law in laws.items())
+    apart = FrozenMap((name, np.log(np.maximum(law, 1e-300))) for name, law in laws.items())
+    return {
+        ONE_STATE: of_one_state(one, _by_field(one.emissions, fields), FrozenMap({})),
+        BY_SEQUENCE: of_one_state(each, even, apart),
+    }

@@ -1,7 +1,7 @@
 """The most likely path of hidden states of each sequence, given a release.
 
 Given transitions and emissions the states of a sequence are a Markov chain a posteriori, whose law is that of its
-pairs of neighbouring steps. Those of the posterior draws stand for them, and the Viterbi recursion (Rabiner 1989,
+pairs of neighbouring steps. Pairs in the posterior draws stand for them, and the Viterbi recursion (Rabiner 1989,
 section III.B) finds the path of highest probability. With parameters that are uncertain the posterior is a mixture of
 such chains, and this is the best path of the chain with the mixture's pairs: an approximation that the draws' spread
 of parameters makes, and that their number limits (proofs.md P116).

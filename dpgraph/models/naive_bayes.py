@@ -6,7 +6,7 @@ With independent Dirichlet posteriors the predictive probability of a label is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,7 @@ from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.records import InferenceError, Provenance, Release, joined, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import added
+from dpgraph.structure.rowwise import added, columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.
@@ -40,8 +39,109 @@ def naive_bayes_network(domain: Domain, target: str) -> Network:
     return Network.of(domain, {name: [] if name == target else [target] for name in domain.names})
 
 
+class _Predictions:
+    """Predictions of a naive Bayes model over the draws of its tables, or over mean tables alone."""
+
+    target: str
+
+    @property
+    def _tables(self) -> tuple[Probabilities, ...]:
+        raise NotImplementedError
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Every variable but the target, in order."""
+        return tuple(name for name in self._tables[0].network.domain.names if name != self.target)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The declared labels, in order, as scikit-learn names them."""
+        return np.array(self._tables[0].network.domain.levels(self.target))
+
+    def predict_log_joint(self, X: Any) -> Reals:
+        """ln P(label, features) of each row, P averaged over draws where there are several, shape (rows, labels).
+
+        Args:
+            X: A pandas, polars or Arrow table, of which the features are read, the path of a CSV or Parquet file, or an
+                array with the features in order as its columns; or codes, an encoded column for each feature.
+
+        Raises:
+            DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
+                another length.
+        """
+        return self._of_rows(X, lambda scores: scores)
+
+    def predict_proba(self, X: Any) -> Reals:
+        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
+
+        Args:
+            X: As for ``predict_log_joint``.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        return self._of_rows(X, _normalised)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable label of each row.
+
+        Args:
+            X: As for ``predict_log_joint``.
+
+        Raises:
+            DomainError: As for ``predict_log_joint``.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    @cached_property
+    def _log_tables(self) -> dict[str, Reals]:
+        """The log tables of all draws side by side: every label of every draw is a column."""
+        with np.errstate(divide="ignore"):
+            names = self._tables[0].network.domain.names
+            return {name: np.log(np.concatenate([one.table(name) for one in self._tables], axis=-1)) for name in names}
+
+    def _of_rows(self, X: Any, read: Callable[[Reals], Reals]) -> Reals:
+        """A reading of ln P(label, features), a block of shape (labels, rows) after another; shape (rows, labels)."""
+        codes = columns_to_predict(X, self._tables[0].network.domain.restrict(self.features))
+        tables, draws, labels = (
+            {name: self._log_tables[name] for name in self.features},
+            len(self._tables),
+            self.classes_,
+        )
+        found = np.empty((row_count(codes), len(labels)))
+        for block, scores in label_scores(self._log_tables[self.target], tables, codes):
+            joint = scores if draws == 1 else _log_mean(scores.reshape(draws, len(labels), -1))
+            found[block] = read(joint).T[: block.stop - block.start]
+        return found
+
+    def _in_words(self, *more: Any) -> str:
+        """The target, the labels and the number of features in one line."""
+        features = f"from {counted(len(self.features), 'feature')}"
+        words = f"{self.target!r}, one of {short(tuple(self.classes_.tolist()))}, {features}"
+        return summary(type(self).__name__, words, *more)
+
+    def _as_html(self, notes: list[Any]) -> str:
+        """For a notebook: how probable the first level of a feature is under each label, for the first features."""
+        tables = self._tables[0]
+        levels = tables.network.domain.levels
+        rows = [
+            {"feature": name, "level": str(levels(name)[0])}
+            | {
+                f"given {label}": float(value)
+                for label, value in zip(levels(self.target), tables.table(name)[0], strict=True)
+            }
+            for name in self.features[: MOST_ROWS + 1]
+        ]
+        return as_html(f"Naive Bayes of {self.target!r}", rows, notes, total=len(self.features))
+
+
+def _check_network(network: Network, target: str) -> None:
+    if network.parents != naive_bayes_network(network.domain, target).parents:
+        raise NetworkError(f"not a naive Bayes network: every other variable must have {target!r} as its parent")
+
+
 @dataclass(frozen=True)
-class NaiveBayes:
+class NaiveBayes(_Predictions):
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
 
     The tables are posterior means: intervals of its predictions are in a posterior, as ``predict_proba`` says.
@@ -54,46 +154,16 @@ class NaiveBayes:
     probabilities: Probabilities
 
     def __post_init__(self) -> None:
-        network = self.probabilities.network
-        if network.parents != naive_bayes_network(network.domain, self.target).parents:
-            raise NetworkError(
-                f"not a naive Bayes network: every other variable must have {self.target!r} as its parent"
-            )
+        _check_network(self.probabilities.network, self.target)
+
+    @property
+    def _tables(self) -> tuple[Probabilities, ...]:
+        return (self.probabilities,)
 
     @property
     def provenance(self) -> Provenance | None:
         """The record of the release behind the tables; None where none is known."""
         return self.probabilities.provenance
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Every variable but the target, in order."""
-        return tuple(name for name in self.probabilities.network.domain.names if name != self.target)
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The declared labels, in order, as scikit-learn names them."""
-        return np.array(self.probabilities.network.domain.levels(self.target))
-
-    @cached_property
-    def _log_tables(self) -> dict[str, Reals]:
-        with np.errstate(divide="ignore"):
-            names = self.probabilities.network.domain.names
-            return {name: np.log(self.probabilities.table(name)) for name in names}
-
-    def predict_log_joint(self, X: Any) -> Reals:
-        """ln P(label, features) of each row, shape (rows, labels).
-
-        Args:
-            X: A pandas, polars or Arrow table, of which the features are read, the path of a CSV or Parquet file, or an
-                array with the features in order as its columns; or codes, an encoded column for each feature.
-
-        Raises:
-            DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
-                another length.
-        """
-        codes = self._codes(X)
-        return _array_of_rows(self._scores(codes), len(self._log_tables[self.target]), codes)
 
     def predict_proba(self, X: Any, *, return_interval: bool = False) -> Reals:
         """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
@@ -114,39 +184,17 @@ class NaiveBayes:
                 "posterior = dg.posterior(dg.load(path, release=True), method=dg.methods.Normal("
                 f"shrink=True)); then dg.query_rows(posterior, {self.target!r}, X), X without the target"
             )
-        codes = self._codes(X)
-        blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
-        return _array_of_rows(blocks, len(self._log_tables[self.target]), codes)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable label of each row.
-
-        Args:
-            X: As for ``predict_log_joint``.
-
-        Raises:
-            DomainError: As for ``predict_log_joint``.
-        """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return super().predict_proba(X)
 
     def __repr__(self) -> str:
-        return _in_words(self, "NaiveBayes", self.provenance)
+        return self._in_words(self.provenance)
 
     def _repr_html_(self) -> str:
-        return _as_html(self, self.probabilities, [] if self.provenance is None else [self.provenance])
-
-    def _codes(self, X: Any) -> Mapping[str, npt.NDArray[Any]]:
-        """The features as codes."""
-        return columns_to_predict(X, self.probabilities.network.domain.restrict(self.features))
-
-    def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
-        """Blocks of ln P(label, features), shape (labels, rows of the block)."""
-        tables = {name: self._log_tables[name] for name in self.features}
-        return label_scores(self._log_tables[self.target], tables, codes)
+        return self._as_html([] if self.provenance is None else [self.provenance])
 
 
 @dataclass(frozen=True)
-class NaiveBayesEnsemble:
+class NaiveBayesEnsemble(_Predictions):
     """Naive Bayes over several draws of the tables, such as a ``PosteriorSample`` releases.
 
     The predictive probability of a label and its features is the average over the draws of their joint probability,
@@ -179,122 +227,32 @@ class NaiveBayesEnsemble:
             raise NetworkError("an ensemble needs at least one draw of the tables")
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "draws", tuple(value))
-        _ = self._members
+        for draw in value:
+            _check_network(draw.network, target)
         if any(draw.network != value[0].network for draw in value):
             raise NetworkError("the draws of an ensemble must be tables of one network")
         object.__setattr__(self, "provenance", joined([behind, *(draw.provenance for draw in value)]))
 
+    @property
+    def _tables(self) -> tuple[Probabilities, ...]:
+        return self.draws
+
     def __repr__(self) -> str:
-        return _in_words(self, "NaiveBayesEnsemble", counted(len(self.draws), "draw"), self.provenance)
+        return self._in_words(counted(len(self.draws), "draw"), self.provenance)
 
     def _repr_html_(self) -> str:
         notes = [counted(len(self.draws), "draw of the tables, the first shown"), *filter(None, [self.provenance])]
-        return _as_html(self, self.draws[0], notes)
-
-    @cached_property
-    def _members(self) -> tuple[NaiveBayes, ...]:
-        return tuple(NaiveBayes(self.target, draw) for draw in self.draws)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Every variable but the target, in order."""
-        return self._members[0].features
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The declared labels, in order, as scikit-learn names them."""
-        return self._members[0].classes_
-
-    def predict_log_joint(self, X: Any) -> Reals:
-        """ln of the average over the draws of P(label, features), shape (rows, labels).
-
-        Args:
-            X: Rows or codes, as ``NaiveBayes`` takes them.
-
-        Raises:
-            DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
-                another length.
-        """
-        codes = self._members[0]._codes(X)
-        return _array_of_rows(self._scores(codes), self._labels, codes)
-
-    def predict_proba(self, X: Any) -> Reals:
-        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
-
-        Args:
-            X: Rows or codes, as ``NaiveBayes`` takes them.
-
-        Raises:
-            DomainError: As for ``predict_log_joint``.
-        """
-        codes = self._members[0]._codes(X)
-        blocks = ((block, _normalised(scores)) for block, scores in self._scores(codes))
-        return _array_of_rows(blocks, self._labels, codes)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable label of each row.
-
-        Args:
-            X: Rows or codes, as ``NaiveBayes`` takes them.
-
-        Raises:
-            DomainError: As for ``predict_log_joint``.
-        """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    @property
-    def _labels(self) -> int:
-        return self.draws[0].network.domain.sizes[self.target]
-
-    @cached_property
-    def _log_tables(self) -> dict[str, Reals]:
-        """The members' log tables side by side: every label of every draw is a column."""
-        members = [member._log_tables for member in self._members]
-        return {name: np.concatenate([tables[name] for tables in members], axis=-1) for name in members[0]}
-
-    def _scores(self, codes: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[slice, Reals]]:
-        """Blocks of ln of the average joint probability, shape (labels, rows of the block)."""
-        tables = {name: self._log_tables[name] for name in self.features}
-        for block, scores in label_scores(self._log_tables[self.target], tables, codes):
-            yield block, _log_mean(scores.reshape(len(self.draws), self._labels, -1))
+        return self._as_html(notes)
 
 
 @tables_given.register
-def _tables(model: NaiveBayes) -> DrawnTables:
+def _mean_tables(model: NaiveBayes) -> DrawnTables:
     return replace(tables_given(model.probabilities), arcs=ARCS)
 
 
 @tables_given.register
 def _tables_of_ensemble(model: NaiveBayesEnsemble) -> DrawnTables:
     return replace(tables_given(model.draws), arcs=ARCS)
-
-
-def _in_words(model: NaiveBayes | NaiveBayesEnsemble, kind: str, *more: Any) -> str:
-    """A model in one line: its target, labels and number of features."""
-    labels = short(tuple(model.classes_.tolist()))
-    return summary(kind, f"{model.target!r}, one of {labels}, from {counted(len(model.features), 'feature')}", *more)
-
-
-def _as_html(model: NaiveBayes | NaiveBayesEnsemble, tables: Probabilities, notes: list[Any]) -> str:
-    """A model for a notebook: how probable the first level of a feature is under each label, for the first features."""
-    levels = tables.network.domain.levels
-    rows = [
-        {"feature": name, "level": str(levels(name)[0])}
-        | {
-            f"given {label}": float(value)
-            for label, value in zip(levels(model.target), tables.table(name)[0], strict=True)
-        }
-        for name in model.features[: MOST_ROWS + 1]
-    ]
-    return as_html(f"Naive Bayes of {model.target!r}", rows, notes, total=len(model.features))
-
-
-def _array_of_rows(blocks: Iterator[tuple[slice, Reals]], labels: int, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """Blocks of shape (labels, rows) as one array of shape (rows, labels)."""
-    found = np.empty((row_count(codes), labels))
-    for block, scores in blocks:
-        found[block] = scores.T[: block.stop - block.start]
-    return found
 
 
 def _log_mean(scores: Reals) -> Reals:

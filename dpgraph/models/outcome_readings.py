@@ -1,15 +1,16 @@
-"""Scores of a model from a release of its outcomes: accuracy, losses, errors, each with a credible interval."""
+"""Scores and tables of a model from a release of its outcomes, each with a credible interval."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice, share_draws
-from dpgraph.inference.counts.noisy_means import allows_zero, mean_law
+from dpgraph.inference.counts.noisy_counts import Evidence, allows_zero, latent_count, lattice, mean_law, share_draws
+from dpgraph.inference.simplex import onto_simplex
+from dpgraph.structure.domain import Level
 from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
 from dpgraph.structure.tables import Reals
 
@@ -58,6 +59,13 @@ def evidence(noisy: NoisyOutcomes, value: float, *blocks: tuple[str, int]) -> Ev
     return Evidence(float(value), scales, noisy.law.gaussian)
 
 
+def _cells(noisy: NoisyOutcomes, name: str) -> Reals:
+    """The noisy cells of a released block."""
+    cells = noisy.block(name)
+    assert cells is not None
+    return cells
+
+
 def likely_row_numbers(noisy: NoisyOutcomes) -> Reals:
     """The number of rows where it is public, else equally likely values of it, from all noisy totals."""
     if noisy.n is not None:
@@ -75,8 +83,7 @@ def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Ev
     """Every noisy value of the number of right predictions, and of wrong ones: all blocks that tell."""
     right: list[Evidence] = []
     wrong: list[Evidence] = []
-    counted = noisy.block("right")
-    assert counted is not None
+    counted = _cells(noisy, "right")
     right.append(evidence(noisy, counted[0], ("right", 1)))
     if noisy.n is None:
         wrong.append(evidence(noisy, counted[1], ("right", 1)))
@@ -105,12 +112,8 @@ def share_score(
 ) -> Score:
     """The share of some rows among all, from noisy numbers of these and of all others.
 
-    Args:
-        noisy: What was released.
-        within: Noisy numbers of the rows; the first says what the noise does to the estimate.
-        without: Noisy numbers of the others.
-        interval: The probability of the interval.
-        kinds: Of how many kinds, all alike beforehand, are these rows and the others.
+    ``within`` are noisy numbers of the rows, of which the first has the noise of the estimate; ``without`` are those of
+    the others; ``kinds`` are the numbers of kinds, all alike beforehand, among these rows and the others.
     """
     rows, points = float(np.median(likely_row_numbers(noisy))), lattice(3)
     noise = within[0].deviation / rows
@@ -138,9 +141,7 @@ def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise
 
 def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
     """The mean of a loss between 0 and 1."""
-    rows, cells, squared = likely_row_numbers(noisy), noisy.block(name), noisy.block(f"{name} squared")
-    assert cells is not None
-    assert squared is not None
+    rows, cells, squared = likely_row_numbers(noisy), _cells(noisy, name), _cells(noisy, f"{name} squared")
     total, squares = evidence(noisy, cells[0], (name, 1)), evidence(noisy, squared[0], (f"{name} squared", 1))
     m, weights = mean_law(total, squares, rows)
     below = np.cumsum(weights)
@@ -159,3 +160,78 @@ def _root(squared: Score) -> Score:
     """The root of each part; its noise by the slope at the estimate."""
     estimate, low, high = (math.sqrt(part) for part in squared[:3])
     return Score(estimate, low, high, squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0)
+
+
+def commonest_label(noisy: NoisyOutcomes, task: Classification, interval: float) -> tuple[Level, Score]:
+    """The label with the largest noisy number of rows, and its share, from that number and from the others'."""
+    size, cells = len(task.classes), _cells(noisy, "confusion")
+    rows = cells.reshape(size, size).sum(axis=1)
+    most = int(rows.argmax())
+    within = evidence(noisy, rows[most], ("confusion", size))
+    without = evidence(noisy, rows.sum() - rows[most], ("confusion", size * (size - 1)))
+    return task.classes[most], share_score(noisy, [within], [without], interval, (1, size - 1))
+
+
+def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
+    """The share of each cell, from its own noisy count and from that of the right or wrong rows less the other cells.
+
+    The estimates are moved to the nearest shares, which sum to 1: no further from the true ones, whatever these are.
+    An interval is widened to contain its estimate.
+    """
+    size, points = len(task.classes), lattice(3)
+    cells = _cells(noisy, "confusion")
+    table, diagonal = cells.reshape(size, size), np.eye(size, dtype=bool)
+    rows = likely_row_numbers(noisy)
+    many = np.quantile(rows, points[:, 1])
+    found = []
+    for truth, predicted in np.ndindex(size, size):
+        alike = diagonal if truth == predicted else ~diagonal
+        mine = float(table[truth, predicted])
+        others = float(table[alike].sum()) - mine
+        own = evidence(noisy, mine, ("confusion", 1))
+        total = _direct(noisy, right=truth == predicted)
+        left = evidence(noisy, total - others, ("right", 1), ("confusion", int(alike.sum()) - 1))
+        count = latent_count([own, left], noisy.n)
+        part = np.minimum(count.at(points[:, 0]), many)
+        none = count.allows([own, left], 0.0, surprise(interval))
+        draws = share_draws(part, many - part, points[:, 2])
+        noise = (own.deviation**-2 + left.deviation**-2) ** -0.5 / float(np.median(rows))
+        score = score_of_draws(draws, interval, none, False, noise)
+        names = {"truth": task.classes[truth], "prediction": task.classes[predicted]}
+        found.append(names | dict(zip(("estimate", "low", "high"), score[:3], strict=True)))
+    for row, share in zip(found, onto_simplex(np.array([row["estimate"] for row in found])).tolist(), strict=True):
+        row |= {"estimate": share, "low": min(row["low"], share), "high": max(row["high"], share)}
+    return found
+
+
+def _direct(noisy: NoisyOutcomes, *, right: bool) -> float:
+    """The noisy number of right or wrong predictions from the block of its own."""
+    counted = _cells(noisy, "right")
+    if right:
+        return float(counted[0])
+    return float(counted[1]) if noisy.n is None else noisy.n - float(counted[0])
+
+
+def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
+    """The share of right predictions in each bin of the confidence.
+
+    The numbers of rows in the bins are moved to the nearest ones whose sum is the number of all rows, or its estimate.
+    """
+    cells, points = _cells(noisy, "reliability"), lattice(3)
+    found = []
+    for k, (low, high) in enumerate(task.bins):
+        # Of one bin alone the wrong ones are the rest of a public n, and not released.
+        values = (cells[0], (noisy.n or 0) - cells[0]) if len(cells) == 1 else cells[2 * k : 2 * k + 2]
+        right, wrong = ([evidence(noisy, value, ("reliability", 1))] for value in values)
+        counts = latent_count(right), latent_count(wrong)
+        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2])
+        none = counts[0].allows(right, 0.0, surprise(interval))
+        every = counts[1].allows(wrong, 0.0, surprise(interval))
+        score = score_of_draws(draws, interval, none, every, 0.0)
+        rows = float(sum(count.nodes @ count.weights for count in counts))
+        edges = {"confidence_low": low, "confidence_high": high, "rows": rows}
+        found.append(edges | {"right": score.estimate, "low": score.low, "high": score.high})
+    total = float(np.median(likely_row_numbers(noisy)))
+    for row, rows in zip(found, onto_simplex(np.array([row["rows"] for row in found]), total).tolist(), strict=True):
+        row["rows"] = rows
+    return found

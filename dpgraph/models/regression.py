@@ -15,8 +15,7 @@ from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import weighted
+from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ SHOWN = 12
 class LinearRegressionModel:
     """A fitted linear regression.
 
-    The predictive law of a row is the mixture over draws of normal laws about its weighted columns: the noise variance
-    is in it and so is what is not known of the weights. The target lies within its declared bounds, where values
+    The predictive law of a row is the mixture over draws of normal laws about its weighted columns: it contains the
+    noise variance and the uncertainty of the weights. The target lies within its declared bounds, where values
     outside count as the nearer bound, so predictions and intervals are cut there.
 
     Attributes:
@@ -55,7 +54,7 @@ class LinearRegressionModel:
 
     @property
     def target(self) -> str:
-        """What is predicted."""
+        """The name of the target."""
         return self.draws.design.target
 
     @property
@@ -91,7 +90,7 @@ class LinearRegressionModel:
             X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
                 in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
                 the codes of these.
-            return_std: Whether to return ``deviation`` as well, beside the mean.
+            return_std: True for ``deviation`` as well, beside the mean.
 
         Raises:
             DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.inference.markov.sampler import draw_markov
-from dpgraph.inference.markov.starts import entries_estimate
-from dpgraph.models.emission_laws import cell_predictions
+from dpgraph.inference.markov.latent import entries_estimate
+from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.tables import Reals
 
@@ -25,7 +23,7 @@ PARTS, SWEEPS = 3, 40
 
 @dataclass(frozen=True)
 class StateChoice:
-    """What each number of states scored on cells of the release that it did not learn from, and which was chosen.
+    """The score of each number of states on cells of the release that it did not learn from, and the chosen number.
 
     Attributes:
         states: The numbers that were tried, from 1.
@@ -60,7 +58,7 @@ class StateChoice:
 
 
 def sweeps_of_choice(given: LogEvidence, most: int) -> int:
-    """How many sweeps ``choose_states`` makes in all: what a bar shows; 0 where there is nothing to choose."""
+    """The number of all sweeps of ``choose_states``, for a bar; 0 where there is nothing to choose."""
     limit = _limit(given, most)
     return 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
 
@@ -78,14 +76,8 @@ def choose_states(
     Each part of the observed cells is predicted, one entry and field at a time, by a fit to the other parts. The score
     sums released count x ln P(level): noise has mean zero and predictions do not know it, so the score is without bias
     that of the true counts. Of all numbers within one standard deviation of the noise of the best score the smallest is
-    chosen: what noise cannot tell apart is not told apart.
-
-    Args:
-        given: The released cells.
-        most: The largest number of states.
-        rng: Randomness for post-processing.
-        tick: Called with the number of each sweep, counted over all fits.
-        how: Further settings of ``draw_markov``.
+    chosen. ``tick`` is called with the number of each sweep, counted over all fits; ``how`` are further settings of
+    ``draw_markov``.
     """
     observed = np.argwhere(given.observed)
     limit = _limit(given, most)
@@ -113,12 +105,39 @@ def _predicted(
         mine = part == p
         settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
         before = ((size - 1) * PARTS + p) * 2 * SWEEPS
-        progress = None if tick is None else partial(_counted, tick, before)
+        progress = None if tick is None else lambda sweep, before=before: tick(before + sweep)
         drawn = draw_markov(given.without(mine), size, rng=rng, progress=progress, **settings)
         found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
     return found
 
 
-def _counted(tick: Callable[[int], None], before: int, sweep: int) -> None:
-    """A sweep of a fit, as one of all fits."""
-    tick(before + sweep)
+def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
+    """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
+
+    Args:
+        emission: P(level | state), shape (draws, states, levels).
+        effects: Shape (draws, sequences, levels), or None: no sequence differs.
+
+    Returns:
+        Shape (draws, sequences, states, levels); one sequence stands for all where there are no effects.
+
+    >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
+    [[[[0.25, 0.75]]]]
+    """
+    if effects is None:
+        return emission[:, None]
+    weight = emission[:, None] * np.exp(effects - effects.max(axis=-1, keepdims=True))[:, :, None]
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+def cell_predictions(drawn: MarkovDraws, fields: tuple[slice, ...]) -> Reals:
+    """P(level) of each field for an entry of each cell, averaged over draws, shape (sequences, steps, columns)."""
+    states = drawn.states.reshape(-1, *drawn.states.shape[2:]).astype(np.int64)
+    draws, places = np.arange(len(states))[:, None, None], np.arange(states.shape[1])[:, None]
+    size, width = drawn.emissions.shape[2:]
+    found = np.empty((*states.shape[1:], width))
+    for columns in fields:
+        own = None if drawn.effects is None else drawn.effects[..., columns].reshape(len(states), states.shape[1], -1)
+        laws = sequence_laws(drawn.emissions[..., columns].reshape(len(states), size, -1), own)
+        found[..., columns] = laws[draws, 0 if own is None else places, states].mean(axis=0)
+    return found

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.models.cross_validation import CrossValidation
-from dpgraph.models.evaluation import Evaluation
+from dpgraph.models.evaluation import CrossValidation, Evaluation
 from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import facts_of, measurements, page_of, protection
 from dpgraph.pages.words import cost, number

@@ -16,9 +16,8 @@ from dpgraph.pages.learned import tables_section
 from dpgraph.privacy.records import Release
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.moments import NoisyMoments
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Holding, Network
 from dpgraph.structure.outcomes import NoisyOutcomes
-from dpgraph.structure.table_search import Holding
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 #: Released numbers of tables that a page holds; the rest is left out, and said.

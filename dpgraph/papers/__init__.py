@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the one list of names
 
     # section 4: Theorem 4 (1), Lemmas 2 and 3, Theorem 4 (2); Algorithm 3 and Lemma 4; Appendix D
     from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample as PosteriorSample
-    from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant as lipschitz_constant
+    from dpgraph.mechanisms.selection.lattice import lipschitz_constant as lipschitz_constant
     from dpgraph.papers.zhang import lipschitz_failure_bound as lipschitz_failure_bound
     from dpgraph.papers.zhang import stochastic_lipschitz_bound as stochastic_lipschitz_bound
     from dpgraph.mechanisms.selection.map_estimate import MapEstimate as MapEstimate

@@ -28,6 +28,7 @@ from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     MAX_STEPS,
     UNIT,
+    check_floor,
     check_grid,
     check_prior_and_floor,
     check_temperature,
@@ -35,7 +36,6 @@ from dpgraph.mechanisms.selection.lattice import (
     lattice,
     row_scores,
 )
-from dpgraph.mechanisms.selection.lipschitz import check_floor
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.arrays import Flags, Integers, Reals

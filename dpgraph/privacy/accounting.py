@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from dpgraph.privacy.accounts import Account, InMemory, Made, Receipt, Split, checked_unit
+from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_unit
 from dpgraph.privacy.composition import advanced, basic, check_paid_together, zero_concentrated
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.filters import Accounting, checked, plan_of, split
@@ -29,6 +29,8 @@ from dpgraph.privacy.scope import Condition, RowGroup, group_with
 if TYPE_CHECKING:
     from dpgraph.privacy.ledger.account import DurableAccount
     from dpgraph.privacy.ledger.book import Ledger
+
+    Account = InMemory | DurableAccount
 
 Method = Literal["basic", "advanced", "zcdp", "pld"]
 
@@ -217,12 +219,12 @@ class Budget:
     @property
     def accounting(self) -> Accounting:
         """The filter that charges keep to."""
-        return self._account.rule.name
+        return cast("Accounting", self._account.rule.name)
 
     @property
     def rho(self) -> Fraction | None:
         """The whole rho under ``"zcdp"``: the largest that OpenDP converts to (epsilon, delta)."""
-        return getattr(self._account.rule, "rho", None)
+        return self._account.rule.rho
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -299,7 +301,7 @@ class Budget:
         """The account in a ledger."""
         if isinstance(self._account, InMemory):
             raise ReleaseError("this budget lives in memory; Budget.open keeps one in a ledger")
-        return cast("DurableAccount", self._account)
+        return self._account
 
     def cost(self, method: Method | None = None, delta: Number | None = None) -> PrivacyCost:
         """The price of everything charged so far, by the budget's own accounting or as ``cost`` prices it.

@@ -7,11 +7,11 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
 from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import Filter, Plan, Spent, filter_of, too_dear
+from dpgraph.privacy.filters import Filter, Plan, Spent, too_dear
 from dpgraph.privacy.rows import Fixed
 
 
@@ -49,65 +49,6 @@ class Receipt:
     digest: str
 
 
-class Account(Protocol):
-    """What was spent of a limit; ``charge`` checks and records in one step that nothing comes between."""
-
-    @property
-    def limit(self) -> PrivacyCost:
-        """The most that may be spent."""
-        ...
-
-    @property
-    def unit(self) -> PrivacyUnit:
-        """Whom it protects."""
-        ...
-
-    @property
-    def rule(self) -> Filter:
-        """How charges add."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """A random name of the rows' budget, shared by its groups."""
-        ...
-
-    def spent(self) -> Spent:
-        """The totals so far."""
-        ...
-
-    def remaining(self) -> PrivacyCost:
-        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim."""
-        ...
-
-    def left_after(self, event: Event) -> PrivacyCost:
-        """What ``remaining`` would be after an event; nothing is charged."""
-        ...
-
-    def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
-        ...
-
-    def planned(self) -> tuple[Event, ...]:
-        """What was planned and is not drawn yet, in order."""
-        ...
-
-    def charge(self, event: Event, made: Made) -> Receipt | None:
-        """Records an event, or refuses it whole.
-
-        The groups of one split, and the groups in these, are charged for one choice of rows, the first.
-        """
-        ...
-
-    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
-        """The accounts of the groups that a charge paid for, in their order."""
-        ...
-
-    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """How another process opens the same account."""
-        ...
-
-
 #: What a copy of a budget in memory says where it is to spend.
 ELSEWHERE = (
     "this is a copy of a Budget that lives in the memory of another process, as n_jobs=2, a fork or a pickle makes "
@@ -118,14 +59,17 @@ ELSEWHERE = (
 
 
 class InMemory:
-    """An account of one process: it dies with it, and copies in forked children and pickles cannot charge."""
+    """The account of one process: copies in forked children and pickles cannot charge.
+
+    ``ledger.account.DurableAccount`` has the same methods; ``charge`` checks and records in one step.
+    """
 
     #: The choice of rows that the groups of one split share, by the name ``"rows"``; None for all rows.
     _choices: dict[str, str] | None = None
 
     def __init__(self, limit: PrivacyCost, unit: PrivacyUnit, accounting: str, identity: str | None = None) -> None:
         self.limit, self.unit = limit, unit
-        self.rule = filter_of(accounting, limit)
+        self.rule = Filter(accounting, limit)
         self.identity = secrets.token_hex(8) if identity is None else identity
         self._charges: list[tuple[Event, Spent]] = []  # each with the totals after it, so that no interrupt parts them
         self._planned: list[Event] = []
@@ -161,7 +105,10 @@ class InMemory:
         return tuple(self._planned)
 
     def charge(self, event: Event, made: Made) -> None:
-        """Records an event, or refuses it whole."""
+        """Records an event, or refuses it whole.
+
+        The groups of one split, and the groups in these, are charged for one choice of rows, the first.
+        """
         if os.getpid() != self._process:
             raise ReleaseError(ELSEWHERE)
         with self._lock:
@@ -177,13 +124,13 @@ class InMemory:
             self._charges.append((event, after))
             self._planned += event.planned if isinstance(event, Plan) else ()
 
-    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+    def parts(self, receipt: Receipt | None, split: Split) -> list[InMemory]:
         """The accounts of groups; they, and groups within them, share one lock and one choice of rows."""
         made = [InMemory(split.share, self.unit.within_groups(), split.accounting, self.identity) for _ in split.groups]
         choices = dict[str, str]() if self._choices is None else self._choices
         for one in made:
             one._lock, one._choices = self._lock, choices
-        return list[Account](made)
+        return made
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """A copy that shows what was spent and cannot spend: two that can would spend the same epsilon twice.

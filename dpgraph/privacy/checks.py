@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import ReleaseError
@@ -41,6 +41,12 @@ def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseE
     """Refuses a setting that is neither True nor False."""
     if not isinstance(value, bool):
         raise error(f"{name} must be true or false; got {short(value)}")
+
+
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """Refuses a setting that is none of a Literal's values."""
+    if value not in get_args(choices):
+        raise ReleaseError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, rho_of
-from dpgraph.privacy.concentration import pure_rho
+from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, pure_rho, rho_of
 from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
@@ -46,132 +45,6 @@ class Spent:
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
 
-    def more(self, event: Event, rho: Fraction = Fraction(0)) -> Spent:
-        """With an event's claims, and a rho, added."""
-        return Spent(self.epsilon + event.epsilon, self.delta + event.delta, self.rho + rho)
-
-
-class Filter(Protocol):
-    """A rule that says before each release whether it fits, whatever earlier releases led to it."""
-
-    name: ClassVar[Accounting]
-
-    @property
-    def start(self) -> Spent:
-        """The totals of no event."""
-        ...
-
-    def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more event."""
-        ...
-
-    def fits(self, spent: Spent) -> bool:
-        """Whether the totals are within the limit."""
-        ...
-
-    def left(self, spent: Spent) -> str:
-        """What is left, for messages."""
-        ...
-
-    def price(self, spent: Spent) -> PrivacyCost:
-        """What was charged, as an epsilon and a delta."""
-        ...
-
-    def remaining(self, spent: Spent) -> PrivacyCost:
-        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim."""
-        ...
-
-
-@dataclass(frozen=True)
-class Basic:
-    """Basic composition: sums of epsilons and of deltas are within the limit.
-
-    >>> rule = Basic(PrivacyCost(Fraction(1)))
-    >>> spent = rule.after(rule.start, Event("a", Fraction(3, 4)))
-    >>> rule.fits(spent), rule.fits(rule.after(spent, Event("b", Fraction(1, 2)))), rule.left(spent)
-    (True, False, 'epsilon 0.25 (pure) left of 1')
-    """
-
-    limit: PrivacyCost
-    start: Spent = field(default=Spent(), init=False)
-    name: ClassVar[Accounting] = "basic"
-
-    def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more event; any event has a price."""
-        return spent.more(event)
-
-    def fits(self, spent: Spent) -> bool:
-        """Whether both sums are within the limit."""
-        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
-
-    def left(self, spent: Spent) -> str:
-        """The differences."""
-        return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
-
-    def price(self, spent: Spent) -> PrivacyCost:
-        """The sums."""
-        return PrivacyCost(spent.epsilon, spent.delta)
-
-    def remaining(self, spent: Spent) -> PrivacyCost:
-        """The differences."""
-        return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
-
-
-@dataclass(frozen=True)
-class Concentrated:
-    """Zero-concentrated composition: the sum of rhos is within the rho that the limit gives.
-
-    ``rho`` is the largest, to ten digits, that OpenDP converts to no more than the limit.
-
-    >>> rule = Concentrated(PrivacyCost(Fraction(1), Fraction(1, 10**6)))
-    >>> round(float(rule.rho), 4)
-    0.0244
-    >>> spent = rule.start
-    >>> while rule.fits(rule.after(spent, Event("count", Fraction(1, 100)))):
-    ...     spent = rule.after(spent, Event("count", Fraction(1, 100)))
-    >>> float(spent.epsilon)  # of pure releases, where basic composition stops at 1
-    4.87
-    """
-
-    limit: PrivacyCost
-    rho: Fraction = field(init=False)
-    start: Spent = field(default=Spent(), init=False)
-    name: ClassVar[Accounting] = "zcdp"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", rho_within(self.limit))
-
-    def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with an event's rho (``composition.rho_of``)."""
-        rho = rho_of(event)
-        if rho is None:
-            raise ReleaseError(
-                f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
-                'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
-            )
-        return spent.more(event, rho)
-
-    def fits(self, spent: Spent) -> bool:
-        """Whether the sum of rhos is within the limit's."""
-        return spent.rho <= self.rho
-
-    def left(self, spent: Spent) -> str:
-        """The rho that is left, and what a pure release may still cost."""
-        return (
-            f"rho {float(self.rho - spent.rho):.6g} left of {float(self.rho):.6g}, enough for a pure release of "
-            f"epsilon {float(self.remaining(spent).epsilon):.6g}"
-        )
-
-    def price(self, spent: Spent) -> PrivacyCost:
-        """The epsilon, at the limit's delta, that the sum of rhos converts to."""
-        if not spent.rho:
-            return PrivacyCost(Fraction(0))
-        return PrivacyCost(rounded(epsilon_of_rho(spent.rho, self.limit.delta), up=True), self.limit.delta)
-
-    def remaining(self, spent: Spent) -> PrivacyCost:
-        """What a pure release may still claim; and the limit's delta, since rhos add and deltas do not."""
-        return PrivacyCost(_pure_within(self.rho - spent.rho), self.limit.delta)
-
 
 @dataclass(frozen=True)
 class Plan(Event):
@@ -184,59 +57,96 @@ class Plan(Event):
 
 
 @dataclass(frozen=True)
-class Planned:
-    """Lists of events, each fixed before its first release; between lists, basic composition."""
+class Filter:
+    """A rule that says before each release whether it fits, whatever earlier releases led to it.
 
+    ``rho`` is under ``"zcdp"`` the largest, to ten digits, that OpenDP converts to no more than the limit; else None.
+
+    >>> rule = Filter("basic", PrivacyCost(Fraction(1)))
+    >>> spent = rule.after(rule.start, Event("a", Fraction(3, 4)))
+    >>> rule.fits(spent), rule.fits(rule.after(spent, Event("b", Fraction(1, 2)))), rule.left(spent)
+    (True, False, 'epsilon 0.25 (pure) left of 1')
+    >>> rule = Filter("zcdp", PrivacyCost(Fraction(1), Fraction(1, 10**6)))
+    >>> round(float(rule.rho), 4)
+    0.0244
+    >>> spent = rule.start
+    >>> while rule.fits(rule.after(spent, Event("count", Fraction(1, 100)))):
+    ...     spent = rule.after(spent, Event("count", Fraction(1, 100)))
+    >>> float(spent.epsilon)  # of pure releases, where basic composition stops at 1
+    4.87
+    """
+
+    name: str
     limit: PrivacyCost
-    start: Spent = field(default=Spent(), init=False)
-    name: ClassVar[Accounting] = "pld"
+    rho: Fraction | None = field(init=False)
+    start: ClassVar[Spent] = Spent()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in get_args(Accounting):
+            raise ReleaseError(
+                f"accounting must be one of {', '.join(map(repr, get_args(Accounting)))}; got {self.name!r}"
+            )
+        if self.name != "basic" and self.limit.delta == 0:
+            raise ReleaseError(f"accounting={self.name!r} needs a delta above 0, such as 1e-6")
+        object.__setattr__(self, "rho", rho_within(self.limit) if self.name == "zcdp" else None)
 
     def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more plan."""
-        if not isinstance(event, Plan):
-            raise ReleaseError(
-                f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
-                "not cover releases that are chosen later: plan the list first with budget.plan([...]), or use "
-                'accounting="zcdp", which covers adaptive choice'
-            )
-        if event.epsilon < _listed(event.planned, event.delta).epsilon:
-            raise ReleaseError(f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, less than its list costs")
-        return spent.more(event)
+        """The totals with one more event; an error if the filter has no price for it."""
+        rho = Fraction(0)
+        if self.name == "zcdp":
+            known = rho_of(event)
+            if known is None:
+                raise ReleaseError(
+                    f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
+                    'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
+                )
+            rho = known
+        if self.name == "pld":
+            _check_planned(event)
+        return Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho + rho)
 
     def fits(self, spent: Spent) -> bool:
-        """Whether both sums are within the limit."""
-        return Basic(self.limit).fits(spent)
+        """Whether the totals are within the limit."""
+        if self.rho is not None:
+            return spent.rho <= self.rho
+        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
 
     def left(self, spent: Spent) -> str:
-        """The differences."""
-        return Basic(self.limit).left(spent)
+        """What is left, for messages."""
+        if self.rho is None:
+            return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
+        return (
+            f"rho {float(self.rho - spent.rho):.6g} left of {float(self.rho):.6g}, enough for a pure release of "
+            f"epsilon {float(self.remaining(spent).epsilon):.6g}"
+        )
 
     def price(self, spent: Spent) -> PrivacyCost:
-        """The sums."""
-        return Basic(self.limit).price(spent)
+        """What was charged, as an epsilon and a delta; under ``"zcdp"`` as its rho converts at the limit's delta."""
+        if self.rho is None:
+            return PrivacyCost(spent.epsilon, spent.delta)
+        if not spent.rho:
+            return PrivacyCost(Fraction(0))
+        return PrivacyCost(rounded(epsilon_of_rho(spent.rho, self.limit.delta), up=True), self.limit.delta)
 
     def remaining(self, spent: Spent) -> PrivacyCost:
-        """The differences, for further plans."""
-        return Basic(self.limit).remaining(spent)
+        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim.
+
+        Under ``"zcdp"`` that is the limit's delta, since rhos add and deltas do not.
+        """
+        if self.rho is None:
+            return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
+        return PrivacyCost(_pure_within(self.rho - spent.rho), self.limit.delta)
 
 
-def filter_of(accounting: str, limit: PrivacyCost) -> Filter:
-    """The filter of a name.
-
-    >>> filter_of("zcdp", PrivacyCost(Fraction(1)))
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.ReleaseError: accounting='zcdp' needs a delta above 0, such as 1e-6
-    """
-    if not isinstance(accounting, str) or accounting not in get_args(Accounting):
+def _check_planned(event: Event) -> None:
+    if not isinstance(event, Plan):
         raise ReleaseError(
-            f"accounting must be one of {', '.join(map(repr, get_args(Accounting)))}; got {accounting!r}"
+            f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
+            "not cover releases that are chosen later: plan the list first with budget.plan([...]), or use "
+            'accounting="zcdp", which covers adaptive choice'
         )
-    if accounting == "basic":
-        return Basic(limit)
-    if limit.delta == 0:
-        raise ReleaseError(f"accounting={accounting!r} needs a delta above 0, such as 1e-6")
-    return Concentrated(limit) if accounting == "zcdp" else Planned(limit)
+    if event.epsilon < _listed(event.planned, event.delta).epsilon:
+        raise ReleaseError(f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, less than its list costs")
 
 
 def rho_within(limit: PrivacyCost) -> Fraction:

@@ -82,6 +82,11 @@ class NoiseLaw(Protocol):
 _LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
 
 
+def _add_to(law: Any, values: Any, noise: Any) -> Any:
+    """The values with one fresh draw of a law that the source samples itself."""
+    return noise.add(values, law)
+
+
 @dataclass(frozen=True)
 class DiscreteLaplace:
     """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
@@ -98,6 +103,7 @@ class DiscreteLaplace:
     scale: float
     gaussian: ClassVar[bool] = False
     sums_to_zero: ClassVar[bool] = False
+    add_to = _add_to
 
     def epsilon(self, l1: int | Fraction) -> Fraction:
         """The distance over the scale."""
@@ -111,18 +117,10 @@ class DiscreteLaplace:
         """P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2 scale), by Chernoff's bound at 1 / (2 scale)."""
         return 2 * self.scale * (nats + draws * math.log(4 / 3))
 
-    def add_to(self, values: Any, noise: Any) -> Any:
-        """By the source's own sampler."""
-        return noise.add(values, self)
-
     def variance(self, cells: int) -> float:
         """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
         half = 1 / (2 * self.scale)
         return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
-
-    def standard_deviation(self, cells: int) -> float:
-        """Standard deviation of one cell."""
-        return math.sqrt(self.variance(cells))
 
     def contrast_variance(self, cells: int) -> float:
         """Variance along a direction of unit length whose coordinates sum to zero."""
@@ -170,6 +168,7 @@ class SumZeroLaplace:
     scale: float
     gaussian: ClassVar[bool] = False
     sums_to_zero: ClassVar[bool] = True
+    add_to = _add_to
 
     def epsilon(self, l1: int | Fraction) -> Fraction:
         """The distance over the scale."""
@@ -181,19 +180,11 @@ class SumZeroLaplace:
 
     def reach(self, draws: int, nats: float) -> float:
         """Taken to be that of independent Laplace noise; over all cells of a table the sum is 0."""
-        return 2 * self.scale * (nats + draws * math.log(4 / 3))
-
-    def add_to(self, values: Any, noise: Any) -> Any:
-        """By the source's own sampler."""
-        return noise.add(values, self)
+        return self.independent.reach(draws, nats)
 
     def variance(self, cells: int) -> float:
         """Variance of one cell: 2 E[T (T + K)] (K - 1) / (K^2 (K + 1)), with T the sum of the positive parts."""
         return _sum_zero_variance(self.scale, cells)
-
-    def standard_deviation(self, cells: int) -> float:
-        """Standard deviation of one cell."""
-        return math.sqrt(self.variance(cells))
 
     def contrast_variance(self, cells: int) -> float:
         """Variance along a direction of unit length whose coordinates sum to zero."""
@@ -228,6 +219,7 @@ class DiscreteGaussian:
     scale: float
     gaussian: ClassVar[bool] = True
     sums_to_zero: ClassVar[bool] = False
+    add_to = _add_to
 
     def epsilon(self, l1: int | Fraction) -> Fraction | None:
         """Unbounded for all that moves."""
@@ -241,10 +233,6 @@ class DiscreteGaussian:
         """P(|sum of K draws| >= t) is at most 2 exp(-t^2 / (2 K scale^2)): it is subgaussian."""
         return self.scale * math.sqrt(2 * draws * nats)
 
-    def add_to(self, values: Any, noise: Any) -> Any:
-        """By the source's own sampler."""
-        return noise.add(values, self)
-
     def variance(self, cells: int) -> float:
         """Variance of one cell: scale^2 above a scale of 4 (exact in 53 bits), else the sum over the pmf."""
         if self.scale > 4:
@@ -252,10 +240,6 @@ class DiscreteGaussian:
         weight = [math.exp(-(z**2) / (2 * self.scale**2)) for z in range(1, 41)]
         moment = sum(z**2 * part for z, part in enumerate(weight, start=1))
         return 2 * moment / (1 + 2 * sum(weight))
-
-    def standard_deviation(self, cells: int) -> float:
-        """Standard deviation of one cell."""
-        return math.sqrt(self.variance(cells))
 
     def contrast_variance(self, cells: int) -> float:
         """Variance along a direction of unit length whose coordinates sum to zero."""

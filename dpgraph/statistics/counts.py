@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency.tables import add_tables
@@ -24,11 +25,8 @@ from dpgraph.statistics.summary import summarise
 from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.merging import measured_families
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import margin
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.descriptions import Name
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
@@ -31,8 +32,6 @@ from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.outcomes import OutcomeDescription
-
-Integers = npt.NDArray[np.int64]
 
 #: Rows that one thread takes at a time.
 BATCH = 1 << 17

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
 from dpgraph.structure.rowwise import added, in_blocks
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def classifier_outcomes(
@@ -27,11 +25,8 @@ def classifier_outcomes(
 ) -> Moments:
     """Sums the outcomes of a classifier.
 
-    Args:
-        task: The classes and the public bounds.
-        truth: The code of the true class of each row.
-        probabilities: P(class), shape (rows, classes). The predicted class is the most probable, the first of several.
-        group: Which rows they are, of a declared variable.
+    ``truth`` is the code of the true class of each row, ``probabilities`` are P(class), shape (rows, classes); the most
+    probable class is predicted, the first of several. ``group`` says which rows of a declared variable they are.
 
     >>> task = Classification(("no", "yes"), scores=("accuracy", "confusion"))
     >>> classifier_outcomes(task, np.array([0, 1]), np.array([[0.8, 0.2], [0.9, 0.1]]))
@@ -60,14 +55,7 @@ def classifier_outcomes(
 
 
 def regression_outcomes(task: Regression, truth: Reals, predicted: Reals, group: RowGroup | None = None) -> Moments:
-    """Sums the outcomes of a regression.
-
-    Args:
-        task: The target's public bounds.
-        truth: The target of each row; one outside the bounds counts as the nearer bound.
-        predicted: What the model says, cut at the bounds alike.
-        group: Which rows they are, of a declared variable.
-    """
+    """Sums the outcomes of a regression; targets and predictions beyond the bounds count as the nearer bound."""
     assert task.largest_error is not None
     if np.isnan(truth).any() or np.isnan(predicted).any() or truth.shape != predicted.shape:
         raise DomainError("the target and its predictions must be numbers, none missing, one for each row")
@@ -103,7 +91,6 @@ def _with_squares(name: str, loss: Reals, largest: float = 1.0) -> dict[str, Int
 def _outcomes(
     task: Classification | Regression | Entries, found: dict[str, Integers], rows: int, group: RowGroup | None
 ) -> Moments:
-    """The blocks that a task asks for, one after another."""
     description = OutcomeDescription(task)
     sums = np.concatenate([found[block.name] for block in description.parts])
     return Moments(description, sums, rows, group)

@@ -14,17 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.arrow import Held, read_columns
-from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
-from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
+from dpgraph.statistics.rows.arrow import Held
+from dpgraph.statistics.rows.batches import Batch, Columns
+from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, columns_of, design_values
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
-
-Integers = npt.NDArray[np.int64]
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -50,8 +49,7 @@ class Products:
     @property
     def columns(self) -> Columns:
         """The features and the target."""
-        names = (*self.design.features, self.design.target)
-        return Columns({name: self.design.declared(name) for name in names}, self.design.strict)
+        return columns_of(self.design)
 
     @property
     def size(self) -> int:
@@ -60,9 +58,7 @@ class Products:
 
     def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
         """Codes and numbers of a batch, and which rows are whole. Sensitive."""
-        kept = np.ones(batch_length(batch), bool)
-        names = self.columns.names
-        return {name: column_values(batch[name], self.design, name, is_text, kept) for name in names}, kept
+        return design_values(batch, self.design, is_text)
 
     def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
         """Adds the sums of rows to a vector, in place. Sensitive."""
@@ -111,16 +107,13 @@ def regression_moments(
     Where they lie on a cluster its workers sum, and only their sums, which are sensitive too, travel inside it.
 
     Args:
-        rows: Whatever ``count`` takes but ``Codes``: a pandas, polars or Arrow table, anything with
-            ``__arrow_c_stream__``, an iterator of such tables, the path of a CSV file, a Parquet file or a folder of
-            Parquet files, or a pyspark or dask DataFrame; or a pair (X, y) of arrays, the columns of X in the design's
-            order.
+        rows: Whatever ``count`` takes but ``Codes``; or a pair (X, y) of arrays, X with the design's features in order.
         design: The features, the target and their public bounds.
         where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are features with levels, or declared by ``domain``; all rows must fit the design.
         domain: Declares variables of ``where`` that are no features.
-        person: The column that says whose row it is, as for ``count``; not of a pair of arrays, and not with ``where``.
-            A row that ``on_missing="drop"`` drops is none of the rows that count.
+        person: As for ``count``; not of a pair of arrays, and not with ``where``. A row that ``on_missing="drop"``
+            drops does not count as one of its person's.
         rows_per_person: As for ``count``.
         engine: As for ``count``.
         progress: As for ``count``.
@@ -166,7 +159,7 @@ def regression_groups(
         by: A feature with levels or a variable of ``domain``, or several, whose levels are the groups.
         domain: Declares variables of ``by`` that are no features.
         person: As for ``regression_moments``.
-        rows_per_person: How many rows of one person count, in all groups together.
+        rows_per_person: As for ``count_groups``.
         engine: As for ``count``.
         progress: As for ``count``.
 
@@ -174,8 +167,7 @@ def regression_groups(
         For each level of ``by``, or each tuple of levels where ``by`` is several, the moments of its rows; sensitive.
 
     Raises:
-        DomainError: As ``regression_moments``; if there are more than 4096 groups, or there is no room for their sums
-            (``DPGRAPH_MEMORY``).
+        DomainError: As ``regression_moments`` and ``count_groups``.
 
     >>> import pandas as pd
     >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
@@ -201,43 +193,6 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
     others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
-
-
-def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
-    """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
-
-    For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
-    number that has no declared meaning is NaN.
-
-    >>> import pandas as pd
-    >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
-    >>> read = regression_features(pd.DataFrame({"age": [20, None], "sex": ["M", "F"]}), design)
-    >>> {name: values.tolist() for name, values in read.items()}
-    {'age': [20.0, nan], 'sex': [1, 0]}
-    """
-
-    def read(batch: Batch, is_text: bool) -> list[Any]:
-        features = design.features.items()
-        return [feature_values(batch[name], feature, name, is_text, design.strict) for name, feature in features]
-
-    found = read_columns(rows, Columns(dict(design.features), design.strict), read)
-    return dict(zip(design.features, found, strict=True))
-
-
-def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-    """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
-
-    For each feature and the target an array, one value a row, and which rows a sum would hold: all of them, but for
-    rows with nulls where the design drops these.
-    """
-    kernel = Products(design)
-
-    def read(batch: Batch, is_text: bool) -> list[Any]:
-        found, kept = kernel.read(batch, is_text)
-        return [*found.values(), kept]
-
-    *found, kept = read_columns(rows, kernel.columns, read)
-    return dict(zip(kernel.columns.names, found, strict=True)), kept
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

@@ -51,8 +51,7 @@ class TableCounts:
     def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
         """The exact counts over some variables, in the order asked for; the same under every unit.
 
-        Raises:
-            ReleaseError: If the table would have more than ``MOST_CELLS`` cells.
+        A table of more than ``MOST_CELLS`` cells is refused.
         """
         domain = self.sensitive_codes.domain
         ordered = tuple(one for one in domain.names if one in name)

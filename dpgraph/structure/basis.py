@@ -57,8 +57,7 @@ def ordered(network: Network, names: Family) -> Family:
 def coefficient_blocks(network: Network) -> tuple[Family, ...]:
     """The blocks that carry information: the downward closure of the families, without variables of one level.
 
-    Raises:
-        NetworkError: If there would be more than ``MAX_BLOCKS``: a family of n variables has 2^n.
+    More than ``MAX_BLOCKS`` are refused: a family of n variables has 2^n.
 
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"], "here": ["x"]}, {"wet": ["rain", "here"]})
     >>> coefficient_blocks(network)
@@ -71,12 +70,7 @@ def coefficient_blocks(network: Network) -> tuple[Family, ...]:
 
 
 def has_blocks(network: Network, blocks: Collection[Family]) -> bool:
-    """Whether blocks are all of a network's; they are counted before the network's are listed, 2^k of k variables.
-
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> has_blocks(network, [(), ("rain",), ("wet",)]), has_blocks(network, coefficient_blocks(network))
-    (False, True)
-    """
+    """Whether blocks are all of a network's; they are counted before the network's are listed, 2^k of k variables."""
     sizes = network.domain.sizes
     widest = max(sum(sizes[name] > 1 for name in family) for family in network.maximal_families)
     return 2**widest <= len(blocks) and set(blocks) == set(coefficient_blocks(network))
@@ -90,8 +84,7 @@ def block_shape(network: Network, block: Family) -> tuple[int, ...]:
 def walsh_transform(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The Walsh sums of a table of two-level variables: sum over cells x of (-1)^<g, x> table[x], for every g.
 
-    The coefficients of Zhang et al. 2016, section 3.2; its own inverse up to 2^axes. One pass of additions and
-    subtractions for each axis, exact on integers.
+    The coefficients of Zhang et al. 2016, section 3.2; its own inverse up to 2^axes, exact on integers.
 
     >>> walsh_transform(np.array([[5, 1], [2, 3]]))
     array([[11,  3],
@@ -120,13 +113,10 @@ def inverse_contrasts(values: Reals, *, batched: bool = False) -> Reals:
 
 
 def table_of(network: Network, contrasts: Mapping[Family, Reals], table: Family, *, batch: int | None = None) -> Reals:
-    """Rebuilds the table over some variables from the contrast blocks of all its subsets.
+    """The table over some variables, one axis each, from the contrast blocks of all its subsets.
 
-    Args:
-        network: Where the levels are declared.
-        contrasts: A block for each subset of the table without one-level variables, keyed in the domain's order.
-        table: The variables, one axis each.
-        batch: If given, every block has a leading axis of this length, and so has the result.
+    Blocks are keyed in the domain's order. With ``batch`` every block has a leading axis of this length, and so has
+    the result.
     """
     lead: tuple[slice, ...] = () if batch is None else (slice(None),)
     values = np.zeros((() if batch is None else (batch,)) + network.shape(table))
@@ -186,11 +176,7 @@ def contrast_matrix(size: int) -> Integers:
 
 @lru_cache(maxsize=256)
 def contrast_norms(sizes: tuple[int, ...]) -> Reals:
-    """The length of each contrast of a block relative to its residual: the product of sqrt(r (r + 1)).
-
-    Args:
-        sizes: The levels of the block's variables.
-    """
+    """The length of each contrast of a block relative to its residual: the product over levels of sqrt(r (r + 1))."""
     norms = np.ones(())
     for size in sizes:
         norms = np.multiply.outer(norms, np.sqrt(_squared_norms(size)[1:]))
@@ -212,13 +198,9 @@ def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
 def cell_variance(network: Network, variances: Mapping[Family, Spread], table: Family) -> Spread:
     """The mean variance of one cell of a table rebuilt from noisy blocks.
 
-    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5). It is
-    every cell's variance where the residuals of a block have equal variances, else the mean over the cells.
-
-    Args:
-        network: Where the levels are declared.
-        variances: The mean variance sigma_A^2 of the residuals of each block inside the table, or an array of several.
-        table: The variables; those of one level do not matter.
+    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5), from the
+    mean variance sigma_A^2 of the residuals of each block inside the table, or an array of several. It is every cell's
+    variance where the residuals of a block have equal variances, else the mean over the cells.
     """
     table = ordered(network, table)
     total: Any = 0.0
@@ -232,12 +214,8 @@ def cell_variance(network: Network, variances: Mapping[Family, Spread], table: F
 def error_weights(network: Network, blocks: Iterable[Family], counted: Sequence[float] = ()) -> dict[Family, float]:
     """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (proofs.md P28).
 
-    V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v.
-
-    Args:
-        network: The families.
-        blocks: Blocks of them.
-        counted: How much the cells of each family count, where not all count the same.
+    V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v; ``counted`` says
+    how much the cells of each family count, where not all count the same.
     """
     sizes = network.domain.sizes
     count = dict(zip(network.families, counted or (1,) * len(network.families), strict=True))

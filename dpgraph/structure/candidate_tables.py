@@ -34,33 +34,20 @@ class AnyTables:
     domain: Domain
 
     def cells(self, table: Iterable[str]) -> int:
-        """How many cells the table over some variables has.
-
-        Raises:
-            NetworkError: If one is no variable of the domain.
-        """
+        """How many cells the table over some variables has."""
         names = list(table)
         return prod(self.domain[name].size for name in names)
 
     def blocks(self, unit: PrivacyUnit) -> NoReturn:
-        """Refused: nothing of it is measured.
-
-        Raises:
-            ReleaseError: Always.
-        """
+        """Refused: nothing of it is measured."""
         raise ReleaseError("tables to choose from are not released; count(rows, network) has those that are measured")
 
 
 @dataclass(frozen=True)
 class OneWays:
-    """Public margins of every variable and a public number of rows, in whole numbers.
+    """Public margins of every variable and a public number of rows, or an estimate of it, in whole numbers.
 
-    Attributes:
-        weights: For each variable the share of each level, in parts of ``PARTS``; they sum to it.
-        rows: An estimate of the number of rows, or the number itself where it is public.
-
-    Raises:
-        NetworkError: If shares are no whole numbers that sum to ``PARTS``, or rows is no whole number.
+    ``weights`` are for each variable the share of each level, in parts of ``PARTS``; they sum to it.
 
     >>> OneWays.of({"rain": [30.2, 9.8]}, 40.3)
     OneWays(1 variables, 40 rows)

@@ -54,16 +54,11 @@ class _Silence:
 def converted(
     convert: Callable[[], T], problem: str, *, passing: tuple[type[Exception], ...] = (), quiet: bool = True
 ) -> T:
-    """The result of a library call on rows; any failure is refused in public words.
+    """The result of a library call on rows; any failure is refused in public words, without cause and context.
 
-    Args:
-        convert: Calls a library on rows.
-        problem: What the refusal says: the declared name of the column and what was expected.
-        passing: Exceptions that pass as they are, without context: ``OURS``, where dpgraph's own code is called.
-        quiet: Whether warnings of all threads are dropped as well.
-
-    Raises:
-        DomainError: With ``problem`` and the kind of the failure, without cause and context.
+    ``problem`` is the refusal: the declared name of the column and what was expected; the kind of the failure is added.
+    Exceptions of ``passing`` pass as they are (``OURS``, where dpgraph's own code is called). ``quiet`` drops the
+    warnings of all threads as well.
 
     >>> converted(lambda: [float("3.5")], "column 'age' must hold numbers")
     [3.5]
@@ -97,9 +92,6 @@ def is_query(rows: Any) -> bool:
     """Whether rows are an Arrow stream, each reading of which may have another order, and no table or column in memory.
 
     Tables and columns of pandas, polars and Arrow are in memory; a table of another library may be a query.
-
-    >>> is_query([1, 2])
-    False
     """
     kinds = {kind.__module__.partition(".")[0] for kind in type(rows).__mro__}
     held = bool(kinds & {"pandas", "polars"}) or ("pyarrow" in kinds and hasattr(rows, "nbytes"))
@@ -112,11 +104,7 @@ def is_table(rows: Any) -> bool:
 
 
 def array_of(values: Any, problem: str) -> npt.NDArray[Any]:
-    """Values as an array of whatever type numpy gives them.
-
-    Raises:
-        DomainError: If they are none, or a query, whose values have no places.
-    """
+    """Values as an array of whatever type numpy gives them; a query, whose values have no places, is refused."""
     if is_query(values):
         raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
     return converted(lambda: np.asarray(values), problem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -129,7 +129,7 @@ class LinearDesign:
         mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
             the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
             few rows or a small epsilon would leave the target's mean unknown
-            (``mechanisms.additive.regression_allocation``).
+            (``mechanisms.additive.moment_noise``).
         on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
             ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
         strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for
@@ -169,21 +169,22 @@ class LinearDesign:
     ) -> None:
         if not isinstance(features, Mapping) or not features:
             raise NetworkError("a regression needs at least one feature: a mapping from names to bounds or levels")
-        declared = ((name, feature_of(name, value)) for name, value in features.items())
-        object.__setattr__(self, "features", FrozenMap(declared))
+        declared = FrozenMap((name, feature_of(name, value)) for name, value in features.items())
         if not isinstance(target, str) or not target:
             raise NetworkError(f"the target's name must be text; got {target!r}")
-        object.__setattr__(self, "target", target)
-        if target in self.features:
+        if target in declared:
             raise NetworkError(f"the target {target!r} is a feature as well")
-        object.__setattr__(self, "bounds", bounds_of(target, bounds))
-        object.__setattr__(self, "intercept", bool(intercept))
         if on_missing not in get_args(OnMissing):
             raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
-        object.__setattr__(self, "on_missing", on_missing)
-        object.__setattr__(self, "mean_weight", mean_weight)
-        object.__setattr__(self, "strict", strict)
-        self._check_strict()
+        check_boolean("strict", strict, error=NetworkError)
+        settings = (declared, target, bounds_of(target, bounds), bool(intercept), on_missing, mean_weight, strict)
+        for field, value in zip(fields(self), settings, strict=True):
+            object.__setattr__(self, field.name, value)
+        for name in (*self.features, self.target) if strict else ():
+            if wanted := _undeclared(self.declared(name), on_missing == "drop"):
+                raise NetworkError(
+                    f"{name!r} could refuse a row, and the design is strict: declare {' and '.join(wanted)}"
+                )
         if len(self.columns) > MOST_COLUMNS:
             raise NetworkError(f"the design has {len(self.columns)} columns; at most {MOST_COLUMNS} are summed")
         if mean_weight is not None and not (self.intercept and is_whole(mean_weight, self.copies, MOST_WEIGHT)):
@@ -191,16 +192,6 @@ class LinearDesign:
                 f"mean_weight must be a whole number from {self.copies} to {MOST_WEIGHT}, with an intercept; "
                 f"got {mean_weight!r}"
             )
-
-    def _check_strict(self) -> None:
-        """Refuses a strict design in which a row could be refused."""
-        check_boolean("strict", self.strict, error=NetworkError)
-        for name in (*self.features, self.target) if self.strict else ():
-            wanted = _undeclared(self.declared(name), self.on_missing == "drop")
-            if wanted:
-                raise NetworkError(
-                    f"{name!r} could refuse a row, and the design is strict: declare {' and '.join(wanted)}"
-                )
 
     def __repr__(self) -> str:
         kept = "" if self.intercept else ", no intercept"
@@ -280,7 +271,6 @@ class LinearDesign:
 
     @property
     def _extra_mean_weight(self) -> int:
-        """The weight of the target's sum beyond ``copies``."""
         return 0 if self.mean_weight is None else self.mean_weight - self.copies
 
     @property
@@ -292,11 +282,6 @@ class LinearDesign:
     def weight(self) -> int:
         """What each row adds to the released number of rows where n is private."""
         return RESOLUTION**2
-
-    @property
-    def partitions(self) -> bool:
-        """Whether the statistics sum to n: never."""
-        return False
 
     def companion(self, unit: PrivacyUnit) -> str | None:
         """What is released beside the products: n where it is private."""
@@ -314,22 +299,21 @@ class LinearDesign:
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """The largest L1 distance, in steps, that one person's rows move what is released.
 
-        Raises:
-            ReleaseError: If rows may be dropped and the number of rows is public.
+        Rows that may be dropped are refused where the number of rows is public.
         """
         if self.on_missing == "drop" and unit.n_is_public:
             raise ReleaseError(
                 'on_missing="drop" makes the number of rows depend on their values; use an add-remove unit, or '
                 "declare missing=... for each feature"
             )
-        return unit.rows_per_person * math.floor(self._row_l1(unit) * RESOLUTION**2)
+        row_l1 = Fraction(sum(self._added_row_weights))
+        if unit.n_is_public:
+            intercept, numbers, signs, groups = self._column_counts
+            row_l1 = largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra_mean_weight)
+        return unit.rows_per_person * math.floor(row_l1 * RESOLUTION**2)
 
     def squared_sensitivity(self, unit: PrivacyUnit) -> int:
-        """The largest squared L2 distance, in squared steps, that one person's rows move what is released.
-
-        Raises:
-            ReleaseError: As ``sensitivity``.
-        """
+        """The largest squared L2 distance, in squared steps, that one person's rows move what is released."""
         self.sensitivity(unit)
         # A product times c has c^2 times the square, as if there were c^2 target columns; its own square has less.
         intercept, numbers, signs, groups = self._column_counts
@@ -342,20 +326,12 @@ class LinearDesign:
         return unit.rows_per_person**2 * row_l2_squared * RESOLUTION**4
 
     def movement(self, unit: PrivacyUnit) -> Movement:
-        """How far one person's rows move what is released, in steps; no total of it is fixed.
-
-        Raises:
-            ReleaseError: As ``sensitivity``.
-        """
+        """How far one person's rows move what is released, in steps; no total of it is fixed."""
         l1 = self.sensitivity(unit)
         return Movement(l1, min(self.squared_sensitivity(unit), l1**2))
 
     def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
-        """One block: all that is released.
-
-        Raises:
-            ReleaseError: As ``sensitivity``.
-        """
+        """One block: all that is released."""
         names = self.released_names(unit)
         return (Block(names, (len(names),), self.movement(unit)),)
 
@@ -381,19 +357,11 @@ class LinearDesign:
         with_target = [c] * (features - intercept) + mean
         return [1] * (features * (features - 1) // 2 + squares + 1) + with_target + [c * (c + 1) // 2]
 
-    def _row_l1(self, unit: PrivacyUnit) -> Fraction:
-        """The largest L1 distance by which one row moves what is released, in products of columns at their bounds."""
-        intercept, numbers, signs, groups = self._column_counts
-        if unit.n_is_public:
-            return largest_replacement(intercept, numbers - 1, signs, groups, self.copies, self._extra_mean_weight)
-        return Fraction(sum(self._added_row_weights))
-
     def matrix(self, values: Reals, n: float) -> Reals:
         """The symmetric matrix of sums of products, shape (columns, columns), known entries filled in.
 
-        Args:
-            values: The released products in their own units, in ``names`` order (anything after them is ignored).
-            n: The number of rows, exact or estimated.
+        ``values`` are the released products in their own units, in ``names`` order (anything after them is ignored);
+        ``n`` is the number of rows, exact or estimated.
         """
         size = len(self.columns)
         made = np.zeros((size, size))
@@ -417,11 +385,7 @@ def _undeclared(declared: Feature, drop: bool) -> list[str]:
 
 
 def feature_of(name: Any, value: Any) -> Feature:
-    """One declared feature: a pair of bounds, a list of levels, or one of ``Bounded``, ``Categories`` and ``Bins``.
-
-    Raises:
-        NetworkError: If it is none.
-    """
+    """One declared feature: a pair of bounds, a list of levels, or one of ``Bounded``, ``Categories`` and ``Bins``."""
     if not isinstance(name, str) or not name:
         raise NetworkError(f"a feature's name must be text; got {name!r}")
     if isinstance(value, list):
@@ -435,7 +399,6 @@ def feature_of(name: Any, value: Any) -> Feature:
 
 
 def _in_words(declared: Feature) -> str:
-    """What is declared of a variable, in a few words."""
     if not isinstance(declared, Bounded):
         return short(declared.levels)
     missing = "" if declared.missing is None else f", missing as {declared.missing:g}"
@@ -443,11 +406,7 @@ def _in_words(declared: Feature) -> str:
 
 
 def bounds_of(name: str, value: Any) -> Bounded:
-    """Declared bounds; there is no default.
-
-    Raises:
-        NetworkError: If they are none.
-    """
+    """Declared bounds; there is no default."""
     if isinstance(value, Bounded):
         return value
     if value is None:

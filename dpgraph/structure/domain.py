@@ -64,16 +64,6 @@ class Categories:
         object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
-        self._check()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Categories):
-            return NotImplemented
-        # To Python 1 and True are equal; to a table they are not, and a row may be at different levels of the two.
-        mine, theirs = ((one.kind, one.levels, one.other, one.missing) for one in (self, other))
-        return mine == theirs
-
-    def _check(self) -> None:
         if not self.levels:
             raise NetworkError("the level list is empty; declare at least one level")
         kinds = sorted({level_kind(level) for level in self.levels})
@@ -84,6 +74,13 @@ class Categories:
         for name, level in (("other", self.other), ("missing", self.missing)):
             if level is not None and (level not in self.levels or level_kind(level) != kinds[0]):
                 raise NetworkError(f"{name}={level!r} is not one of the declared levels {show_levels(self.levels)}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Categories):
+            return NotImplemented
+        # To Python 1 and True are equal; to a table they are not, and a row may be at different levels of the two.
+        mine, theirs = ((one.kind, one.levels, one.other, one.missing) for one in (self, other))
+        return mine == theirs
 
     @property
     def size(self) -> int:
@@ -261,11 +258,7 @@ class Domain:
         return name in self.variables
 
     def code(self, name: str, value: object) -> int:
-        """The position of one public value among a variable's levels.
-
-        Raises:
-            DomainError: If the value is no level; the message lists the levels, and the value, which is public.
-        """
+        """The position of one public value among a variable's levels; another value is refused, with the levels."""
         position = self[name].code(value)
         if position is None:
             raise DomainError(f"{value!r} is not a level of {name!r}; declared: {show_levels(self.levels(name))}")
@@ -287,11 +280,7 @@ class Domain:
 
 
 def warn_of_many_levels(domain: Domain, *, stacklevel: int = 3) -> None:
-    """Warns of variables that have so many levels that each is mostly noise, and that time goes with them.
-
-    Warns:
-        DomainWarning: With the variables and what to do; all of it is declared in public.
-    """
+    """Warns of variables that have so many levels that each is mostly noise, and that time goes with them."""
     many = [f"{escaped(name)} ({size:,})" for name, size in domain.sizes.items() if size > MANY_LEVELS]
     if many:
         warnings.warn(

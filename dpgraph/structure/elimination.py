@@ -52,18 +52,11 @@ def elimination_order(network: Network) -> tuple[Family, int]:
 def smallest_elimination(
     scopes: Iterable[Family], sizes: Mapping[str, int], kept: Iterable[str] = ()
 ) -> tuple[tuple[str, ...], int, int]:
-    """An order in which to eliminate the variables of some factors, its width, and the cells of its largest table.
+    """An order in which to eliminate all but the kept variables of some factors, its width, and its largest table.
 
-    The better of min-fill and min-weight (the neighbour whose table is smallest goes first), by cells.
-
-    Args:
-        scopes: The variables of each factor.
-        sizes: The number of levels of each variable.
-        kept: Variables that stay.
-
-    Returns:
-        The order of all but the kept variables; the most neighbours that one has when it goes, or that the kept ones
-        have among each other; and the cells of the largest table on the way, the eliminated variable among its axes.
+    The better of min-fill and min-weight (the neighbour whose table is smallest goes first), by cells. The width is the
+    most neighbours that a variable has when it goes, or that the kept ones have among each other; the largest table, in
+    cells, has the eliminated variable among its axes.
 
     >>> smallest_elimination([("a", "b"), ("b", "c")], {"a": 2, "b": 3, "c": 4}, kept=["c"])
     (('a', 'b'), 1, 12)
@@ -117,9 +110,7 @@ def _eliminated(
 class _Shrinking:
     """A graph whose vertices are eliminated one by one, with two numbers of each that are kept up to date.
 
-    Attributes:
-        fill: How many pairs of a vertex's neighbours are not joined.
-        weight: The cells of the table over a vertex and its neighbours.
+    ``fill``: how many pairs of its neighbours are not joined; ``weight``: the cells of the table over it and them.
     """
 
     def __init__(self, neighbours: dict[str, set[str]], sizes: Mapping[str, int]) -> None:
@@ -164,20 +155,13 @@ class _Shrinking:
 
 
 def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> tuple[int, bool]:
-    """The maximum over all assignments of the sum of the factors, or an upper bound on it.
+    """The maximum over all assignments of the sum of the factors or an upper bound on it, and whether it is exact.
 
     Variables are eliminated one by one. Where the factors that meet in a variable would need a table of more than
     ``limit`` cells they are split into groups that do not, and each group is maximised by itself: the maximum of a sum
-    is at most the sum of the maxima, so the answer can only grow (mini-bucket elimination, Dechter and Rish 2003).
-    Groups of ``BOUND_CELLS`` bound no worse than larger ones on random graphs, in a hundredth of the time.
-
-    Args:
-        factors: Integer arrays with one axis for each variable of their scope.
-        order: All variables, in the order in which they go.
-        limit: The most cells of one table of the exact maximum; a factor larger than this is taken as it is.
-
-    Returns:
-        The value, and whether it is the exact maximum.
+    is at most the sum of the maxima, so the answer can only grow (mini-bucket elimination, Dechter and Rish 2003). A
+    factor larger than the limit is taken as it is. Groups of ``BOUND_CELLS`` bound no worse than larger ones on random
+    graphs, in a hundredth of the time.
     """
     factors = list(factors)
     place = {name: i for i, name in enumerate(order)}
@@ -205,7 +189,6 @@ def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> 
 
 
 def _fits(factors: Iterable[Factor], order: Sequence[str], limit: int) -> bool:
-    """Whether eliminating in this order needs no table of more cells than the limit."""
     place = {name: i for i, name in enumerate(order)}
     joined: dict[str, dict[str, int]] = {name: {} for name in order}
     for scope, values in factors:
@@ -238,7 +221,6 @@ def _groups(factors: list[Factor], limit: int) -> list[list[Factor]]:
 
 
 def _sum(factors: list[Factor]) -> Factor:
-    """The sum of factors over the union of their scopes."""
     sizes: dict[str, int] = {}
     for scope, values in factors:
         sizes.update(zip(scope, values.shape, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -17,31 +17,95 @@ from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole, is_number, is_whole
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import DomainError, Level
-from dpgraph.structure.priors import (
-    BetaPrior,
-    DirichletPrior,
-    GammaPrior,
-    NaturalPrior,
-    NormalInverseGammaPrior,
-    NormalPrior,
-    Prior,
-)
-
-__all__ = [
-    "Binomial",
-    "Exponential",
-    "ExponentialFamily",
-    "Gamma",
-    "Multinomial",
-    "Natural",
-    "Normal",
-    "Poisson",
-    "check_prior",
-]
-
 
 #: The most categories or trials, and the most whole numbers between bounds.
 MOST_POINTS = 1 << 20
+
+
+def _checking(*free: str) -> Callable[[object], None]:
+    """The ``__post_init__`` of a prior: hyperparameters are finite numbers, above 0 but for those that are free."""
+
+    def check(prior: object) -> None:
+        for one in fields(prior):  # type: ignore[arg-type]
+            value = getattr(prior, one.name)
+            for number in value if isinstance(value, tuple) else (value,):
+                if not is_number(number) or not math.isfinite(number):
+                    raise InferenceError(f"{one.name} of the prior must be finite; got {value!r}")
+                if one.name not in free and number <= 0:
+                    raise InferenceError(f"{one.name} of the prior must be above 0; got {value!r}")
+
+    return check
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """The prior of a probability: density proportional to p^(alpha - 1) (1 - p)^(beta - 1)."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    __post_init__ = _checking()
+
+
+@dataclass(frozen=True)
+class DirichletPrior:
+    """The prior of the probabilities of categories: density proportional to prod_k p_k^(concentration_k - 1)."""
+
+    concentration: tuple[float, ...]
+
+    __post_init__ = _checking()
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """The prior of a rate: density proportional to r^(shape - 1) exp(-rate r); its mean is shape / rate."""
+
+    shape: float
+    rate: float
+
+    __post_init__ = _checking()
+
+
+@dataclass(frozen=True)
+class NormalPrior:
+    """The prior of a mean, for data of known variance: normal with this mean and variance."""
+
+    mean: float
+    variance: float
+
+    __post_init__ = _checking("mean")
+
+
+@dataclass(frozen=True)
+class NormalInverseGammaPrior:
+    """The prior of a mean and a variance: 1/variance is Gamma(shape, rate), and the mean is normal about ``mean``.
+
+    The mean's variance is that of the data divided by ``records``, so the prior is worth as many records.
+    """
+
+    mean: float
+    records: float
+    shape: float
+    rate: float
+
+    __post_init__ = _checking("mean")
+
+
+@dataclass(frozen=True)
+class NaturalPrior:
+    """The prior of natural parameters: density proportional to exp(statistics . eta - records A(eta)).
+
+    It is worth as many imagined records as ``records``, whose statistics sum to ``statistics`` (Diaconis and Ylvisaker
+    1979).
+    """
+
+    statistics: tuple[float, ...]
+    records: float
+
+    __post_init__ = _checking("statistics")
+
+
+Prior = BetaPrior | DirichletPrior | GammaPrior | NormalPrior | NormalInverseGammaPrior | NaturalPrior
 
 
 class ExponentialFamily(Protocol):

@@ -60,11 +60,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def frozen_integers(values: npt.ArrayLike, what: str) -> Integers:
-    """A read-only copy of whole numbers.
-
-    Raises:
-        ReleaseError: If one is not: a float, or true and false, which numpy would read as 1 and 0.
-    """
+    """A read-only copy of whole numbers; floats are refused, and true and false, which numpy would read as 1 and 0."""
     if np.asarray(values).dtype.kind not in "iu":
         raise ReleaseError(f"{what} must be whole numbers; got an array of {np.asarray(values).dtype}")
     return frozen_array(values, np.int64)

@@ -15,8 +15,7 @@ from typing import Any
 from dpgraph.privacy.records import Release, ReleaseError, checked_values, combined
 from dpgraph.privacy.rows import relation
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Single = NoisyCounts | NoisyCoefficients
@@ -120,11 +119,7 @@ class PooledCounts:
         return tuple(single for part in self.parts for single in _singles(part))
 
     def joint_with(self, *others: Any) -> Any:
-        """Refused: which of its rows another release would be of is not clear.
-
-        Raises:
-            ReleaseError: Always.
-        """
+        """Refused: which of its rows another release would be of is not clear."""
         raise ReleaseError("a pooled release is not joined with others; join those of the same rows, then pool them")
 
 
@@ -169,7 +164,10 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
     """
     values = checked_values(releases, "a pooled release")
     if len(values) == 1:
-        return releases[0] if network is None else _with_network(releases[0], network)
+        one = releases[0]
+        if network is None:
+            return one
+        return one.map(lambda value: learning(value, network)) if isinstance(one, Release) else learning(one, network)
     if any(isinstance(value, PooledCounts) for value in values):
         raise ReleaseError("a pooled release is not pooled again; pool all of the releases at once")
     if isinstance(releases[0], Release):
@@ -180,12 +178,7 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
 
 
 def learning(value: Any, network: Network) -> Any:
-    """A value read for learning another network over its domain.
-
-    Raises:
-        ReleaseError: If the value is of no noisy counts, or of coefficients of another network.
-        NetworkError: If the domains differ, or no table holds some family.
-    """
+    """A value read for learning another network over its domain, which its tables must determine."""
     if isinstance(value, JointCounts | PooledCounts):
         return replace(value, network=network)
     if not isinstance(value, NoisyCounts | NoisyCoefficients) or not isinstance(network, Network):
@@ -195,13 +188,6 @@ def learning(value: Any, network: Network) -> Any:
     _check_domains(network, value.network)
     _check_readable(network, (value,))
     return replace(value, network=network) if isinstance(value, NoisyCounts) else value
-
-
-def _with_network(release: Any, network: Network) -> Any:
-    """A release, or a value, read for learning a network."""
-    if isinstance(release, Release):
-        return release.map(lambda value: learning(value, network))
-    return learning(release, network)
 
 
 def _check_apart(one: Release[Any], other: Release[Any]) -> None:
@@ -217,7 +203,6 @@ def _check_apart(one: Release[Any], other: Release[Any]) -> None:
 
 
 def _singles(value: Any) -> tuple[Single, ...]:
-    """The single releases of a value."""
     return value.singles if isinstance(value, JointCounts | PooledCounts) else (value,)
 
 

@@ -20,14 +20,7 @@ LEAST_ROW, ROW_FACTOR = 9, 1.0
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of variables, in units of one column and one row.
-
-    Attributes:
-        across: For each variable, in the domain's order, its place from the left.
-        down: Its row, from the top.
-        width: How many columns there are.
-        height: How many rows there are.
-    """
+    """Places of variables in the domain's order, columns from the left and rows from the top, and the whole's size."""
 
     across: tuple[float, ...]
     down: tuple[int, ...]

@@ -13,11 +13,7 @@ from dpgraph.structure.network import Network
 
 
 def check_markov_network(network: Network, sequence: str, time: str) -> tuple[str, ...]:
-    """The fields of a hidden Markov network: every other variable, and each has the sequence and the time as parents.
-
-    Raises:
-        NetworkError: If the network is of another kind.
-    """
+    """The fields of a hidden Markov network: every other variable, each with the sequence and the time as parents."""
     fields = tuple(name for name in network.domain.names if name not in (sequence, time))
     roots = sequence != time and all(name in network.domain and not network.parents[name] for name in (sequence, time))
     if not (roots and fields and all(set(network.parents[name]) == {sequence, time} for name in fields)):
@@ -32,15 +28,8 @@ def checked_laws(
 ) -> FrozenMap[str, Reals]:
     """The emissions, frozen, after checking shapes, probabilities and states.
 
-    Args:
-        network: Of the model.
-        fields: As ``check_markov_network`` gives them.
-        transition: P(next state | state), shape (..., states, states).
-        emissions: For each field P(level | state), shape (..., states, levels).
-        states: Of any shape.
-
-    Raises:
-        NetworkError: If not.
+    ``transition`` is P(next state | state), shape (..., states, states); ``emissions`` are P(level | state) for each
+    field, shape (..., states, levels); ``states`` have any shape.
     """
     if set(emissions) != set(fields):
         raise NetworkError("every field needs its emissions, and no other")
@@ -58,12 +47,7 @@ def checked_laws(
 
 
 def transition_counts(states: Integers, size: int) -> Integers:
-    """How often each state follows each, shape (copies, states, states).
-
-    Args:
-        states: Shape (copies, sequences, steps).
-        size: The number of states.
-    """
+    """How often each state follows each, shape (copies, states, states), of states (copies, sequences, steps)."""
     copies = len(states)
     index = (np.arange(copies)[:, None, None] * size + states[:, :, :-1]) * size + states[:, :, 1:]
     return np.bincount(index.ravel(), minlength=copies * size * size).reshape(copies, size, size)

@@ -13,16 +13,7 @@ OWN = ("predict", "predict_interval", "predict_fields", "forecast", "sample")
 
 
 def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probabilities:
-    """Probabilities, or their release, as Probabilities.
-
-    Args:
-        value: What a call was given.
-        call: The call's name.
-        error: The class of the refusal.
-
-    Raises:
-        Exception: Of class ``error``, if it is something else; the message says what to give instead.
-    """
+    """Probabilities, or their release, as Probabilities; anything else is refused with what to give instead."""
     found, _ = released_value(value)
     if isinstance(found, Probabilities):
         return found

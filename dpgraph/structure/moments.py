@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.descriptions import Block, Name, noisy_value
 from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
@@ -25,9 +26,6 @@ from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array, frozen_integers
 from dpgraph.structure.tables import check_fixed_total, check_rows
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Intervals between the bounds of a continuous record, and steps up to a statistic's largest size.
 RESOLUTION = 1 << 16
@@ -56,34 +54,16 @@ class MomentDescription:
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        name = type(self.family).__name__
-        if not all(hasattr(self.family, part) for part in ("statistics", "statistic", "support", "bounded")):
+        name, family = type(self.family).__name__, self.family
+        if not all(hasattr(family, part) for part in ("statistics", "statistic", "support", "bounded")):
             raise DomainError(f"family must be one of dg.expfam; got {name}")
-        if self.family.bounded:
-            if self.bounds is not None:
-                raise DomainError(f"{name} is bounded by itself; leave bounds out")
-            self._check_statistics()
-            return
-        if self.bounds is None:
-            raise DomainError(f"bounds are needed: the statistics of {name} are unbounded; give public (low, high)")
-        try:
-            low, high = (float(bound) for bound in self.bounds)
-        except (TypeError, ValueError):
-            raise DomainError(f"bounds must be two numbers; got {self.bounds!r}") from None
-        support = self.family.support
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise DomainError(f"bounds must be finite and increase; got {self.bounds!r}")
-        if not support[0] <= low < high <= support[1]:
-            raise DomainError(f"bounds must be within {support}, where {name} has its records; got {self.bounds!r}")
-        object.__setattr__(self, "bounds", (low, high))
-        self._check_statistics()
-
-    def _check_statistics(self) -> None:
-        """Refuses statistics that are not one finite number each at every point; those of categories always are."""
+        if not family.bounded:
+            object.__setattr__(self, "bounds", _checked_bounds(family, self.bounds))
+        elif self.bounds is not None:
+            raise DomainError(f"{name} is bounded by itself; leave bounds out")
         if self.partitions:
             return
-        name = type(self.family).__name__
-        t = self.family.statistic(self.points)
+        t = family.statistic(self.points)
         if t.shape != (self.points.size, len(self.names)):
             raise DomainError(f"the statistics of {name} must have shape (records, {len(self.names)}); got {t.shape}")
         if self.points.size == 0 or not np.isfinite(t).all():
@@ -148,13 +128,17 @@ class MomentDescription:
 
     def released(self, sums: Integers, n: int, unit: PrivacyUnit) -> Integers:
         """The integers that noise is added to: the sums and their companion."""
+        return self._with_companion(sums[None], n, unit)[0]
+
+    def _with_companion(self, sums: Integers, n: int, unit: PrivacyUnit) -> Integers:
+        """Sums of n records each, shape (sums, statistics), and their companion in a last column."""
         match self.companion(unit):
             case None:
                 return sums.copy()
             case "failures":
-                return np.append(sums, int(self.limits[1]) * n - sums[0])
+                return np.column_stack([sums, int(self.limits[1]) * n - sums[:, 0]])
             case _:
-                return np.append(sums, self.weight * n)
+                return np.column_stack([sums, np.full(len(sums), self.weight * n)])
 
     def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
         """The names of what is released."""
@@ -212,13 +196,23 @@ class MomentDescription:
         rows = self.contributions
         if not self.family.bounded:
             rows = np.vstack([rows, np.zeros((1, rows.shape[1]), np.int64)])
-        match self.companion(unit):
-            case None:
-                return rows
-            case "failures":
-                return np.column_stack([rows, int(self.limits[1]) - rows[:, 0]])
-            case _:
-                return np.column_stack([rows, np.full(len(rows), self.weight)])
+        return self._with_companion(rows, 1, unit)
+
+
+def _checked_bounds(family: ExponentialFamily, bounds: Any) -> tuple[float, float]:
+    """Public bounds of an unbounded family, within its support."""
+    name, support = type(family).__name__, family.support
+    if bounds is None:
+        raise DomainError(f"bounds are needed: the statistics of {name} are unbounded; give public (low, high)")
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise DomainError(f"bounds must be two numbers; got {bounds!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise DomainError(f"bounds must be finite and increase; got {bounds!r}")
+    if not support[0] <= low < high <= support[1]:
+        raise DomainError(f"bounds must be within {support}, where {name} has its records; got {bounds!r}")
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -250,11 +244,7 @@ class NoisyMoments:
 
     @property
     def of_family(self) -> MomentDescription:
-        """The description, where it is that of an exponential family.
-
-        Raises:
-            ReleaseError: If the moments are a regression's.
-        """
+        """The description, where it is that of an exponential family; a regression's is refused."""
         if not isinstance(self.description, MomentDescription):
             raise ReleaseError("these are the moments of a regression, not of an exponential family")
         return self.description

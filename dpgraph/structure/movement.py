@@ -30,13 +30,8 @@ def largest_replacement(
     |z| + |z'| = 2 max(P, Q) with a number. Equality holds at z = 1, z' = 1 - 2 P. In P it is concave for the numbers
     with P <= 1/2 and for those with P >= 1/2, so those of each kind are alike; without groups all numbers are.
 
-    Args:
-        intercept: 1 where there is one, else 0.
-        numbers: Columns between -1 and 1.
-        signs: Columns that are -1 or 1.
-        groups: Variables of more levels.
-        target: How many more numbers there are that are all the same column, the target.
-        extra: What the target's sum is multiplied by beyond ``target``: it moves by 2 P more for each.
+    ``target`` more numbers are all the same column, the target, whose sum is multiplied by ``extra`` beyond that: it
+    moves by 2 P more for each.
     """
     best = Fraction(0)
     for flipped, upper in product(range(signs + 1), range(numbers + 1) if groups else (None,)):
@@ -67,7 +62,6 @@ class _Kind(NamedTuple):
 
 
 def _kinds(numbers: int, upper: int | None) -> tuple[_Kind, ...]:
-    """So many numbers, some of them with P in the upper half."""
     split = ((numbers, None),) if upper is None else ((numbers - upper, False), (upper, True))
     return tuple(_Kind(many, where) for many, where in split if many)
 

@@ -21,14 +21,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.descriptions import Block, Name
 from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import DomainError, Level, show_levels
 from dpgraph.structure.frozen import frozen_array
 
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier"]
 
 #: Steps from 0 to the largest loss: losses are rounded to whole steps.
@@ -43,13 +42,9 @@ FLOOR = 50
 
 @dataclass(frozen=True)
 class Part:
-    """One part of sums.
+    """One part of sums: its name and number of cells, and the weight of the released integers, less noise where larger.
 
-    Attributes:
-        name: What is summed.
-        cells: How many sums.
-        weight: What the released integers are multiplied by: the larger, the less noise.
-        counts: Whether the cells partition the rows; else it is one sum of losses between 0 and 1.
+    ``counts`` says that the cells partition the rows; else it is one sum of losses between 0 and 1.
     """
 
     name: str
@@ -180,10 +175,7 @@ Task = Classification | Regression | Entries
 
 @dataclass(frozen=True)
 class OutcomeDescription:
-    """What is summed over held-out rows, and what of it is released: public.
-
-    Args:
-        task: What is judged, with its public settings.
+    """What is summed over held-out rows to judge a task, and what of it is released: public.
 
     >>> description = OutcomeDescription(Classification(("no", "yes"), scores=("accuracy", "confusion")))
     >>> [description.sensitivity(PrivacyUnit(relation)) // STEPS for relation in ("replace", "add-remove")]
@@ -201,11 +193,6 @@ class OutcomeDescription:
     def names(self) -> tuple[str, ...]:
         """Every sum."""
         return tuple(name for part in self.parts for name in _cell_names(part, part.cells))
-
-    @property
-    def partitions(self) -> bool:
-        """Whether all sums add up to n, which they do not."""
-        return False
 
     def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
         """The sums that are released."""

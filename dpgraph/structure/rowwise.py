@@ -1,19 +1,27 @@
-"""Arithmetic on rows in which each row's result depends on that row alone, to the last bit (promise.md S24).
+"""Rows that a model predicts, and arithmetic whose result for a row depends on that row alone, to the last bit.
+
+A model works on codes and numbers and knows no rows. What turns tables, arrays and files into these lies behind the
+privacy wall, where private rows are read as well; the package's root says which function it is.
 
 A float sum depends on its order, and BLAS and numpy's reductions choose it by the number of rows and their place in
-memory: one row more may then flip the predictions of all others. Sums here are element-wise, in a public order.
+memory: one row more may then flip the predictions of all others (promise.md S24). Sums here are element-wise, in a
+public order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from dpgraph.lazy import provided
+from dpgraph.privacy.arrays import Reals
+from dpgraph.structure.conversion import is_query
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import Domain, DomainError
 
 #: Rows of a block.
 BLOCK = 1024
@@ -29,11 +37,7 @@ def added(parts: Iterable[Reals]) -> Reals:
 
 
 def weighted(columns: Reals, weights: Reals) -> Reals:
-    """The sum of columns times their weights, shape (rows,): no product of matrices.
-
-    >>> weighted(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 1.0])).tolist()
-    [12.0, 34.0]
-    """
+    """The sum of columns times their weights, shape (rows,): no product of matrices."""
     return added(column * weight for column, weight in zip(columns.T, weights, strict=True))
 
 
@@ -43,9 +47,6 @@ def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[A
 
     For functions whose last bits may differ between the body and the rest of an array: exp, log. No warning of numpy
     tells of a row.
-
-    >>> in_blocks(np.exp, np.array([0.0, 0.0])).tolist()
-    [1.0, 1.0]
     """
     found = np.empty(len(rows))
     for start in range(0, len(rows), length):
@@ -53,3 +54,22 @@ def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[A
         block[: len(part)] = part
         found[start : start + length] = function(block)[: len(part)]
     return found
+
+
+def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
+    """Columns of codes and numbers: a mapping of them as it is, anything else read by what is declared.
+
+    A mapping of codes is one of numpy arrays: lists, which are what tables of rows become, are refused.
+
+    >>> columns_to_predict([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
+    [1, 0]
+    """
+    if isinstance(rows, Mapping):
+        if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):
+            raise DomainError(
+                "a mapping is of numpy arrays of codes and numbers; of rows give a table, pd.DataFrame(X)"
+            )
+        if any(map(is_query, rows.values())):
+            raise DomainError("a mapping is of columns in memory; of a query give the query itself, as rows")
+        return rows
+    return provided("read_features")(rows, declared)

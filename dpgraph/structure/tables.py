@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.descriptions import noisy_value
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError
@@ -28,16 +29,13 @@ from dpgraph.structure.basis import (
 )
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array, frozen_integers
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpgraph.structure.joint import JointCounts
 
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: The most pseudo-records; more would leave 64 bits.
 MOST_RECORDS = 1 << 62
@@ -327,20 +325,12 @@ def _checked(network: Network, tables: Mapping[Family, Any], dtype: Any) -> Froz
 
 
 def check_rows(n: object) -> None:
-    """Refuses a number of rows that is none: it is a whole number of at least 0, or None where it is private.
-
-    Raises:
-        ReleaseError: If it is something else.
-    """
+    """Refuses a number of rows that is none: it is a whole number of at least 0, or None where it is private."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 62):
         raise ReleaseError(f"n must be a whole number of rows, or None where it is private; got {n!r}")
 
 
 def check_fixed_total(name: str, table: Integers, law: NoiseLaw, n: int | None) -> None:
-    """Refuses noise that sums to zero on numbers that do not sum to a public n.
-
-    Raises:
-        ReleaseError: Naming the table.
-    """
+    """Refuses noise that sums to zero on numbers that do not sum to a public n."""
     if law.sums_to_zero and (n is None or int(table.sum()) != n):
         raise ReleaseError(f"the noise of {name} sums to zero, so its total is n = {n}, not {int(table.sum())}")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
-from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.table_choice import ParentsChoice, TableChoice
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.candidate_tables import OneWays
 from tests.contract.case import Case

@@ -246,8 +246,9 @@ def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):
     learned = dg.learn_network(frame, domain, unit=UNIT, epsilon=2, delta="1e-6", noise=dg.testing.SeededNoise(0))
     with pytest.warns(dg.errors.ConvergenceWarning):
         learned.posterior(draws=4, seed=1)
-    with pytest.raises(TypeError, match="drwas"):
-        learned.posterior(drwas=5)
+    for graphs in ("auto", "chosen", "averaged"):
+        with pytest.raises(TypeError, match="drwas"):
+            learned.posterior(graphs=graphs, drwas=5)
     for graphs in ("chosen", "averaged"):
         for seed in (-1, "x"):
             with pytest.raises(dg.errors.InferenceError, match="seed must be"):

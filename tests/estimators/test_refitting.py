@@ -136,7 +136,7 @@ def test_what_was_paid_for_is_kept_until_it_is_learned_from(case, monkeypatch):
     budget = dg.Budget(10)
     model = make(budget).fit(*rows)
     with monkeypatch.context() as broken:
-        broken.setattr("dpgraph.estimators.naive_bayes.posterior", None)
+        broken.setattr("dpgraph.estimators.naive_bayes.plug_in_posterior", None)
         broken.setattr("dpgraph.estimators.regression.posterior", None)
         broken.setattr("dpgraph.papers.regression_sample.SampledRegressionModel", None)
         broken.setattr("dpgraph.estimators.hmm.fit_hmm", None)

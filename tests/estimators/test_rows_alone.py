@@ -10,10 +10,12 @@ from scipy.sparse import coo_matrix
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import dpgraph as dg
-from dpgraph.estimators import held_out, labelled
+from dpgraph.estimators import held_out
 from dpgraph.estimators.evaluation import outcomes
+from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.errors import DomainError
+from dpgraph.statistics.rows.codes import encode
 from dpgraph.structure.tables import Probabilities
 
 RNG = np.random.default_rng(7)
@@ -100,9 +102,9 @@ def judged(request):
 def said(model, X, y):
     """The numbers that rows are judged by, one line a row."""
     if isinstance(model, dg.results.NaiveBayes | dg.results.NaiveBayesEnsemble):
-        return labelled.class_probabilities(model, X, y)[1]
+        return held_out.class_probabilities(model, X, y)[1]
     if isinstance(model, dg.results.HiddenMarkovModel):
-        return held_out.entry_log_probabilities(model, X)
+        return entry_log_probability(model, encode(X, model.network.domain).columns)
     if isinstance(model, LogisticRegression):
         return held_out.foreign_probabilities(model, X, y)[1]
     if isinstance(model, LinearRegression):

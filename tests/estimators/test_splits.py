@@ -14,7 +14,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import dpgraph as dg
-from dpgraph.estimators.splits import warn_of_other_rows
+from dpgraph.estimators.fitting import warn_of_other_rows
 
 DOMAIN = dg.Domain.of({"f": [0, 1], "g": [0, 1], "t": [0, 1]})
 FRAME = pd.DataFrame({"f": [0, 1] * 20, "g": [0, 0, 1, 1] * 10, "t": [0, 1, 1, 1] * 10})

@@ -147,7 +147,7 @@ def test_what_was_learned_in_the_residual_basis_is_saved_and_loaded(variables, s
         **settings,
     )
     path = tmp_path / f"model{kind}"
-    for value in (learned, learned.probabilities, learned.posterior(draws=5, seed=1)):
+    for value in (learned, learned.probabilities, learned.posterior(graphs="chosen", draws=5, seed=1)):
         dg.save(value, path)
         assert dg.load(path).network == learned.network
     dg.save(dg.choose_network(learned.release), path)

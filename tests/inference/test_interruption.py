@@ -61,13 +61,13 @@ def test_the_loops_of_a_log_run_in_another_thread(monkeypatch):
     from dpgraph.inference.markov import sampler
 
     seen = set()
-    real = sampler._Run.sweep
+    real = sampler._Chain.sweep
 
     def told(*given):
         seen.add(threading.get_ident())
         return real(*given)
 
-    monkeypatch.setattr(sampler._Run, "sweep", told)
+    monkeypatch.setattr(sampler._Chain, "sweep", told)
     log = pd.DataFrame({"region": ["N", "S"] * 30, "month": [1, 2, 3] * 20, "kind": ["a", "b"] * 30})
     domain = dg.Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
     noise = dg.testing.SeededNoise(1)
@@ -188,16 +188,15 @@ def swept(monkeypatch, flag, weigh):
     """A sweep in plain Python over sixty cells, in parts of four, whose weights are asked of ``weigh``."""
     from dpgraph.inference.markov import loops
     from dpgraph.inference.markov.evidence import cells_evidence
-    from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
+    from dpgraph.inference.markov.latent import latent_cells
     from dpgraph.privacy.records import DiscreteLaplace
 
     real, rng = loops.weights_of_few, np.random.default_rng(2)
     given = cells_evidence(
         np.random.default_rng(1).integers(-2, 12, (1, 60, 2)), (slice(0, 2),), [(DiscreteLaplace(2.0), 60)] * 2
     )
-    latent = latent_cells(given, 1, 2, np.maximum(given.values, 0))
     states, transition, emissions = rng.integers(0, 2, (1, 60)), np.full((2, 2), 0.5), rng.dirichlet([2, 2], 2)
-    cells = cells_of_chain(latent, 0)._replace(stop=flag)
+    cells = latent_cells(given, 2, np.maximum(given.values[0], 0), stop=flag)
     with monkeypatch.context() as patched:
         patched.setattr(loops, "PART", 4)
         patched.setattr(loops, "HEARD", 3)

@@ -143,7 +143,7 @@ def test_a_number_of_draws_out_of_range_is_refused(draws):
 def test_an_unknown_method_is_refused(method):
     with pytest.raises(
         dg.errors.InferenceError,
-        match=r"method must be one of 'auto', 'tables', 'records', 'normal', or such a method with",
+        match=r"method must be one of 'auto', 'tables', 'records', 'normal', 'plug-in', or such a method with",
     ):
         dg.posterior(released(), method=method)
 

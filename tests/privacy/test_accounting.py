@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.filters import Basic
+from dpgraph.privacy.filters import Filter
 from dpgraph.privacy.records import BudgetExceededError, Event, PrivacyUnit, ReleaseError, exact
 from dpgraph.structure.domain import Domain
 from tests.privacy.test_records import NOT_EPSILONS
@@ -149,7 +149,7 @@ def test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits(m
         moved_on.set()
 
     other = threading.Thread(target=spend_all)
-    real = Basic.after
+    real = Filter.after
 
     def interrupted(rule, spent, event):
         after = real(rule, spent, event)
@@ -158,7 +158,7 @@ def test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits(m
             moved_on.wait()
         return after
 
-    monkeypatch.setattr(Basic, "after", interrupted)
+    monkeypatch.setattr(Filter, "after", interrupted)
     spend_all()
     other.join()
     monkeypatch.undo()

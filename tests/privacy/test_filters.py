@@ -17,9 +17,16 @@ import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy import accounting, composition
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.composition import parallel_steps, rho_of
-from dpgraph.privacy.concentration import MOST_CELLS, laplace_rho, pure_rho, shift_rho, sum_zero_rho
-from dpgraph.privacy.filters import Basic, Concentrated, Plan, Planned, Spent, filter_of, rho_within
+from dpgraph.privacy.composition import (
+    MOST_CELLS,
+    laplace_rho,
+    parallel_steps,
+    pure_rho,
+    rho_of,
+    shift_rho,
+    sum_zero_rho,
+)
+from dpgraph.privacy.filters import Filter, Plan, Spent, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import (
     BudgetExceededError,
@@ -231,14 +238,14 @@ def worst(rule, menu, epsilon):
 )
 def test_no_adaptive_adversary_passes_a_zcdp_budget(epsilon, delta, menu):
     """Charged an eighth of the square of epsilon, the first of them has a delta of 0.2, not 0.014."""
-    rule = filter_of("zcdp", limit(epsilon, delta))
+    rule = Filter("zcdp", limit(epsilon, delta))
     found = worst(rule, menu, float(epsilon))
     assert 0 < found <= float(delta)
     assert rule.rho / pure_rho(menu[0] * UNIT) * menu[0] * UNIT > exact(epsilon)
 
 
 def test_no_adaptive_adversary_passes_a_basic_budget_and_one_attains_it():
-    rule = filter_of("basic", limit(1, 0))
+    rule = Filter("basic", limit(1, 0))
     assert worst(rule, (4, 5), 1.0) <= 1e-12
     assert worst(rule, (4, 5), 0.99) > 1e-4
 
@@ -483,13 +490,12 @@ def test_pure_groups_of_a_zcdp_budget_are_charged_the_rho_of_their_epsilon():
 
 def test_the_filters_are_known_by_their_names():
     whole = limit(1, "1e-6")
-    assert [type(filter_of(name, whole)) for name in ("basic", "zcdp", "pld")] == [Basic, Concentrated, Planned]
     for name in ("basic", "zcdp", "pld"):
-        rule = filter_of(name, whole)
+        rule = Filter(name, whole)
         assert (rule.name, rule.start, rule.limit) == (name, Spent(), whole)
         assert rule.fits(rule.start)
         assert rule.price(rule.start).epsilon == 0
     event = GaussianMechanism("0.5", "1e-7").event(NETWORK, REPLACE)
-    assert filter_of("zcdp", whole).after(Spent(), event) == Spent(event.epsilon, event.delta, event.rho)
-    assert filter_of("basic", whole).after(Spent(), event) == Spent(event.epsilon, event.delta)
+    assert Filter("zcdp", whole).after(Spent(), event) == Spent(event.epsilon, event.delta, event.rho)
+    assert Filter("basic", whole).after(Spent(), event) == Spent(event.epsilon, event.delta)
     assert shift_rho(DiscreteGaussian(3.0), 2) == Fraction(2, 9)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Holding
 from dpgraph.structure.tables import NoisyCoefficients, Tables, conditional_frame, margin
 from tests.strategies import networks, probabilities
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.estimators.fitting import stays_in_place
 from dpgraph.estimators.graphs.design import designed, with_triples
 from dpgraph.estimators.graphs.task import Learner, Task, in_turn
+from dpgraph.estimators.reading import stays_in_place
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism

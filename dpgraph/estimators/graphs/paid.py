@@ -23,11 +23,11 @@ from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.table_choice import ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.events import PAID_IN_PARTS
-from dpgraph.privacy.filters import LESS, Accounting, filter_of, rho_within
+from dpgraph.privacy.filters import LESS, Accounting, Filter, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import (
     Event,
@@ -133,7 +133,7 @@ def _parts(task: Task) -> list[Event]:
     parts = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
     parts.append(_choice(task).event(AnyTables(task.domain), unit))
     whole = PrivacyCost(task.epsilon, task.delta)
-    rule = filter_of(_accounting(task), whole)
+    rule = Filter(_accounting(task), whole)
     if not rule.fits(reduce(rule.after, parts, rule.start)):
         raise ReleaseError(f"the parts of method='greedy' do not fit {whole}")
     return parts

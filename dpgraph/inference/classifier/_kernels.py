@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from inspect import isfunction
 
 from dpgraph.inference.classifier import loops
 
@@ -14,6 +15,7 @@ def compiled_sweep() -> Callable[..., None]:
     import numba
     from numba.extending import register_jitable
 
-    for part in loops.PARTS:
-        register_jitable(part)
+    for part in vars(loops).values():
+        if isfunction(part) and part.__module__ == loops.__name__:
+            register_jitable(part)
     return numba.njit(loops.sweep, cache=True, nogil=True)

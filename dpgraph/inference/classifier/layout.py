@@ -21,15 +21,9 @@ FIRST = 16.0
 
 @dataclass(frozen=True)
 class Star:
-    """A naive Bayes release as flat arrays.
+    """A naive Bayes release as flat arrays, ``plan``.
 
-    Attributes:
-        network: A naive Bayes network.
-        target: Its label.
-        features: Every other variable, in the order of the tables.
-        tables: What was measured; each holds the label, and each feature is in one of them.
-        n: The number of rows where it is public.
-        plan: The arrays.
+    Each measured table holds the label, and each feature is in one of them; ``features`` are in the tables' order.
     """
 
     network: Network
@@ -41,7 +35,7 @@ class Star:
 
 
 def is_star(given: Evidence, target: str) -> bool:
-    """Whether a release has noisy counts of tables that all hold the label, each feature in exactly one."""
+    """True if a release has noisy counts of tables that all hold the label, each feature in exactly one."""
     if any(table.weights is not None or target not in table.variables for table in given.tables):
         return False
     seen = [name for table in given.tables for name in table.variables if name != target]
@@ -49,13 +43,7 @@ def is_star(given: Evidence, target: str) -> bool:
 
 
 def star_of(given: Evidence, target: str, prior: float) -> Star:
-    """The arrays of a release that ``is_star``.
-
-    Args:
-        given: The release.
-        target: The label.
-        prior: The Dirichlet concentration of each label.
-    """
+    """The arrays of a release that ``is_star``; ``prior`` is the Dirichlet concentration of each label."""
     network, tables = given.network, given.tables
     sizes, labels = network.domain.sizes, network.domain.sizes[target]
     features = tuple(name for table in tables for name in table.variables if name != target)

@@ -13,8 +13,8 @@ columns all sum to the label counts. One chain's moves, all exact for Dirichlet 
   towards it and away from it, and the rows move with them, so that only the columns' prior and the noise decide: where
   noise drowns the counts, columns given counts would be stuck.
 
-The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws. It is one file
-because what numba keeps on disk is made anew when the file of ``sweep`` changes, and when no other does.
+numba compiles this plain Python. It is one file because the machine code on disk is made anew when the file of
+``sweep`` changes, and when no other does.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Plan(NamedTuple):
     """The measured tables, all flat: cell u of the features of table g and label y is ``start[g] + u * labels + y``.
 
     Attributes:
-        labels: How many.
+        labels: The number of labels.
         start: Where each table's cells start, and the end, shape (tables + 1,).
         released: The noisy counts, shape (cells,).
-        absolute: What a unit of |noise| costs in each table, shape (tables,).
-        squares: What a unit of noise^2 costs in each table, shape (tables,).
+        absolute: The cost of a unit of |noise| in each table, shape (tables,).
+        squares: The cost of a unit of noise^2 in each table, shape (tables,).
         reach: The most rows that are moved at once, shape (tables + 1,), the last one between labels.
         first: Where each table's features start, and the end, shape (tables + 1,); features are in the order of tables.
         levels: The levels of each feature, shape (features,).
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
             ``margin[f] + x * labels + y``.
         centre: Where each feature's centre starts in ``centres``, shape (features,).
         prior: The concentration of each label, above 0.
-        n_is_public: Whether rows neither join nor leave.
+        n_is_public: True if rows neither join nor leave.
     """
 
     labels: int
@@ -112,13 +112,20 @@ def level_of(plan: Plan, f: int, last: int, u: int) -> int:
 
 
 def joined(plan: Plan, state: Unseen, f: int, x: int, y: int, many: int) -> float:
-    """ln of what ``many`` more rows of level x, with label y, change in the probability of a feature's counts.
+    """ln of the ratio of a feature's probabilities with ``many`` more rows of level x and label y.
 
     Of a given order of the rows, so without the multinomial coefficient and the columns' totals.
     """
     share = state.centres[plan.centre[f] + x]
     had = state.margins[plan.margin[f] + x * plan.labels + y] + state.concentration[f] * share
     return math.lgamma(had + many) - math.lgamma(had)
+
+
+def to_margins(plan: Plan, state: Unseen, g: int, cell: int, many: int) -> None:
+    """Adds ``many`` rows of a cell to the counts of its features and label."""
+    y, u, last = (cell - plan.start[g]) % plan.labels, (cell - plan.start[g]) // plan.labels, plan.first[g + 1]
+    for f in range(plan.first[g], last):
+        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] += many
 
 
 def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> bool:
@@ -134,9 +141,8 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
     had, has = state.counts[source], state.counts[target]
     if had < many:
         return False
-    log = (
-        math.lgamma(had + 1.0) - math.lgamma(had - many + 1.0) + math.lgamma(has + 1.0) - math.lgamma(has + many + 1.0)
-    )
+    log = math.lgamma(had + 1.0)
+    log -= math.lgamma(had - many + 1.0) - math.lgamma(has + 1.0) + math.lgamma(has + many + 1.0)
     log += penalty(plan, g, source, had) - penalty(plan, g, source, had - many)
     log += penalty(plan, g, target, has) - penalty(plan, g, target, has + many)
     last = plan.first[g + 1]
@@ -148,10 +154,8 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
         return False
     state.counts[source] -= many
     state.counts[target] += many
-    for f in range(plan.first[g], last):
-        base = plan.margin[f] + y
-        state.margins[base + level_of(plan, f, last, u) * labels] -= many
-        state.margins[base + level_of(plan, f, last, v) * labels] += many
+    to_margins(plan, state, g, source, -many)
+    to_margins(plan, state, g, target, many)
     return True
 
 
@@ -170,9 +174,7 @@ def leave(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, r
         while state.counts[cell] + change[cell] == 0:
             cell += plan.labels
     change[cell] -= 1
-    u, last = (cell - at) // plan.labels, plan.first[g + 1]
-    for f in range(plan.first[g], last):
-        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] -= 1
+    to_margins(plan, state, g, cell, -1)
 
 
 def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, had: int, change: Integers) -> None:
@@ -193,7 +195,7 @@ def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, ha
 
 
 def relabelled(rng: np.random.Generator, plan: Plan, state: Unseen, source: int, target: int, many: int) -> bool:
-    """Moves rows between labels, or in (source -1), or out (target -1), in all tables; whether that was accepted."""
+    """Moves rows between labels, or in (source -1), or out (target -1), in all tables, if the move is accepted."""
     change = np.zeros(len(state.counts), np.int64)
     kept = state.margins.copy()
     log = moved_labels(plan, state.label, source, target, many)
@@ -289,10 +291,10 @@ def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, gr
 
 
 def new_draws(rng: np.random.Generator, rows: Any, share: float) -> int:
-    """How many of some rows are new draws: row i = 0, 1, ... is with probability share / (share + i), independently.
+    """The number of new draws among rows: row i = 0, 1, ... is one with probability share / (share + i), independently.
 
-    From row 1 on stretches [i, 2 i) are walked in steps to the next row that would be one if all had the chance of the
-    first, which is at most twice their own.
+    From row 1 on stretches [i, 2 i) are walked in steps to the next new draw if all had the chance of the first, which
+    is at most twice their own.
     """
     drawn = 1 if rows > 0 else 0
     first = 1
@@ -334,7 +336,7 @@ def centred(rng: np.random.Generator, plan: Plan, state: Unseen, f: int) -> None
 
 
 def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
-    """How many of some trials succeed."""
+    """The number of successes of some trials."""
     if trials <= 0 or chance <= 0.0:
         return 0
     if chance >= 1.0:
@@ -348,17 +350,9 @@ def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
 
 
 def carried(
-    rng: np.random.Generator,
-    plan: Plan,
-    state: Unseen,
-    g: int,
-    f: int,
-    y: int,
-    x: int,
-    z: int,
-    chance: Any,
+    rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, y: int, x: int, z: int, chance: Any,
     change: Integers,
-) -> None:
+) -> None:  # fmt: skip
     """Each row of label y and level x of feature f goes to level z with a chance, its other levels staying."""
     last, labels = plan.first[g + 1], plan.labels
     stride = labels
@@ -373,7 +367,7 @@ def carried(
 
 
 def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log: float, change: Integers) -> bool:
-    """Accepts changed counts of a table by the noise and what else ``log`` holds; ``change`` is zero afterwards."""
+    """Accepts changed counts of a table by the noise and the rest in ``log``; ``change`` is zero afterwards."""
     first, end = plan.start[g], plan.start[g + 1]
     for cell in range(first, end):
         if change[cell] != 0:
@@ -385,10 +379,7 @@ def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log
         change[cell] = 0
         if accepted and moved != 0:
             state.counts[cell] += moved
-            u = (cell - first) // plan.labels
-            for f in range(plan.first[g], plan.first[g + 1]):
-                x = level_of(plan, f, plan.first[g + 1], u)
-                state.margins[plan.margin[f] + x * plan.labels + (cell - first) % plan.labels] += moved
+            to_margins(plan, state, g, cell, moved)
     return accepted
 
 
@@ -406,62 +397,35 @@ def drawn_laws(rng: np.random.Generator, plan: Plan, state: Unseen, f: int) -> N
             state.laws[plan.margin[f] + x * plan.labels + y] /= total
 
 
-def log_column(plan: Plan, state: Unseen, f: int, x: int, law: Any, share: Any, concentration: float) -> float:
-    """What one entry of a column adds to its Dirichlet log density, without the concentration's own normaliser."""
-    return (concentration * share - 1.0) * math.log(law) - math.lgamma(concentration * share)
-
-
-def amount_shifted(rng: np.random.Generator) -> float:
-    """A probability, about evenly on a log scale."""
-    return LEAST_SHIFT * math.exp(rng.random() * math.log(MOST_SHIFT / LEAST_SHIFT))
-
-
-def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, change: Integers) -> bool:
-    """Probability goes from one level to another in one column, and its rows with it."""
-    levels, at = plan.levels[f], plan.centre[f]
-    y, x = int(rng.random() * plan.labels), int(rng.random() * levels)
-    z = int(rng.random() * (levels - 1))
-    z += z >= x
-    delta = amount_shifted(rng)
-    one, other = plan.margin[f] + x * plan.labels + y, plan.margin[f] + z * plan.labels + y
-    before, after = state.laws[one], state.laws[other]
-    if delta >= before:
-        return False
-    a = state.concentration[f]
-    log = (a * state.centres[at + x] - 1.0) * math.log((before - delta) / before)
-    log += (a * state.centres[at + z] - 1.0) * math.log((after + delta) / after)
-    carried(rng, plan, state, g, f, y, x, z, delta / before, change)
-    if not kept_or_not(rng, plan, state, g, log, change):
-        return False
-    state.laws[one] = before - delta
-    state.laws[other] = after + delta
-    return True
-
-
-def translate(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, change: Integers) -> bool:
-    """Probability goes from one level to another in the centre and in all columns, and the rows with it."""
+def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, whole: bool, change: Integers) -> bool:
+    """Probability goes from one level to another in one column, or with the centre in all, and its rows with it."""
     levels, at, labels = plan.levels[f], plan.centre[f], plan.labels
+    y = int(rng.random() * labels)
+    columns = range(0, labels) if whole else range(y, y + 1)
     x = int(rng.random() * levels)
     z = int(rng.random() * (levels - 1))
     z += z >= x
-    delta, a = amount_shifted(rng), state.concentration[f]
+    # about even on a log scale
+    delta, a = LEAST_SHIFT * math.exp(rng.random() * math.log(MOST_SHIFT / LEAST_SHIFT)), state.concentration[f]
     m, k = state.centres[at + x], state.centres[at + z]
-    if delta >= m:
+    less, more = (m - delta, k + delta) if whole else (m, k)
+    if less <= 0.0:
         return False
-    for y in range(labels):
+    for y in columns:
         if delta >= state.laws[plan.margin[f] + x * labels + y]:
             return False
     log = 0.0
-    for y in range(labels):
+    if whole:
+        log = labels * (math.lgamma(a * m) - math.lgamma(a * less) + math.lgamma(a * k) - math.lgamma(a * more))
+    for y in columns:
         p, q = state.laws[plan.margin[f] + x * labels + y], state.laws[plan.margin[f] + z * labels + y]
-        log += log_column(plan, state, f, x, p - delta, m - delta, a) - log_column(plan, state, f, x, p, m, a)
-        log += log_column(plan, state, f, z, q + delta, k + delta, a) - log_column(plan, state, f, z, q, k, a)
+        log += (a * less - 1.0) * math.log(p - delta) - (a * m - 1.0) * math.log(p)
+        log += (a * more - 1.0) * math.log(q + delta) - (a * k - 1.0) * math.log(q)
         carried(rng, plan, state, g, f, y, x, z, delta / p, change)
     if not kept_or_not(rng, plan, state, g, log, change):
         return False
-    state.centres[at + x] = m - delta
-    state.centres[at + z] = k + delta
-    for y in range(labels):
+    state.centres[at + x], state.centres[at + z] = less, more
+    for y in columns:
         state.laws[plan.margin[f] + x * labels + y] -= delta
         state.laws[plan.margin[f] + z * labels + y] += delta
     return True
@@ -478,37 +442,39 @@ def scale(
         return False
     a, b = grid[k], grid[new]
     factor = math.sqrt(a / b)
+    moved = np.empty((labels, levels))
     for y in range(labels):
         for x in range(levels):
             m = state.centres[at + x]
-            if m + factor * (state.laws[plan.margin[f] + x * labels + y] - m) <= 0.0:
+            moved[y, x] = m + factor * (state.laws[plan.margin[f] + x * labels + y] - m)
+            if moved[y, x] <= 0.0:
                 return False
     log = log_prior[new] - log_prior[k] + labels * (levels - 1) * math.log(factor)
     log += labels * (math.lgamma(b) - math.lgamma(a))
+    for x in range(levels):
+        log += labels * (math.lgamma(a * state.centres[at + x]) - math.lgamma(b * state.centres[at + x]))
     surplus = np.zeros(levels)
     for y in range(labels):
         for x in range(levels):
             m, p = state.centres[at + x], state.laws[plan.margin[f] + x * labels + y]
-            moved = m + factor * (p - m)
-            log += log_column(plan, state, f, x, moved, m, b) - log_column(plan, state, f, x, p, m, a)
-            surplus[x] = moved - p
+            log += (b * m - 1.0) * math.log(moved[y, x]) - (a * m - 1.0) * math.log(p)
+            surplus[x] = moved[y, x] - p
         spread_out(rng, plan, state, g, f, y, surplus, change)
     if not kept_or_not(rng, plan, state, g, log, change):
         return False
     state.concentration[f] = b
     for y in range(labels):
         for x in range(levels):
-            m, cell = state.centres[at + x], plan.margin[f] + x * labels + y
-            state.laws[cell] = m + factor * (state.laws[cell] - m)
+            state.laws[plan.margin[f] + x * labels + y] = moved[y, x]
     return True
 
 
 def spread_out(
     rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, y: int, surplus: Reals, change: Integers
 ) -> None:
-    """Rows leave each level whose probability falls, each with the chance that it falls by, for those that rise.
+    """Moves rows from levels whose probability falls to levels whose rises, in proportion to the changes.
 
-    A level gives to each that rises in proportion to its rise; one after another, so that rows that came do not leave.
+    One level after another, so that rows that came do not leave.
     """
     levels, labels = plan.levels[f], plan.labels
     rise = 0.0
@@ -537,8 +503,8 @@ def moved_columns(
             drawn_laws(rng, plan, state, f)
             for _ in range(2 * levels):
                 for _ in range(plan.labels):
-                    state.tally[SHIFT] += shift(rng, plan, state, g, f, change)
-                state.tally[TRANSLATE] += translate(rng, plan, state, g, f, change)
+                    state.tally[SHIFT] += shift(rng, plan, state, g, f, False, change)
+                state.tally[TRANSLATE] += shift(rng, plan, state, g, f, True, change)
             for _ in range(8):
                 state.tally[SCALE] += scale(rng, plan, state, g, f, grid, log_prior, change)
             state.tally[SHIFT + 1] += 2 * levels * plan.labels
@@ -547,15 +513,9 @@ def moved_columns(
 
 
 def sweep(
-    rng: np.random.Generator,
-    plan: Plan,
-    state: Unseen,
-    grid: Reals,
-    log_prior: Reals,
-    transfers: int,
-    relabels: int,
+    rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, log_prior: Reals, transfers: int, relabels: int
 ) -> None:
-    """All moves: so many transfers for each cell, so many moves between labels, then what is known of the columns."""
+    """All moves: so many transfers for each cell, so many moves between labels, then those of the columns."""
     for g in range(len(plan.start) - 1):
         cells = plan.start[g + 1] - plan.start[g]
         if cells > plan.labels:
@@ -573,12 +533,3 @@ def sweep(
         concentrated(rng, plan, state, f, grid, log_prior)
         centred(rng, plan, state, f)
     moved_columns(rng, plan, state, grid, log_prior, np.zeros(len(state.counts), np.int64))
-
-
-#: What ``sweep`` calls, in the order in which they call each other.
-PARTS = (
-    penalty, amount, level_of, joined, transfer, leave, join, moved_labels, relabelled, relabel, resize,
-    log_probability, concentrated, new_draws, centred,
-    binomial, carried, kept_or_not, drawn_laws, log_column, amount_shifted, shift, translate, spread_out, scale,
-    moved_columns,
-)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The posterior that a classifier predicts with: which method, and why."""
+"""The posterior that a classifier predicts with, and the choice of its method."""
 
 from __future__ import annotations
 
@@ -36,13 +36,8 @@ def classifier_posterior(
     A classifier multiplies many ratios of small probabilities, so an effect that is all noise costs it dearly. Where
     n is public, the counts are not well above their noise, and rows and cells are few, chains over the unseen counts
     (``sampler.draw_by_counts``); else, and for coefficients, the normal method with interactions of unknown size. As
-    the noise vanishes that becomes naive Bayes with the prior in every cell.
-
-    Args:
-        noisy: A release of a naive Bayes network, or its value.
-        target: The label.
-        prior: The Dirichlet concentration of each label; with the normal method of every cell.
-        seed: For the draws.
+    the noise vanishes that becomes naive Bayes with the prior in every cell. ``prior`` is the Dirichlet concentration
+    of each label; with the normal method of every cell.
 
     Raises:
         InferenceError: If the prior is refused.
@@ -60,10 +55,10 @@ def classifier_posterior(
 
 
 def check_classifier(network: Network, prior: float) -> None:
-    """Refuses what ``classifier_posterior`` would refuse of any release; whoever spends before it asks this first.
+    """Refuses, before the charge, a prior or a network that ``classifier_posterior`` would refuse with any release.
 
     Raises:
-        InferenceError: If the prior is none, or there is no room for the draws.
+        InferenceError: If the prior is out of range, or there is no room for the draws.
     """
     check_prior(prior)
     check_normal_draws(network, DRAWS)

@@ -2,8 +2,8 @@
 
 Labels have a Dirichlet law. The column of feature f for a label is Dirichlet with concentration a_f about a centre of
 its own, which is uniform; a_f is on a grid, every doubling as likely, up to where the label has no effect to speak of.
-So a feature has no effect unless the release says otherwise, and where the noise drowns all of them what is left is the
-label's own frequencies. Markov chains over the unseen counts (``loops``), whose time hardly depends on the number of
+So a feature has no effect unless the release says otherwise, and where the noise drowns all of them the label's own
+frequencies are left. Markov chains over the unseen counts (``loops``), whose time hardly depends on the number of
 rows (proofs.md P74).
 """
 
@@ -42,22 +42,10 @@ def draw_by_counts(
     concentrations: tuple[float, ...] = CONCENTRATIONS,
     compiled: bool = True,
 ) -> PosteriorDraws:
-    """Draws every table of a naive Bayes network from its posterior, effects of unknown size.
+    """Draws every table of a naive Bayes network from its posterior, effects of unknown size, by method ``"counts"``.
 
-    Args:
-        given: A release for which ``layout.is_star`` holds.
-        target: The label.
-        prior: The Dirichlet concentration of each label.
-        rng: Randomness for post-processing; each chain gets a child of it.
-        draws: Of each chain.
-        burn_in: Sweeps before the first.
-        chains: Independent chains, in threads, started from different perturbations of the release.
-        thin: Sweeps for each draw.
-        concentrations: The grid of each feature's concentration, all as likely.
-        compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
-
-    Returns:
-        Draws with method ``"counts"``.
+    ``layout.is_star`` holds for the release. Chains start from different perturbations of it; all ``concentrations`` of
+    a feature are as likely. ``compiled=False`` runs the same loops as plain Python for tests: the same draws, slowly.
 
     >>> from dpgraph.inference.network.evidence import evidence
     >>> from dpgraph.privacy.records import DiscreteLaplace

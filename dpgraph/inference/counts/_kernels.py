@@ -29,19 +29,19 @@ class Problem(NamedTuple):
 
     Attributes:
         prior: The Dirichlet concentrations, shape (cells,).
-        flat: Whether all of them are 1.
+        flat: True where all of them are 1.
         noisy: Noisy versions of the table, shape (versions, cells).
         totals: Noisy versions of an unknown total, shape (totals,).
-        noises: For each version, then each total, the law of its noise: what a unit of |noise| and of noise^2 costs in
+        noises: For each version, then each total, the law of its noise: the cost of a unit of |noise| and of noise^2 in
             log density; or, where STEP is above 0, how far apart its tabulated values are, where they start and how
             many they are, LINEAR being the cost beyond.
         tabulated: Tabulated log densities, one law after another.
-        weights: What a row in each cell adds to each statistic, shape (cells, statistics).
-        costs: What a unit of |residual| and of residual^2 of each statistic costs, shape (statistics, 2).
+        weights: The statistics of one row in each cell, shape (cells, statistics).
+        costs: The cost of a unit of |residual| and of residual^2 of each statistic, shape (statistics, 2).
         directions: For each statistic a move of the table that changes no other, shape (statistics, cells).
         gains: How much a step along its direction adds to each statistic.
         lifts: How much it adds to the total.
-        known: Whether the total is known.
+        known: True where the total is known.
     """
 
     prior: Reals
@@ -73,7 +73,7 @@ def noise_log(problem: Problem, law: int, noise: int) -> float:
 
 
 def cell_log(problem: Problem, cell: int, count: int) -> float:
-    """What a cell of the table adds to the log posterior."""
+    """The part of one cell of the table in the log posterior."""
     log = 0.0
     if not problem.flat:
         log += math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
@@ -83,7 +83,7 @@ def cell_log(problem: Problem, cell: int, count: int) -> float:
 
 
 def total_log(problem: Problem, total: int) -> float:
-    """What an unknown total adds: n! / Gamma(A + n) of a flat prior, and what was measured of it."""
+    """The part of an unknown total: n! / Gamma(A + n) of a flat prior, and the laws of its noisy versions."""
     mass = problem.prior.sum()
     log = math.lgamma(total + 1.0) - math.lgamma(total + mass)
     for at in range(problem.totals.size):
@@ -92,7 +92,7 @@ def total_log(problem: Problem, total: int) -> float:
 
 
 def statistic_log(problem: Problem, at: int, residual: int) -> float:
-    """What the residual of a statistic adds."""
+    """The part of the residual of a statistic."""
     size = float(abs(residual))
     return -problem.costs[at, 0] * size - problem.costs[at, 1] * size * size
 
@@ -116,7 +116,7 @@ def bounds(problem: Problem, counts: Integers, kind: int, one: int, other: int) 
 def moved_log(
     problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int, total: int
 ) -> float:
-    """The log posterior, up to what the move leaves as it is, after so many steps of it."""
+    """The log posterior after so many steps of a move, up to its unchanged parts."""
     log = 0.0
     if kind == ALONG:
         log += statistic_log(problem, one, residuals[one] - steps * problem.gains[one])

@@ -1,13 +1,9 @@
 """Exact draws of counts where noise is wide: proposals that are constant on blocks, then rejection.
 
 P(s | y) is proportional to prod_k w_k(s_k) f_k(s_k) h(sum(s)): w_k(s) = Gamma(a_k + s) / s! of the Dirichlet prior, f_k
-the laws of the noise at what was measured less s_k, h one at a known n, else what the prior and other tables say of n.
-Whole numbers are cut into blocks of g. On a block the noise's law is at most its value at the number nearest to y_k, as
-noise is symmetric and falls with distance, and w_k rises or falls throughout, so it is at most its value at an end.
-With these bounds in place of w_k f_k the sum T of all blocks and the sum R of all places within them are drawn with
-h(g T + R), then blocks that add up to T and places that add up to R; a table is kept with probability prod_k w_k f_k
-over its bounds, so it has the posterior exactly (proofs.md P109, P123). The time grows with n over the scale of the
-noise and, where n is unknown, by a few operations with each number of rows that the release allows.
+the laws of the noise, h one at a known n, else the law of n. On blocks of g whole numbers w_k f_k is replaced by a
+bound; sums of blocks and of places within them are drawn, then blocks and places that add up to them, and a table is
+kept with probability prod_k w_k f_k over its bounds, so draws are exact (proofs.md P109, P123).
 """
 
 from __future__ import annotations
@@ -56,16 +52,9 @@ def draw_by_blocks(
 ) -> Integers | None:
     """Independent draws of counts, shape (size, cells); None where blocks would be small or too few proposals are kept.
 
-    Args:
-        measured: Noisy versions of the counts, flat, shape (cells,), and the law of the noise in each cell.
-        alpha: The Dirichlet concentrations, shape (cells,); where all are 1 every table of n rows is as likely.
-        lows: The least number of each cell that matters, shape (cells,).
-        highs: The largest.
-        n: The number of rows, or None where it is not public.
-        rng: Randomness for post-processing.
-        size: How many draws.
-        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out.
-        compiled: Whether numba compiles the loops; else they are plain Python.
+    Given are noisy versions of the counts, flat, with the law of the noise in each cell; the Dirichlet concentrations;
+    the least and the largest number of each cell that matters; n, or None and log p(n) up to a constant, if not flat.
+    Without ``compiled`` the loops are plain Python.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
@@ -152,7 +141,7 @@ def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
 
 
 def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, starts: Integers, block: int) -> Reals:
-    """The log of what bounds the laws on every block, axes (cell, block)."""
+    """The log of the bounds of the laws on every block, axes (cell, block)."""
     ends = [log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
     total = np.maximum(*ends)
     for y, noise in measured:
@@ -162,7 +151,7 @@ def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, s
 
 
 def _known_total(rest: int, block: int, counted: Reals, log_sums: Reals) -> Totals | None:
-    """The sums of blocks where blocks and places add up to ``rest``: what is left for the places is known."""
+    """The sums of blocks where blocks and places add up to ``rest``: the rest for the places is known."""
     left = rest - block * np.arange(log_sums.size)
     made = np.where(left < counted.size, counted[np.minimum(left, counted.size - 1)], 0.0)
     likely = np.exp(log_sums - log_sums.max()) * made

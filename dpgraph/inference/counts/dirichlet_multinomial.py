@@ -1,10 +1,8 @@
 """Exact draws of Dirichlet-multinomial counts given noisy counts: sums by convolution, then draws given the sum.
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
-independent but for their sum, so the laws of sums of them are convolutions, and the sum of all is drawn in halves,
-these in halves, down to the cells (``integer_sums``). Where noise is wide, rejection from blocks of numbers is
-quicker (``block_proposals``). Draws are independent; there is no chain. What is cut is beyond
-windows of 40 noise scales in each cell, or in tails of mass below 1e-15 of a convolution.
+independent but for their sum, which is drawn in halves (``integer_sums``), or by rejection from blocks where noise is
+wide. Cut are counts beyond 40 noise scales of a cell, and tails of mass below 1e-15 of a convolution.
 """
 
 from __future__ import annotations
@@ -67,19 +65,11 @@ def sample_latent_counts(
     *,
     log_prior_n: LogPrior | None = None,
 ) -> Integers:
-    """Independent draws of exact counts behind several noisy versions of them, each with its own noise.
+    """Independent draws of exact counts behind noisy versions of them, each with the law of the noise in its cells.
 
-    Args:
-        measured: Noisy counts of shape (K,), and the law of the noise in each of their cells.
-        concentration: The Dirichlet concentrations of the cells' probabilities, shape (K,), positive.
-        n: The number of records, or None where it is not public.
-        rng: Randomness for post-processing.
-        size: How many draws.
-        log_prior_n: Where n is None, log p(n) up to a constant for a vector of n; flat if left out. A noisy
-            measurement of n belongs here too.
-
-    Returns:
-        Shape (size, K): non-negative, each row summing to n where it is known.
+    Shape (size, K): not negative, each row summing to n where it is known. ``concentration`` has the Dirichlet
+    concentrations of the cells' probabilities. Where n is None ``log_prior_n`` is log p(n) up to a constant for a
+    vector of n, flat if left out; a noisy measurement of n belongs there too.
     """
     sampled = counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)
     # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
@@ -168,7 +158,7 @@ def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> t
 def _narrowed(
     measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
 ) -> tuple[Integers, Integers]:
-    """Windows of what many noisy versions say together, each cut where their log-concave likelihood is negligible.
+    """Windows of many noisy versions together, each cut where their log-concave likelihood is negligible.
 
     As far as the modes of the cells miss n together, each window is wider at both ends.
     """

@@ -95,7 +95,7 @@ def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], t
 
 
 def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]]:
-    """Some integers after the other, as many as stay in the processor's cache with what is computed of them."""
+    """Groups of integers that fit the processor's cache with the arrays computed of them."""
     part: list[tuple[int, Reals]] = []
     held = 0
     for one in logs:
@@ -110,7 +110,7 @@ def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]
 class _Side:
     """Some integers side by side: their log weights, values above the least one, whose each is, where each begins.
 
-    Two arrays are written again at each tilt, since memory that is taken anew costs more than what is computed in it.
+    Two arrays are written again at each tilt, since new memory costs more than the computation in it.
     """
 
     def __init__(self, logs: list[tuple[int, Reals]], step: int) -> None:
@@ -175,7 +175,7 @@ class SumTree:
 
     @cached_property
     def law(self) -> Mass:
-        """That of the sum."""
+        """The law of the sum."""
         if len(self.cells) == 1:
             return self.cells[0]
         one, other = (half.law for half in self.halves)
@@ -225,7 +225,7 @@ def _draws_given_sum(one: Mass, other: Mass, totals: Integers, rng: np.random.Ge
 
 
 def _accepted(one: Mass, other: Mass, totals: Integers, drawn: Integers, rng: np.random.Generator) -> Integers:
-    """Fills in draws that are accepted in a few rounds; which are not."""
+    """Fills in draws that are accepted in a few rounds; returns the places of the others."""
     below, most = np.cumsum(one.weight), other.weight.max()
     waiting = np.arange(totals.size)
     for _ in range(ROUNDS):

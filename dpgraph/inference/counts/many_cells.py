@@ -1,7 +1,7 @@
 """Exact draws of the counts of a large table given their sum: cells that are alike share a law (proofs.md P108).
 
 P(s | y) is a product over cells on sum(s) = n. Most cells of a large table hold one of few noisy counts, few laws do.
-Half of the cells is drawn freely and kept with a chance proportional to that of what is then left for the other half,
+Half of the cells is drawn freely and kept with a chance proportional to that of the rest for the other half,
 then half of that, and so on; the last few cells are drawn by convolution (``integer_sums``).
 """
 
@@ -42,11 +42,11 @@ class ManyCells:
     """The laws of independent whole counts, of which many cells have the same.
 
     Attributes:
-        group: Which law each cell has, shape (cells,).
+        group: The number of each cell's law, shape (cells,).
         lows: Where the values of each law begin, shape (laws,).
         log: Log weights of its values from there on, -inf where it has ended, shape (laws, values).
-        most: What no count can exceed, or None.
-        compiled: Whether numba compiles the loop that looks counts up; else it is plain Python.
+        most: The largest possible count, or None.
+        compiled: The loop that looks counts up by numba; else in plain Python.
     """
 
     group: Integers
@@ -84,7 +84,7 @@ class ManyCells:
 class TiltedCells:
     """``cells`` with an exponential tilt, normalised: ``weight`` has shape (laws, values), each row summing to 1.
 
-    ``log_scale`` is the log of what the weights of all cells multiplied to.
+    ``log_scale`` is the log of the product of the sums of all cells' weights.
     """
 
     cells: ManyCells
@@ -109,7 +109,7 @@ class TiltedCells:
 
     @property
     def cut(self) -> bool:
-        """Whether some law ends where it still has mass."""
+        """True if some law ends where it still has mass."""
         last = np.isfinite(self.cells.log).sum(axis=1) - 1
         highest = self.weight[np.arange(len(last)), last] * (self.cells.lows + last != self.cells.most)
         lowest = self.weight[:, 0] * (self.cells.lows > 0)
@@ -215,7 +215,7 @@ def many_cells(
 ) -> ManyCells | None:
     """The laws of the cells of a large table, or None where it is small or its cells are too different.
 
-    Where the sum n is known, the windows of all laws hold what matters given it.
+    Where the sum n is known, the windows of all laws hold the mass given it.
     """
     if alpha.size < MANY:
         return None

@@ -1,10 +1,8 @@
 """Draws of the counts of one table given all that was measured inside it, by a Markov chain on whole numbers.
 
-P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! times the law of every noise at what was measured less what s
-would give (proofs.md P56): noisy versions of the cells, noisy linear statistics of them such as the coefficients of a
-basis, and of an unknown total; s is whole, not below 0 and, where the total is known, adds up to it. Moves are slice
-samples, so nothing is tuned and nothing rejected: from one cell to another, along the direction that changes one
-statistic alone, and, where the total is unknown, of one cell. The time of a sweep does not depend on the counts.
+P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! times the law of every noise (proofs.md P56): of noisy cells,
+of noisy linear statistics, such as the coefficients of a basis, and of an unknown total. Moves are slice samples: from
+one cell to another, along the direction that changes one statistic alone, and of one cell where the total is unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ TABULATED = 2048
 class Statistics:
     """Noisy linear statistics of a table: ``values`` were released, shape (statistics,).
 
-    ``weights`` are what a row in each cell adds to each, shape (cells, statistics); ``directions`` have for each a move
+    ``weights`` are those of one row in each cell, shape (cells, statistics); ``directions`` have for each a move
     of the table that changes no other, shape (statistics, cells); ``costs`` how much the log density of its noise falls
     with |noise| and with noise^2, shape (statistics, 2).
     """
@@ -60,16 +58,9 @@ def draw_table(
 ) -> Integers:
     """Draws of the exact counts of a table, shape (size, cells), each row adding up to n where it is known.
 
-    Args:
-        measured: Noisy versions of the counts, flat, shape (cells,), and the law of the noise in each cell.
-        statistics: Noisy linear statistics of them, or None.
-        concentration: The Dirichlet concentrations, shape (cells,), positive.
-        n: The number of rows, or None where it is not public; it is then flat beforehand.
-        start: Where the chain begins, shape (cells,): any real numbers.
-        rng: Randomness for post-processing.
-        size: How many draws.
-        totals: Where n is None, further noisy versions of it.
-        compiled: Whether numba compiles the loop; else it is plain Python.
+    Given are noisy versions of the counts, flat, with the law of the noise in each cell; noisy statistics of them or
+    None; the Dirichlet concentrations; n, or None, which is then flat beforehand, and further noisy versions of it in
+    ``totals``. The chain begins at ``start``, any real numbers. Without ``compiled`` the loop is plain Python.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]

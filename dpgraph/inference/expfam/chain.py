@@ -1,14 +1,12 @@
 """Gibbs sampling of parameters given noisy sums of statistics, for many problems at once.
 
 Bernstein and Sheldon 2018, Algorithms 1 (bounded statistics) and 2-3 (records outside public bounds contribute 0), in
-a corrected form. The sums over records within and outside the bounds are jointly normal, with the covariance between
-them that the multinomial split of the records gives; the paper treats the regions as independent, which makes the
-total up to 1.2 times too uncertain (proofs.md P59). ``form="coded"`` is the paper with independent regions, as its
-authors coded it, and ``"printed"`` also draws the sum within the bounds without looking at y (line 10): for comparison.
-
-Gibbs alone is slow where noise is large: the sums follow the parameters only a step of sqrt(n) at a time. So the
-corrected form also moves the parameters by random-walk Metropolis with the sums integrated out: given the noise
-variances y is normal, and its density is known.
+a corrected form: the sums within and outside the bounds are jointly normal, where the paper treats the regions as
+independent, which makes the total up to 1.2 times too uncertain (proofs.md P59). For comparison ``form="coded"`` is the
+paper as its authors coded it, and ``"printed"`` also draws the sum within the bounds without looking at y (line 10).
+Gibbs is slow where noise is large, as sums follow the parameters only a step of sqrt(n) at a time; so the corrected
+form also moves the parameters by random-walk Metropolis with the sums integrated out: y is normal given the noise
+variances.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ from dpgraph.inference.expfam.conjugate import (
     to_line,
 )
 from dpgraph.inference.expfam.region_moments import RegionMoments, region_moments
-from dpgraph.structure.expfam import ExponentialFamily, Natural
-from dpgraph.structure.priors import Prior
+from dpgraph.structure.expfam import ExponentialFamily, Natural, Prior
 from dpgraph.structure.tables import Reals
 
 Form = Literal["corrected", "coded", "printed"]
@@ -129,7 +126,7 @@ def _mapped(function: Callable[..., Reals], *values: Any) -> Any:
 
 
 def _start(problems: Problems, rng: np.random.Generator) -> State:
-    """A draw given a tenth of what was released with noise once more: spread wider than the posterior, about it."""
+    """A draw given a tenth of the released sums with noise once more: spread wider than the posterior, about it."""
     n = np.maximum(problems.n, 1.0)
     tenth = np.minimum(1.0, np.maximum(0.1, 5 / n))
     if isinstance(problems.family, Natural):
@@ -236,7 +233,7 @@ def lower_root(law: Reals) -> Reals:
 
 @dataclass(frozen=True)
 class Walk:
-    """A random walk of the parameters, and of n where it is private, and what it has learned of its step."""
+    """A random walk of the parameters, and of n where it is private, and the step that it has learned."""
 
     step: Reals
     shape: Reals

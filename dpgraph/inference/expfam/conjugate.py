@@ -6,12 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.structure.expfam import Binomial, ExponentialFamily, Gamma, Multinomial, Natural, Normal
-from dpgraph.structure.priors import (
+from dpgraph.structure.expfam import (
     BetaPrior,
+    Binomial,
     DirichletPrior,
+    ExponentialFamily,
+    Gamma,
     GammaPrior,
+    Multinomial,
+    Natural,
     NaturalPrior,
+    Normal,
     NormalInverseGammaPrior,
     NormalPrior,
     Prior,
@@ -20,12 +25,12 @@ from dpgraph.structure.tables import Reals
 
 
 def trials(family: ExponentialFamily) -> int:
-    """What a record adds to the number of trials."""
+    """The trials of one record."""
     return family.trials if isinstance(family, Binomial) else 1
 
 
 def sums_are_possible(family: ExponentialFamily, sums: Reals, n: Reals) -> npt.NDArray[np.bool_]:
-    """Whether sums, shape (B, d), can be those of n records, shape (B,)."""
+    """Tests sums, shape (B, d), for being possible of n records, shape (B,)."""
     match family:
         case Binomial():
             return (sums[:, 0] >= 0) & (sums[:, 0] <= n * family.trials)

@@ -23,10 +23,9 @@ from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadratur
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.expfam import Binomial, Multinomial, Natural, check_prior
+from dpgraph.structure.expfam import BetaPrior, Binomial, DirichletPrior, Multinomial, Natural, Prior, check_prior
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
-from dpgraph.structure.priors import BetaPrior, DirichletPrior, Prior
 from dpgraph.structure.tables import Reals
 
 Method = Automatic | Exact | Quadrature | Gibbs | PlugIn
@@ -58,7 +57,7 @@ def moments_posterior(
 
     Args:
         description: The family, and the public bounds of its records.
-        noisy: What was released of their sums.
+        noisy: The released noisy sums.
         prior: ``family.prior(...)``; None is uniform for a binomial or multinomial family, others need one.
         method: ``Exact()``: independent draws of a binomial or multinomial, known n or not. ``Gibbs(...)``: chains
             under the central limit theorem, any family. ``Quadrature()``: the same model without chains, for one
@@ -102,7 +101,7 @@ def moments_posterior(
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
     parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
-    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains).judged()
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains)
 
 
 def _check(value: object, method: Method) -> None:
@@ -126,7 +125,7 @@ def _check(value: object, method: Method) -> None:
 
 
 def _has_quadrature(value: NoisyMoments) -> bool:
-    """Whether there is one parameter, one sum and nothing else unknown."""
+    """True for one parameter, one sum and a public n."""
     family = value.of_family.family
     return value.n is not None and len(family.parameters) == 1 and not isinstance(family, Natural)
 

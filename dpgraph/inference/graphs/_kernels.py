@@ -20,19 +20,10 @@ Reals = npt.NDArray[np.float64]
 def evidence_of(
     records: npt.NDArray[Any], n: int, levels: Integers, v: int, on: npt.NDArray[np.bool_], grid: Reals, centre: Reals
 ) -> float:
-    """ln of the probability of a variable's column given those of its parents, its table and concentration integrated.
+    """ln of the probability of the column of variable v given its parents' columns, table and concentration integrated.
 
     Rows of the table are Dirichlet(a m) with the centre m and a uniform on the grid; without parents the one row is
-    uniform (proofs.md P118).
-
-    Args:
-        records: Codes, shape (room, variables).
-        n: How many records there are.
-        levels: How many each variable has.
-        v: The variable.
-        on: Which variables are its parents.
-        grid: The possible concentrations of a row.
-        centre: What the rows scatter about.
+    uniform (proofs.md P118). Records have the shape (room, variables), of which n are there; ``on`` marks the parents.
     """
     size, rows = levels[v], 1
     for u in range(levels.size):
@@ -85,20 +76,8 @@ def toggled(
     """One Metropolis step on the parents of every variable given the records, in place.
 
     A possible parent is picked at random. It goes if it is there, comes if there is room, or is exchanged for another:
-    moves that are as likely as their reverse.
-
-    Args:
-        rng: The chain's stream.
-        records: Codes, shape (room, variables).
-        n: How many records there are.
-        levels: How many each variable has.
-        on: Whether (variable, other) has the other for a parent; changed.
-        may: Whether it may come and go.
-        most: The most parents of each variable that come and go.
-        cells: The most cells of a family's table.
-        grid: The possible concentrations of a row.
-        centres: What the rows of each variable scatter about, shape (variables, most levels).
-        tally: Counted up: accepted and tried.
+    moves that are as likely as their reverse. ``on`` and ``may`` have axes (variable, other); ``most`` bounds the
+    parents that come and go, ``cells`` a family's table; ``tally`` counts accepted and tried moves.
     """
     d = levels.size
     trial = np.empty(d, np.bool_)

@@ -18,17 +18,14 @@ from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.methods import Records
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RESIZES, Layout
 from dpgraph.inference.network.by_records import Latent, accepted_shares, draw_rows, family_counts, row_sizes
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import (
-    Evidence,
-    concentration_tables,
-    evidence_for,
-)
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence_for
 from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
-from dpgraph.inference.network.posterior import read_prior
+from dpgraph.inference.network.posterior import read_prior, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.records import InferenceError, released_value
@@ -38,7 +35,9 @@ from dpgraph.structure.tables import Integers, Reals
 
 #: The most parents of a variable unless it is said, and the most cells of a table that holds all a variable may have.
 MOST_PARENTS, MOST_CELLS = 3, 5000
-CHAINS = 2
+CHAINS, BURN_IN = 2, 400
+#: The most seconds that "auto" takes for averaging, and how many times as long as chains of records' forecast it takes.
+PATIENCE, SLOWER = 60.0, 2.2
 #: Sweeps between steps on the parents, and how many steps are then taken.
 BETWEEN, STEPS = 5, 3
 UNMOVED = np.zeros(2, np.int64)
@@ -54,8 +53,8 @@ class Graphs:
     Attributes:
         order: The variables, parents before children.
         may: Whether (variable, other), by place in the order, may or may not have the other for a parent.
-        fixed: Whether it always has.
-        most: How many of the parents that come and go each variable has at most.
+        fixed: The same for parents that are always there.
+        most: The most parents of each variable that come and go.
         cells: The most cells of a family's table.
     """
 
@@ -98,6 +97,17 @@ def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
     return int(np.max(levels * np.prod(np.where(graphs.may | graphs.fixed, levels, 1.0), axis=1)))
 
 
+def affordable(noisy: Any, network: Network, constraints: Constraints, draws: Any = None) -> bool:
+    """Whether graphs can be averaged: tables are small, and so many draws are forecast to take a minute at most."""
+    if widest(possible_graphs(network, constraints), network.domain.sizes) > MOST_CELLS:
+        return False
+    if draws is None:
+        return True
+    check_whole_number("draws", draws, 1)
+    records = Records(burn_in=BURN_IN)
+    return SLOWER * seconds_of_records(evidence_for(network, noisy), records, draws) <= PATIENCE
+
+
 def averaged_posterior(
     noisy: Any,
     network: Network,
@@ -109,29 +119,20 @@ def averaged_posterior(
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> PosteriorDraws:
-    """Draws of tables and graphs, from all that was released.
-
-    Args:
-        noisy: The release, or its value.
-        network: A chosen graph: its order is kept, and chains start from it.
-        constraints: The graphs that may be drawn.
-        prior: ``HierarchicalPrior(...)``, or ``"hierarchical"`` for that of networks whose graph is known; None for one
-            whose rows are at most 20 records' worth alike.
-        method: ``"auto"`` or ``"records"``.
-        draws: How many of each chain to keep.
-        seed: For the draws.
-        progress: Whether to show a bar on a terminal.
+    """Draws of tables and graphs from a release, in the order of a chosen graph and under its constraints.
 
     Raises:
-        InferenceError: If a setting is out of range, or a variable may have so many parents that one table of them all
-            has more than ``MOST_CELLS`` cells.
+        InferenceError: If a setting is out of range, or one table of a variable and all parents that it may have is
+            larger than ``MOST_CELLS``.
 
     Warns:
         ConvergenceWarning: If the chains have not mixed.
     """
     check_whole_number("draws", draws, 1)
-    if not (isinstance(method, str) and method in ("auto", "records")):
-        raise InferenceError('records alone can draw graphs: leave method out, or "records"')
+    if not isinstance(method, Records) and not (isinstance(method, str) and method in ("auto", "records")):
+        raise InferenceError(
+            'records alone can draw graphs: leave method out, or "records", or dg.methods.Records(...)'
+        )
     hierarchy, _ = read_prior(TABLE_PRIOR if prior is None else prior)
     if hierarchy is None:
         raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
@@ -143,7 +144,9 @@ def averaged_posterior(
             f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
         )
     given = evidence_for(network, value)
-    made = draw_averaged(given, network, graphs, rng=seeded(seed), draws=draws, progress=progress, hierarchy=hierarchy)
+    settings = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
+    settings |= vars(method) if isinstance(method, Records) else {}
+    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings)
     made = made.judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
@@ -169,7 +172,7 @@ def draw_averaged(
     *,
     rng: np.random.Generator,
     draws: int = 1000,
-    burn_in: int = 400,
+    burn_in: int = BURN_IN,
     chains: int = CHAINS,
     passes: int = 2,
     thin: int = 1,
@@ -179,22 +182,9 @@ def draw_averaged(
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
-    Args:
-        given: The released tables.
-        start: The graph that chains start from, one of those that may be drawn.
-        graphs: The graphs that may be drawn.
-        rng: Randomness for post-processing; each chain gets a child of it.
-        draws: How many of each chain to keep.
-        burn_in: Sweeps before the first kept one.
-        chains: Independent chains.
-        passes: Coupled moves of every row in each sweep.
-        thin: Sweeps for each kept draw.
-        progress: Whether to show a bar on a terminal.
-        compiled: False runs the same loops as plain Python, for tests.
-        hierarchy: The prior of concentrations and centres.
-
-    Returns:
-        Draws with method ``"records"`` of a network that has every parent that some draw has.
+    Chains start from one of the graphs that may be drawn; each keeps ``draws`` of them, every ``thin`` sweeps. The
+    result is of a network that has every parent that some draw has. ``compiled=False`` runs the same loops as plain
+    Python, for tests.
     """
     plan = Plan(draws, burn_in, thin)
     run = Run(given, start, graphs, plan, passes, hierarchy, compiled)
@@ -235,11 +225,8 @@ def _widened(table: Reals, family: Family, wide: Family) -> Reals:
 class GraphChain:
     """A chain over graphs, tables and records; its arrays are in the graph's own order, as the kernels want them.
 
-    Attributes:
-        drawn: The graph and the flat tables of each draw.
-        n: The number of rows in each draw.
-        tally: Accepted and tried moves after burn-in.
-        turns: Accepted and tried moves of arcs after burn-in.
+    ``drawn`` and ``n`` have each draw's graph, flat tables and number of rows; ``tally`` and ``turns`` the accepted and
+    tried moves, of records and of arcs, after burn-in.
     """
 
     def __init__(self, run: Run, rng: np.random.Generator) -> None:

@@ -14,13 +14,12 @@ from dpgraph import memory
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, fitted_joint
-from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
 from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.growing import grow
-from dpgraph.inference.graphs.joint import Joint, is_small, read_network
+from dpgraph.inference.graphs.joint import Joint, can_weigh, is_small, log_evidence, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
-from dpgraph.inference.graphs.smoothing import smoothed
+from dpgraph.inference.graphs.reading import smoothed
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.domain import Domain
@@ -47,10 +46,10 @@ def choose_network(
     """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
 
     Where the joint of all variables is small (``joint.MOST_CELLS``), the maximum-entropy joint that fits the measured
-    pairs is written down, and parents are chosen greedily by conditional mutual information in it. Otherwise the graph
-    grows one family at a time, parents inside a family that is there, each fitted to the shrunk pairs, which borrow
-    from each other what few common factors explain. Interactions that do not stand out of their noise count for
-    nothing: where all drown, the graph is empty.
+    tables is written down, and parents are chosen greedily by conditional mutual information in it. Otherwise the graph
+    grows one family at a time, parents inside an earlier family, each fitted to the shrunk pairs, which borrow from
+    each other through few common factors. Interactions within their noise count for nothing: where all are, the graph
+    is empty.
 
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
@@ -112,16 +111,12 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
 
 
 def borrows(domain: Domain) -> bool:
-    """Whether pairs borrow from each other what few factors explain: where no joint of all variables does it."""
+    """Whether pairs borrow from each other through common factors: where no joint of all variables does as much."""
     return len(domain.names) >= FEWEST and not is_small(domain)
 
 
 def check_choosing(constraints: Constraints) -> None:
-    """Refuses a choice of a graph that there is no room for; whoever spends before ``choose_within`` asks this first.
-
-    Raises:
-        InferenceError: With the figure.
-    """
+    """Refuses by an InferenceError a choice of a graph that memory does not hold; a spender asks this first."""
     needed = choosing_bytes(constraints)
     memory.check(needed, "choosing a graph", "declare fewer or coarser variables, or a lower max_cells", InferenceError)
 
@@ -146,7 +141,7 @@ def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int | No
 
 @dataclass(frozen=True, eq=False)
 class _Again:
-    """Chooses again on draws of the pairs; a value, so that what was learned can be pickled."""
+    """Chooses again on draws of the pairs; a value, so that a learned network can be pickled."""
 
     pairs: Pairs
     constraints: Constraints

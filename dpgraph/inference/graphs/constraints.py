@@ -1,4 +1,4 @@
-"""What a chosen graph must and must not hold: edges, an order or tiers, a target, numbers of parents and of cells."""
+"""Constraints of a chosen graph: edges, an order or tiers, a target, numbers of parents and of cells."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ class Constraints:
         tiers: Variables in tiers: no parent stands in a later tier than its child. Those not named have no tier.
         ordered: Whether parents stand before their children within a tier too: the tiers hold one variable each.
         target: The variable that is a parent of every other, which then have one more parent at most, or None.
-
-    Raises:
-        NetworkError: If the constraints contradict one another, or name an unknown variable.
     """
 
     domain: Domain
@@ -51,9 +48,9 @@ class Constraints:
         both = sorted(self.required & self.forbidden)
         if both:
             raise NetworkError(f"the edge {_shown(both[0])} is both required and forbidden")
-        for parent, child in sorted(self.required):
-            if not self._in_order(parent, child):
-                raise NetworkError(f"the edge {_shown((parent, child))} is required, and against the order")
+        for edge in sorted(self.required):
+            if not self._in_order(*edge):
+                raise NetworkError(f"the edge {_shown(edge)} is required, and against the order")
         network = Network.of(self.domain, self.required_parents)  # refuses a cycle, and names it
         self._check_placeable()
         for name, parents in network.parents.items():
@@ -61,32 +58,25 @@ class Constraints:
                 raise NetworkError(
                     f"{name!r} has {len(parents)} required parents, more than max_parents={self.max_parents}"
                 )
-            if network.cells(network.family(name)) > self.max_cells:
+            if (cells := network.cells(network.family(name))) > self.max_cells:
                 raise NetworkError(
-                    f"the required family of {name!r} has {network.cells(network.family(name)):,} cells, more than "
-                    f"max_cells={self.max_cells:,}"
+                    f"the required family of {name!r} has {cells:,} cells, more than max_cells={self.max_cells:,}"
                 )
 
     def _check_placeable(self) -> None:
-        """Refuses constraints under which variables cannot be placed one by one, as methods do (``may_enter``).
-
-        Raises:
-            NetworkError: Naming variables of which each has to stand before the next.
-        """
+        """Refuses constraints under which variables cannot be placed one by one (``may_enter``), naming a circle."""
         before = {name: set(parents) for name, parents in self.required_parents.items()}
-        tiers = [tier for tier in self.tiers if tier]
-        for tier, later in pairwise(tiers):
+        for tier, later in pairwise(tier for tier in self.tiers if tier):
             for name in later:
                 before[name].update(tier)
         try:
             TopologicalSorter(before).prepare()
         except CycleError as error:
-            around = pairwise(error.args[1])
             steps = [
                 f"{_shown(edge)} is required"
                 if edge in self.required
                 else f"the order has {edge[0]!r} before {edge[1]!r}"
-                for edge in around
+                for edge in pairwise(error.args[1])
             ]
             raise NetworkError(
                 f"required edges and the order contradict one another: {', '.join(steps)}; leave one out"
@@ -112,10 +102,7 @@ class Constraints:
         return parent != child and (parent, child) not in self.forbidden and self._in_order(parent, child)
 
     def may_enter(self, name: str, placed: Iterable[str]) -> bool:
-        """Whether a variable may be the next in an order that so far has these: nothing that must precede is missing.
-
-        That is its required parents, and the variables of earlier tiers.
-        """
+        """Whether a variable may be next after those placed: required parents and earlier tiers are all placed."""
         here = set(placed)
         if not here.issuperset(self.required_parents[name]):
             return False
@@ -157,11 +144,7 @@ def read_constraints(
     order: Sequence[Any] | None = None,
     target: str | None = None,
 ) -> Constraints:
-    """Reads the settings of ``choose_network``.
-
-    Raises:
-        NetworkError: If one is malformed or out of range, names an unknown variable, or they contradict one another.
-    """
+    """Reads the settings of ``choose_network``; NetworkErrors name the setting that does not fit."""
     if max_parents is not None and not is_whole(max_parents):
         raise NetworkError(f"max_parents is a whole number, or None; got {max_parents!r:.60}")
     most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))
@@ -183,14 +166,12 @@ def read_constraints(
 
 
 def _edges(edges: Any, name: str) -> frozenset[Edge]:
-    """Edges as pairs (parent, child)."""
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise NetworkError(f"{name} is a list of edges (parent, child); got {edges!r:.60}")
     read: set[Edge] = set()
     for edge in edges:
-        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2 or edge[0] == edge[1]:
-            raise NetworkError(f"{name} holds edges (parent, child) of two variables; got {edge!r:.60}")
-        if not all(isinstance(end, str) for end in edge):
+        two = isinstance(edge, Sequence) and not isinstance(edge, str) and len(edge) == 2 and edge[0] != edge[1]
+        if not two or not all(isinstance(end, str) for end in edge):
             raise NetworkError(f"{name} holds edges (parent, child) of two variables; got {edge!r:.60}")
         read.add((edge[0], edge[1]))
     return frozenset(read)

@@ -1,4 +1,4 @@
-"""The joint of most entropy that is near what was measured, where all cells of the domain can be written down.
+"""The joint of most entropy near a release, where all cells of the domain can be written down.
 
 With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that
 maximises a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its
@@ -38,19 +38,12 @@ LEAST_CELL = 1e-300
 
 
 def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
-    """The joint probabilities with log-linear terms of what was measured, fitted to the residuals of it.
+    """The joint probabilities, axes in the domain's order, with log-linear terms that are fitted to the residuals.
 
     The terms are those of variables, of measured pairs, and of the tables of ``LARGEST`` variables that were measured
     besides. The errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Pairs are shrunk
-    towards none first (``pairs.likeliest``), and larger blocks towards what the joint of the pairs has, or noise would
-    be fitted too.
-
-    Args:
-        pairs: What a release says.
-        steps: The most steps of L-BFGS; None for as many as the number of cells allows.
-
-    Returns:
-        Probabilities, axes in the domain's order.
+    towards none first, and larger blocks towards the joint of the pairs, or noise would be fitted too. ``steps`` bounds
+    those of L-BFGS; None for as many as the number of cells allows.
     """
     alone = _independent(pairs)
     small = _Terms.of(pairs, 2)
@@ -65,11 +58,10 @@ def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
 
 
 def _beyond_pairs(pairs: Pairs, terms: _Terms, joint: Reals) -> list[Reals]:
-    """What each block of more than two variables is to be: what the joint has, and of what was measured beyond it the
-    part that is not noise; nothing where all of it is.
+    """The targets of blocks of more than two variables: the joint's, and the part beyond it that is not noise.
 
-    Empirical Bayes: what a block has beyond the joint is normal around zero with a variance of its own, the likeliest,
-    and may be none (``pairs.dependent``).
+    Empirical Bayes: a block's distance from the joint is normal around zero with a variance of its own, the likeliest,
+    and may be none (``pairs.dependent``). Nothing where all of it is noise.
     """
     parts = np.split(terms.means(joint), np.cumsum(terms.lengths)[:-1])
     has = {block: part for block, part in zip(terms.blocks, parts, strict=True) if len(block) > 2}
@@ -84,7 +76,7 @@ def _beyond_pairs(pairs: Pairs, terms: _Terms, joint: Reals) -> list[Reals]:
 
 
 def _fit(terms: _Terms, parts: list[Reals], pairs: Pairs, start: Reals, steps: int) -> Reals:
-    """The joint whose features are near what is wanted of each block, and those of single variables equal to it.
+    """The joint whose features are near the targets of blocks, and equal to those of single variables.
 
     Some joint always has the latter: were they held back too, pairs of even margins would be fitted to uneven ones.
     """
@@ -109,13 +101,7 @@ def _fit(terms: _Terms, parts: list[Reals], pairs: Pairs, start: Reals, steps: i
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """The features of residual blocks, which are products of orthonormal contrasts, one block after the other.
-
-    Attributes:
-        names: The domain's variables.
-        shape: Their numbers of levels.
-        blocks: The variables of each block.
-    """
+    """The features of residual blocks, which are products of orthonormal contrasts, one block after the other."""
 
     names: Family
     shape: tuple[int, ...]
@@ -123,7 +109,7 @@ class _Terms:
 
     @classmethod
     def of(cls, pairs: Pairs, largest: int) -> _Terms:
-        """Those of what was measured, of up to so many variables, smaller blocks first."""
+        """The terms of measured blocks of up to so many variables, smaller blocks first."""
         found = (block for block in pairs.residuals if 1 <= len(block) <= largest)
         blocks = tuple(sorted(found, key=lambda block: len(block) > 2))
         return cls(pairs.domain.names, tuple(pairs.domain.sizes.values()), blocks)
@@ -166,7 +152,7 @@ class _Terms:
 
 
 def _wanted(pairs: Pairs, block: Family) -> Reals:
-    """The residual block that the joint of the pairs is to have: that of a variable, or of a shrunk pair."""
+    """The target of a variable's residual block, or of a shrunk pair's."""
     contrasts = [residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block]
     if len(block) == 1:
         return contrasts[0] @ pairs.singles[block[0]]

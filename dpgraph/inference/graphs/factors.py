@@ -1,14 +1,14 @@
-"""What pairs have in common: few factors, learned from all pairs together, so that each pair borrows from the others.
+"""Few factors common to all pairs, learned from them together, so that each pair borrows from the others.
 
-Columns of real tables often depend on each other through few causes. What a pair adds to independence is then a product
-of what either variable has to do with each cause, far fewer numbers than pairs have. With Y_ij the residual block of
+Columns of real tables often depend on each other through few causes. The interaction of a pair is then a product of the
+loadings of both variables on each cause, far fewer numbers than pairs have. With Y_ij the residual block of
 variables i and j per row, of k_i by k_j coordinates with noise of variance v_ij in each, and m_i the residual block of
 i alone, measured as c_i with noise of variance u_i,
 
     Y_ij = m_i m_j' + A_i A_j' + R_ij + noise,   row r of A_i and factor f ~ N(0, 1 / alpha_f),   m_i ~ N(c_i, u_i),
     R_ij ~ N(0, tau^2) in each coordinate, where tau has one of several strengths, none among them.
 
-R is what a pair has for itself. That m is not known exactly matters: m m' - c c' is of low rank too, and would be taken
+R is the part of a pair by itself. The error of m matters: m m' - c c' is of low rank too, and would be taken
 for a factor. Alpha and the shares of the strengths maximise the bound of the evidence, so a factor that no pairs share
 goes to zero (automatic relevance determination; Bishop 1999, Variational principal components); rows of (m, A) and the
 strengths have a mean-field posterior (proofs.md P126). No block of a variable with itself is used.
@@ -44,7 +44,7 @@ LEAST = 1e-18
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What pairs have in common.
+    """The factors that are common to pairs.
 
     Attributes:
         names: The variables.
@@ -58,11 +58,11 @@ class Factors:
     covariances: Mapping[str, Reals]
 
     def common(self, one: str, other: str) -> Reals:
-        """What factors add to independence in the residual block of a pair, per row."""
+        """The part of factors in the residual block of a pair, per row."""
         return self.loadings[one][:, 1:] @ self.loadings[other][:, 1:].T
 
     def block(self, one: str, other: str) -> Reals:
-        """The residual block of a pair, per row, by its variables and what they have in common."""
+        """The residual block of a pair, per row, by its variables and their common factors."""
         return self.loadings[one] @ self.loadings[other].T
 
     def redrawn(self, rng: np.random.Generator) -> Factors:
@@ -79,10 +79,7 @@ def common_factors(
 ) -> Factors | None:
     """The factors of some pairs; None where there are too few variables, or too many coordinates.
 
-    Args:
-        singles: For each variable its residual block per row, of levels - 1 numbers, and the variance of the noise in
-            each.
-        pairs: The same for each measured pair, shape (levels - 1, levels - 1).
+    Variables and pairs come as residual blocks per row, each with the variance of the noise in a coordinate.
     """
     held = {name for pair in pairs for name in pair}
     names = tuple(name for name, (values, _) in singles.items() if name in held and values.size)
@@ -111,16 +108,16 @@ class _Fit:
     """The state of the fit: rows of ``means`` are coordinates, one variable's after the other's.
 
     Attributes:
-        widths: How many coordinates each variable has.
-        known: What was measured of each coordinate by itself, per row.
-        sure: The precision of that, for each variable.
-        blocks: What was measured of pairs, per row: zero where nothing was.
-        noise: The variance of the noise of a pair's coordinates; infinite where nothing was measured.
+        widths: The number of coordinates of each variable.
+        known: The measurement of each coordinate by itself, per row.
+        sure: The precision of these measurements, for each variable.
+        blocks: The measurements of pairs, per row: zero where a pair was not measured.
+        noise: The variance of the noise of a pair's coordinates; infinite where it was not measured.
         means: The variable itself, and its loadings.
-        covariances: Those of a row of each variable's.
+        covariances: The covariance of a row of each variable's means.
         scales: The precision alpha of each factor's loadings.
-        precisions: What a coordinate of each pair counts: the mean of 1 / (v + tau^2).
-        shares: Those of the strengths.
+        precisions: The weight of a coordinate of each pair: the mean of 1 / (v + tau^2).
+        shares: The shares of the strengths.
     """
 
     widths: Integers
@@ -136,7 +133,7 @@ class _Fit:
 
     @classmethod
     def of(cls, names: tuple[str, ...], singles: list[tuple[Reals, float]], pairs: Mapping[Any, Any]) -> _Fit:
-        """A start from the leading eigenvectors of what pairs add to independence."""
+        """A start from the leading eigenvectors of the interactions of pairs."""
         place = {name: i for i, name in enumerate(names)}
         widths = np.array([values.size for values, _ in singles], np.int64)
         known = np.concatenate([values for values, _ in singles])
@@ -194,7 +191,7 @@ class _Fit:
         self.scales = len(self.means) / np.maximum(np.einsum("ipp->p", self.squares())[1:], LEAST)
 
     def missed(self) -> Reals:
-        """The posterior mean of the squares of what factors leave of each pair's block."""
+        """The posterior mean of the squares of each pair's block less its factors."""
         apart = (self.blocks - self.means @ self.means.T) ** 2
         left = np.add.reduceat(np.add.reduceat(apart, self.starts, axis=0), self.starts, axis=1)
         return left + self._unsure()

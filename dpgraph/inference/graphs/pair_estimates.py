@@ -1,9 +1,8 @@
-"""Public estimates of every pair of variables, from whatever tables were released.
+"""Public estimates of every pair of variables, from any released tables.
 
-Least squares reads each table in the residual basis (proofs.md P30): the part of a pair that neither of its variables
-has alone is one block, with noise of one known variance in every coordinate. What that part adds to independence is
-shrunk towards none, so that a pair that drowns in its noise falls back to independence; where pairs borrow from each
-other, towards what their variables' common factors give (``factors``).
+Least squares reads each table in the residual basis (proofs.md P30): the interaction of a pair is one block, with noise
+of one known variance in every coordinate. It is shrunk towards none, so that a pair that drowns in its noise falls back
+to independence; where pairs borrow from each other, towards the common factors of their variables (``factors``).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """What a release says of the variables and their pairs.
+    """Estimates of the variables and their pairs from a release.
 
     Attributes:
         domain: The variables.
@@ -59,8 +58,8 @@ class Pairs:
             independence; its rows and columns sum to zero.
         spread: The standard deviation of the noise of a coordinate of each pair's residual block.
         residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
-        drawn: Whether they are a draw of the population's pairs, of which the rows are a sample.
-        borrow: Whether pairs borrow from each other what few factors explain.
+        drawn: True for a draw of the population's pairs, of which the rows are a sample.
+        borrow: True where pairs borrow from each other through few common factors.
     """
 
     domain: Domain
@@ -84,7 +83,7 @@ class Pairs:
         return self.tables[other, one].T
 
     def dependence(self, one: str, other: str) -> float:
-        """How far a pair is from independence, in total variation, by its shrunk probabilities."""
+        """The total variation of a pair's shrunk probabilities from independence."""
         return dependence(self.table(one, other))
 
     def redrawn(self, rng: np.random.Generator) -> Pairs:
@@ -142,12 +141,12 @@ class Pairs:
 
     @cached_property
     def _common(self) -> Factors | None:
-        """What the rows' pairs have in common."""
+        """The common factors of the rows' pairs."""
         return self._factors({pair: spread**2 for pair, spread in self.spread.items()})
 
     @cached_property
     def _population(self) -> Factors | None:
-        """What the population's pairs have in common: sampling adds to the noise."""
+        """The common factors of the population's pairs: sampling adds to the noise."""
         return self._factors({pair: spread**2 + self._sampling(pair).mean() for pair, spread in self.spread.items()})
 
     def _factors(self, noise: Mapping[Pair, float]) -> Factors | None:
@@ -169,7 +168,7 @@ class Pairs:
         return self.n * (first @ factors.common(*pair) @ second.T)
 
     def _own(self, factors: Factors | None, pair: Pair) -> Reals:
-        """The rows in each cell of a pair beyond its variables and what they have in common."""
+        """The rows in each cell of a pair beyond its variables and their common factors."""
         if factors is None or not set(pair) <= set(factors.names):
             return self.excess[pair]
         first, second = (residual_matrix(self.domain.sizes[name])[1][:, 1:] for name in pair)
@@ -192,7 +191,7 @@ class Pairs:
         return (1 - 1 / first.size) * (1 - 1 / second.size)
 
     def block_noise(self, block: Family) -> Reals:
-        """The variance of what is noise in each coordinate of a residual block.
+        """The variance of the noise in each coordinate of a residual block.
 
         Beside a draw of the population's pairs, what sampling adds where variables are independent is noise too.
         """
@@ -229,12 +228,11 @@ def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
 
     Args:
         noisy: Noisy counts or coefficients.
-        largest: Up to how many variables the residual blocks have that are estimated besides, 2 at least.
-        borrow: Whether pairs borrow from each other what few factors explain.
+        largest: The most variables of a residual block that is estimated besides, 2 at least.
+        borrow: True for pairs that borrow from each other through few common factors.
 
     Raises:
-        InferenceError: If it is no such value.
-        NetworkError: If no table holds some variable.
+        InferenceError, NetworkError: If it is no such value; if no table holds some variable.
     """
     domain = declared_domain(noisy)
     names = domain.names
@@ -273,11 +271,7 @@ def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:
 
 
 def declared_domain(noisy: Any) -> Domain:
-    """The domain of noisy counts or coefficients, of one release or several.
-
-    Raises:
-        InferenceError: If it is no such value.
-    """
+    """The domain of noisy counts or coefficients, of one release or several; InferenceError for other values."""
     if not isinstance(noisy, NoisyCounts | NoisyCoefficients | JointCounts):
         raise InferenceError(
             "a graph is chosen from a release of noisy counts or coefficients, such as that of count(rows, "
@@ -322,27 +316,19 @@ def _single(found: Any, name: str, size: int, n: float) -> Reals:
 
 
 def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    """What is kept of each cell of a pair's excess over independence, and the standard deviation of what is unknown."""
+    """The kept part of each cell of a pair's excess over independence, and the standard deviation of the error."""
     return likeliest(excess, spread, first, second)[:2]
 
 
 def likeliest(
     excess: Reals, spread: float | Reals, first: Reals, second: Reals, free: float = 1.0
 ) -> tuple[Reals, Reals, float]:
-    """What is kept of each cell of a pair's excess, the standard deviation of what is unknown, and the evidence.
+    """The kept part of each cell of a pair's excess, the standard deviation of its error, and the evidence in nats.
 
-    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise; tau and
-    gamma maximise the likelihood of the whole pair. Where every cell is within its noise, tau is near zero.
-
-    Args:
-        excess: The rows in each cell beyond independence.
-        spread: The standard deviation of the noise of a cell, or of each.
-        first: The probabilities of the rows of the table.
-        second: Those of its columns.
-        free: The share of cells that are free: each counts as so much of an observation.
-
-    Returns:
-        The two arrays, and by how many nats the best tau and gamma are likelier than no dependence.
+    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise of this
+    spread; tau and gamma maximise the likelihood of the whole pair, and the evidence is how much likelier they are than
+    no dependence. Where every cell is within its noise, tau is near zero. Each cell counts as ``free`` observations,
+    the share of cells that are free; p are the probabilities of the table's rows and columns, ``first`` and ``second``.
     """
     noise = np.maximum(np.square(spread), LEAST)
     typical = float(noise.mean())
@@ -363,7 +349,7 @@ def likeliest(
 
 
 def beyond_noise(values: Reals, noise: Reals) -> tuple[Reals, float]:
-    """What is kept of each coordinate of a block, and by how many nats the likeliest variance is likelier than none.
+    """The kept part of each coordinate of a block, and by how many nats the likeliest variance beats none.
 
     Coordinates are normal around zero with one variance, the likeliest, plus the noise.
     """
@@ -375,10 +361,10 @@ def beyond_noise(values: Reals, noise: Reals) -> tuple[Reals, float]:
 
 
 def dependent(nats: Sequence[float]) -> Reals:
-    """How likely each of several pairs depends, by how much likelier dependence is than none.
+    """The probability that each of several pairs depends, from the nats by which dependence is likelier than none.
 
-    The share of pairs that depend is uniform beforehand and its most likely value is found together with theirs; what
-    the choice of the best tau and gamma adds to the likelihood, ``CHOSEN`` nats, is taken off.
+    The share of pairs that depend is uniform beforehand, and its most likely value is found together with theirs;
+    ``CHOSEN`` nats, the gain from the choice of the best tau and gamma, are taken off.
 
     >>> dependent([30.0, 0.1]).round(2).tolist(), dependent([0.1] * 80 + [3.0] * 10).round(2)[[0, -1]].tolist()
     ([1.0, 0.37], [0.04, 0.43])

@@ -1,4 +1,4 @@
-"""The probabilities of a given network from released tables of its families, shrunk towards independence."""
+"""The probabilities of a given network: from released tables of its families, or from joints that were fitted."""
 
 from __future__ import annotations
 
@@ -9,27 +9,61 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.growing import conditional
-from dpgraph.inference.graphs.pair_estimates import FLOOR, fitted, shrinkage
+from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, fitted, shrinkage
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import learning
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCounts, Probabilities, margin
+
+#: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).
+PART = 0.01
+
+
+def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:
+    """The probabilities of a network from joints of its families, axes (variable, *parents), smoothed by their noise.
+
+    A configuration of the parents is given pseudo-rows in proportions of the child's own probabilities, as many as a
+    small part of the noise's standard deviation in a measured cell: a table that is near in total variation may put
+    1e-7 on a cell that one row in a hundred has, which the log-likelihood of new rows would show.
+    """
+    found = {}
+    for name in network.domain.names:
+        family = network.family(name)
+        alone = _alone(pairs, name)
+        rows = PART * _noise_of_cells(pairs, family) / pairs.n
+        more = rows * alone.reshape(-1, *[1] * (len(family) - 1))
+        found[name] = conditional(joints[name] + more) if len(family) > 1 else alone
+    return Probabilities(network, FrozenMap(found))
+
+
+def _alone(pairs: Pairs, name: str) -> Reals:
+    """A variable's probabilities, each level with its part of the noise in it."""
+    single = pairs.singles[name]
+    variance = pairs.residuals[name,][1] if (name,) in pairs.residuals else 0.0
+    more = single + PART * math.sqrt(variance * (1 - 1 / single.size)) / pairs.n
+    return more / more.sum()
+
+
+def _noise_of_cells(pairs: Pairs, family: Family) -> float:
+    """The mean standard deviation of the noise in a cell of the child's measured pairs, in rows."""
+    child, sizes = family[0], pairs.domain.sizes
+    known = [
+        pairs.spread[pair] * math.sqrt((1 - 1 / sizes[child]) * (1 - 1 / sizes[parent]))
+        for parent in family[1:]
+        for pair in ((child, parent), (parent, child))
+        if pair in pairs.spread
+    ]
+    return float(np.mean(known)) if known else 0.0
 
 
 def read_families(noisy: Any, network: Network) -> Probabilities:
     """The probabilities of a network whose families were measured.
 
-    Tables are made consistent first (proofs.md P30). What a family adds to independence of the variable from its
-    parents is shrunk by how much it may stand out of its noise, as pairs are (``pairs.shrinkage``); so are the parents
-    among each other.
-
-    Args:
-        noisy: Noisy counts, or those of several releases of the same rows.
-        network: The network, whose families each lie in a released table.
+    Tables of one release or several are made consistent first (proofs.md P30). The interaction of a
+    variable with its parents is shrunk by its excess over the noise, and so are the parents in turn.
     """
     whole = reconcile(learning(noisy, network))
     n = max(1.0, whole.n)

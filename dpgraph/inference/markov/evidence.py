@@ -26,10 +26,10 @@ class LogEvidence:
         values: The released integers, shape (copies, sequences, steps, columns). One copy serves every sampler chain;
             calibration studies give each its own.
         fields: The columns of each field.
-        absolute: What a unit of |noise| costs in log-likelihood, shape (columns,): 1 / scale for Laplace noise.
-        squares: What a unit of noise^2 costs, shape (columns,): 1 / (2 scale^2) for Gaussian noise.
+        absolute: The cost of a unit of |noise| in log-likelihood, shape (columns,): 1 / scale for Laplace noise.
+        squares: The cost of a unit of noise^2, shape (columns,): 1 / (2 scale^2) for Gaussian noise.
         deviation: The standard deviation of the noise, shape (columns,).
-        observed: Which cells may be learned from, shape (sequences, steps); the others are held out.
+        observed: Flags of the cells to learn from, shape (sequences, steps); the others are held out.
     """
 
     values: Integers
@@ -41,13 +41,8 @@ class LogEvidence:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many chains and time steps."""
+        """The number of sequences and of time steps."""
         return self.values.shape[1], self.values.shape[2]
-
-    def log_law(self, noise: npt.NDArray[np.number], columns: slice = slice(None)) -> Reals:
-        """ln P(noise) of each cell up to a constant: noise has shape (..., columns)."""
-        size = np.abs(noise)
-        return -(size @ self.absolute[columns] + (size**2) @ self.squares[columns])
 
     def without(self, held_out: Flags) -> LogEvidence:
         """The same with more cells held out."""
@@ -84,10 +79,7 @@ def cells_evidence(
 ) -> LogEvidence:
     """The evidence of cells, shape (sequences, steps, columns) or (copies, sequences, steps, columns).
 
-    Args:
-        values: The released integers.
-        fields: The columns of each field.
-        laws: For each column its noise law and the number of cells of its table.
+    ``laws`` has for each column its noise law and the number of cells of its table.
     """
     cells = np.asarray(values, np.int64)
     cells = cells[None] if cells.ndim == 3 else cells

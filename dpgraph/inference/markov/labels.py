@@ -1,7 +1,7 @@
 """Label matching: one labelling of the states for all draws; R-hat on quantities that labels do not change.
 
 A posterior of hidden states does not change when their labels do, and samplers switch them. Each draw is relabelled
-by the assignment that agrees best with a reference: where its cells are, and what its states emit.
+by the assignment that agrees best with a reference in the states of cells and the emissions of states.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.markov.sampler import MarkovDraws
 from dpgraph.structure.tables import Integers, Reals
 
@@ -21,12 +22,7 @@ ROUNDS = 2
 
 
 def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
-    """Relabels the draws so that labels agree, the most frequent state first.
-
-    Args:
-        draws: Labels as they came.
-        fields: The columns of each field.
-    """
+    """Relabels the draws so that labels agree, the most frequent state first; ``fields`` are the columns of each."""
     size = draws.transition.shape[2]
     flat: Integers = draws.states.reshape(-1, draws.states.shape[2] * draws.states.shape[3])
     emissions = draws.emissions.reshape(-1, size, draws.emissions.shape[3])
@@ -43,7 +39,7 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
 
 
 def _memberships(states: Integers, size: int) -> Reals:
-    """Which cells are in each state, shape (states, cells)."""
+    """Flags of the cells in each state, shape (states, cells)."""
     return (states == np.arange(size)[:, None]).astype(float)
 
 
@@ -86,7 +82,7 @@ def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
 
 
 def sorted_occupancies(states: Integers, size: int) -> Integers:
-    """How many cells are in each state, most first, shape (copies, draws, states)."""
+    """The number of cells in each state, most first, shape (copies, draws, states)."""
     copies, many = states.shape[:2]
     counted = np.array([np.bincount(one, minlength=size) for one in states.reshape(copies * many, -1)])
     counted = counted.reshape(copies, many, size)
@@ -96,14 +92,8 @@ def sorted_occupancies(states: Integers, size: int) -> Integers:
 def centred_spread(effects: Reals) -> Reals:
     """The standard deviation of a field's effects about the means of their sequence and of their level.
 
-    Adding a number to all levels of a sequence changes no law, and adding one to a level in all sequences is undone by
-    the states' laws: R-hat of what entries say nothing of would judge the prior.
-
-    Args:
-        effects: Shape (copies, draws, sequences, levels).
-
-    Returns:
-        Shape (copies, draws).
+    Adding a number to all levels of a sequence changes no law, and the states' laws undo adding one to a level in all
+    sequences: entries say nothing of these means. From shape (copies, draws, sequences, levels) to (copies, draws).
 
     >>> centred_spread(np.array([[[[0.0, 2.0], [0.0, 4.0]]]])).tolist()
     [[0.5]]
@@ -113,40 +103,26 @@ def centred_spread(effects: Reals) -> Reals:
 
 
 def r_hat_of_predictions(predictions: Reals) -> float:
-    """What R-hat of 99 % of some predicted probabilities does not exceed; those that never move are left out.
+    """The R-hat that 99 % of some predicted probabilities, shape (copies, draws, probabilities), do not exceed.
 
-    Args:
-        predictions: Shape (copies, draws, probabilities).
+    Probabilities that never move are left out.
     """
-    from arviz_stats.base.array import array_stats
-
-    moving = np.ptp(predictions, axis=(0, 1)) > 1e-9
-    if not moving.any() or predictions.shape[1] < 4:
-        return 1.0
-    with np.errstate(all="ignore"):  # a half chain may stand still
-        r_hat = np.asarray(array_stats.rhat(predictions[..., moving], chain_axis=0, draw_axis=1))
-    known = r_hat[~np.isnan(r_hat)]
+    found = r_hat(predictions[..., np.ptp(predictions, axis=(0, 1)) > 1e-9])
+    known = found[~np.isnan(found)]
     return float(np.quantile(known, MOST_PREDICTIONS)) if known.size else 1.0
 
 
 def label_invariant_diagnostics(
     states: Integers, log_joint: Reals, size: int, others: Sequence[Reals] = ()
 ) -> dict[str, float]:
-    """Worst R-hat and smallest effective size of what labels do not change: the log joint and sorted occupancies.
+    """Worst R-hat and smallest effective size of the log joint and sorted occupancies, which labels do not change.
 
-    Others, each of shape (copies, draws), are judged beside them.
-    A quantity that never moves, in any chain, is left out; with fewer than four draws there is nothing to compare.
+    Others, each of shape (copies, draws), are judged beside them; fewer than four draws tell nothing.
     """
-    from arviz_stats.base.array import array_stats
-
     beside = [value[..., None] for value in (log_joint, *others)]
-    quantities = np.concatenate([*beside, sorted_occupancies(states, size)], axis=2)
-    moving = np.ptp(quantities, axis=(0, 1)) > 1e-9
-    if not moving.any() or quantities.shape[1] < 4:
-        return {"r_hat": 1.0, "effective_size": float(log_joint.size)}
-    chosen = quantities[..., moving]
-    with np.errstate(all="ignore"):  # a half chain may stand still
-        r_hat = np.asarray(array_stats.rhat(chosen, chain_axis=0, draw_axis=1))
-        effective = np.asarray(array_stats.ess(chosen, chain_axis=0, draw_axis=1))
-    r_hat, effective = r_hat[~np.isnan(r_hat)], effective[~np.isnan(effective)]
-    return {"r_hat": float(r_hat.max(initial=1.0)), "effective_size": float(effective.min(initial=log_joint.size))}
+    quantities = np.concatenate([*beside, sorted_occupancies(states, size).astype(float)], axis=2)
+    worst, least = r_hat(quantities), effective_size(quantities)
+    return {
+        "r_hat": float(worst[~np.isnan(worst)].max(initial=1.0)),
+        "effective_size": float(least[~np.isnan(least)].min(initial=log_joint.size)),
+    }

@@ -9,8 +9,6 @@
 * retune: transitions move with all states summed out;
 * rescale: a chain's rate of entries moves and the entries of its cells with it. The rate of a chain with one observed
   cell is integrated out (proofs.md P122).
-
-The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
 
 from __future__ import annotations
@@ -47,8 +45,6 @@ LANES = 32
 PART, NUMBERS = 8192, 6
 #: A stop is heard every so many cells where each is moved by itself.
 HEARD = 4095
-#: Up to this chance the entries that a shift takes are found by the gaps between them.
-RARE = 0.2
 #: Filtered probabilities are looked at every so many steps, and normalised where one is below this, or every so many
 #: looks; chains are cut in pieces where states are at most so many.
 STRETCH, TINY, LOOKS, MOST_CUT = 8, 1e-60, 4, 5
@@ -57,23 +53,23 @@ ALL_DIFFER, NEVER = np.empty((2, 4, 0), np.int32), np.zeros(1, np.int64)
 
 
 class Cells(NamedTuple):
-    """The unknown tables of one sampler chain, a row a cell, as in ``latent.LatentCells``.
+    """The unknown tables of one sampler chain, a row a cell (sequence and step), and the sizes of its moves.
 
     Attributes:
-        counts: Changed in place, shape (cells, columns).
-        released: Shape (cells, columns).
+        counts: The tables, changed in place, shape (cells, columns); 0 in held-out cells.
+        released: The released tables, shape (cells, columns).
         observed: Shape (cells,).
         edges: Where each field's columns start, and the end, shape (fields + 1,).
-        absolute: What a unit of |noise| costs, shape (columns,).
-        squares: What a unit of noise^2 costs, shape (columns,).
-        stay: Shape (cells,).
-        share: Shape (2, cells, fields).
-        most: Shape (cells,).
-        reach: Shape (states, fields).
-        tally: Accepted and tried of each move, shape (12,).
-        alike: For each way to cut numbers of entries and each block which cells have the same noise law there, up to a
-            factor: these have the same number, shape (ways, blocks, cells), or of no cells where that is not known.
-        stop: Other than 0 where the work is to end soon, whatever it leaves, shape (1,).
+        absolute: The cost of a unit of |noise| in log-likelihood, shape (columns,).
+        squares: The cost of a unit of noise^2, shape (columns,).
+        stay: ln P(one more entry) of the cell's chain, shape (cells,).
+        share: The part of a field's entries that a redraw takes: of all levels, of some, shape (2, cells, fields).
+        most: The most entries that join or leave at once, shape (cells,).
+        reach: The most probability that a shift moves, shape (states, fields).
+        tally: Accepted and tried proposals of each move, shape (12,).
+        alike: For each way to cut numbers of entries and each block a number that cells with the same noise law there,
+            up to a factor, share, shape (ways, blocks, cells), or of no cells where that is not known.
+        stop: Other than 0 where the work is to end soon, in whatever state, shape (1,).
     """
 
     counts: Integers
@@ -92,7 +88,7 @@ class Cells(NamedTuple):
 
 
 def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
-    """How many of some trials succeed."""
+    """The number of successes of some trials."""
     if trials <= 0 or chance <= 0.0:
         return 0
     if chance >= 1.0:
@@ -184,15 +180,8 @@ def pool(
 ) -> None:  # fmt: skip
     """Tables of a cell for every state: the current one and its match by coupling, all others drawn from their laws.
 
-    Args:
-        rng: Randomness for post-processing.
-        cells: The sampler chain.
-        i: The cell.
-        here: Its state.
-        emissions: Shape (states, columns).
-        pair: Which state is matched with which, itself where none is, shape (states,).
-        tables: Overwritten, shape (slots, states, columns).
-        fit: Overwritten: ln P(released | table), shape (slots, states).
+    ``here`` is the cell's state; ``pair`` has the match of each state, itself where it has none. ``tables``, shape
+    (slots, states, columns), and ``fit``, ln P(released | table), shape (slots, states), are overwritten.
     """
     width, gain = cells.counts.shape[1], np.empty(cells.counts.shape[1])
     entries = entries_of(cells, i)
@@ -234,7 +223,7 @@ class Pieces(NamedTuple):
 
     Attributes:
         weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
-        begins: Whether a lane begins a chain, shape (lanes,).
+        begins: True where a lane begins a chain, shape (lanes,).
         rows: From how many states each piece is filtered: 1 where no chain is cut.
     """
 
@@ -244,11 +233,7 @@ class Pieces(NamedTuple):
 
 
 def pieces_of(weight: Reals) -> Pieces:
-    """Cuts chains where that is worth it: lanes are vectors, and what is not cut leaves most of them idle.
-
-    Args:
-        weight: Shape (chains, steps, states).
-    """
+    """Cuts chains of weights, shape (chains, steps, states), where most lanes of a vector would be idle otherwise."""
     chains, steps, size = weight.shape
     length = steps
     if chains * size < LANES and size <= MOST_CUT:
@@ -293,13 +278,7 @@ def onward(room: Reals, old: int, rows: int, weight: Reals, b: int, t: int, tran
 
 
 def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
-    """ln P(weights | transitions) of all chains, up to a constant.
-
-    Args:
-        pieces: As ``pieces_of`` has it.
-        transition: Shape (states, states).
-        room: Scratch, shape (2, states, states, LANES).
-    """
+    """ln P(weights | transitions) of all chains, up to a constant; ``room`` is scratch: (2, states, states, LANES)."""
     weight, rows = pieces.weight, pieces.rows
     blocks, length, size, _ = weight.shape
     ends, logs = np.empty((blocks * LANES, rows, size)), np.zeros((blocks * LANES, rows))
@@ -349,7 +328,7 @@ def totals_of(room: Reals, here: int, total: Reals) -> float:
 
 
 def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
-    """What the pieces of each chain say together, from where each row of a lane ends and how likely it is."""
+    """The log-likelihood of all chains, from the end of each row of a lane and its log weight."""
     size, found = ends.shape[2], 0.0
     state, after = np.empty(size), np.empty(size)
     for lane in range(pieces.begins.size):
@@ -370,13 +349,7 @@ def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
 
 
 def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
-    """Filters every chain: for each cell proportional to P(state | weights up to it).
-
-    Args:
-        weight: Shape (chains, steps, states).
-        transition: Shape (states, states).
-        filtered: Overwritten, shape (chains, steps, states).
-    """
+    """Filters every chain: ``filtered``, of the shape (chains, steps, states), is proportional to P(state | so far)."""
     chains, steps, size = weight.shape
     for r in range(chains):
         for t in range(steps):
@@ -393,6 +366,31 @@ def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
                 total = max(total, 1e-300)
                 for k in range(size):
                     filtered[r, t, k] /= total
+
+
+def backward(rng: np.random.Generator, filtered: Reals, transition: Reals, states: Integers) -> int:
+    """Draws whole chains of states backward from filtered weights; the number of states that changed."""
+    chains, steps, size = filtered.shape
+    below, changed = np.empty(size), 0
+    for r in range(chains):
+        after = -1
+        for t in range(steps - 1, -1, -1):
+            total = 0.0
+            for k in range(size):
+                total += filtered[r, t, k] if after < 0 else filtered[r, t, k] * transition[k, after]
+                below[k] = total
+            after = picked(below, size, rng.random())
+            changed += after != states[r, t]
+            states[r, t] = after
+    return changed
+
+
+def picked(below: Reals, size: int, uniform: float) -> int:
+    """The index that a uniform number picks, given ``size`` running sums of weights; no branch to mispredict."""
+    threshold, index = uniform * below[size - 1], 0
+    for k in range(size - 1):
+        index += below[k] <= threshold
+    return index
 
 
 def retune(
@@ -424,14 +422,20 @@ def retune(
     forward(weight, transition, filtered)
 
 
-def alone_in_chain(observed: npt.NDArray[np.bool_], alone: npt.NDArray[np.bool_]) -> None:
-    """Which chains have one observed cell: nothing else tells of their rate of entries."""
-    steps = observed.size // alone.size
+def kinds_of_chains(cells: Cells, alone: npt.NDArray[np.bool_], few: npt.NDArray[np.bool_]) -> None:
+    """Flags of chains with one observed cell, and of chains released with at most ``FEW_ENTRIES`` a cell on average.
+
+    Nothing but its number of entries tells of the rate of a chain with one cell.
+    """
+    steps = cells.observed.size // alone.size
     for r in range(alone.size):
-        seen = 0
+        seen, room = 0, 0
         for i in range(r * steps, (r + 1) * steps):
-            seen += observed[i]
-        alone[r] = seen == 1
+            if cells.observed[i]:
+                seen, room = seen + 1, room + FEW_ENTRIES
+                for w in range(cells.edges[1]):
+                    room -= cells.released[i, w]
+        alone[r], few[r] = seen == 1, room >= 0
 
 
 def powers_of(laws: Reals, powers: Reals) -> None:
@@ -443,22 +447,10 @@ def powers_of(laws: Reals, powers: Reals) -> None:
                 powers[k, w, n] = powers[k, w, n - 1] * laws[k, w] / n
 
 
-def decays_of(cells: Cells, decay: Reals) -> None:
-    """exp(-n absolute) of every column, n = 0, 1, ..., FEW_ENTRIES."""
-    for w in range(decay.shape[0]):
-        for n in range(FEW_ENTRIES + 1):
-            decay[w, n] = math.exp(-n * cells.absolute[w])
-
-
 def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise: Reals) -> None:
-    """P(released | n entries) of every column of some cells, n = 0, 1, ..., last, over the largest of these.
+    """P(released | n entries) of every column of at most ``LANES`` cells, n = 0, 1, ..., last, over the largest.
 
-    Args:
-        cells: The sampler chain.
-        members: The cells, at most ``LANES``.
-        last: The most entries.
-        decay: As ``decays_of`` has it.
-        noise: Overwritten, shape (columns, FEW_ENTRIES + 1, LANES).
+    ``noise`` is overwritten, shape (columns, FEW_ENTRIES + 1, LANES).
     """
     for w in range(decay.shape[0]):
         square = cells.squares[w]
@@ -474,14 +466,14 @@ def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise
 def sum_over_tables(
     edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals
 ) -> None:  # fmt: skip
-    """P(released | N, state) of some cells, N = first, ..., last, over their tables, up to one constant each.
+    """P(released | N, state) of ``many`` cells, N = first, ..., last, over their tables, up to one constant each.
 
     Args:
         edges: Where each field's columns start, and the end.
-        many: How many cells.
+        many: The number of cells.
         first: The least number of entries.
         last: The largest.
-        term: What n entries in a column contribute, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
+        term: The factor of n entries in a column, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
         part: Overwritten: row w is for n entries in the columns of the field up to w, the sum over their tables of
             the products of their terms; of the same shape.
         number: Overwritten by P(released | N, state), shape (FEW_ENTRIES + 1, LANES).
@@ -508,22 +500,12 @@ def sum_over_tables(
                 number[n, c] = part[b - 1, n, c] * scale if f == 0 else number[n, c] * (part[b - 1, n, c] * scale)
 
 
-def terms_of(noise: Reals, power: Reals, states: Integers, members: Integers, last: int, term: Reals) -> None:
+def terms_of(noise: Reals, power: Reals, lane_state: Integers, last: int, term: Reals) -> None:
     """The terms of some cells, each with the powers of its state."""
-    for c in range(members.size):
-        k = states[members[c]]
-        for w in range(power.shape[1]):
-            for n in range(last + 1):
-                term[w, n, c] = noise[w, n, c] * power[k, w, n]
-
-
-def terms_of_state(noise: Reals, power: Reals, many: int, last: int, term: Reals) -> None:
-    """The terms of some cells, were they all in the state whose powers these are."""
-    for w in range(power.shape[0]):
+    for w in range(power.shape[1]):
         for n in range(last + 1):
-            factor = power[w, n]
-            for c in range(many):
-                term[w, n, c] = noise[w, n, c] * factor
+            for c in range(lane_state.size):
+                term[w, n, c] = noise[w, n, c] * power[lane_state[c], w, n]
 
 
 def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Reals) -> None:
@@ -532,20 +514,6 @@ def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Re
     for n in range(first, last + 1):
         law[n] = over_rates[n] if more < 0.0 else here
         here *= more
-
-
-def chances_of_more(cells: Cells, alone: npt.NDArray[np.bool_], more: Reals) -> None:
-    """The chance of one more entry in each chain, -1 where its rate is integrated out."""
-    steps = cells.observed.size // alone.size
-    for r in range(alone.size):
-        more[r] = -1.0 if alone[r] else math.exp(cells.stay[r * steps])
-
-
-def few_over_rates(rates: tuple[float, float], law: Reals) -> None:
-    """P(N) up to a constant, N = 0, 1, ..., over all rates."""
-    law[0] = 1.0
-    for n in range(1, law.size):
-        law[n] = law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)
 
 
 def drawn_tables(
@@ -585,27 +553,26 @@ def drawn_tables(
 
 
 def block_of(entries: int, ends: Integers) -> int:
-    """Which block of numbers of entries holds this one; as many as there are blocks where none does."""
+    """The block of numbers of entries that holds this one; the number of blocks where none does."""
     block = 0
     for b in range(ends.size):
         block += entries > ends[b]
     return block
 
 
-def by_block(cells: Cells, ends: Integers, start: Integers, order: Integers) -> None:
-    """The observed cells sorted by block: ``order[start[b]:start[b + 1]]`` are those of block b; last, of none."""
-    block = np.full(order.size, -1, np.int64)
-    for i in range(order.size):
-        if cells.observed[i]:
-            block[i] = block_of(entries_of(cells, i), ends)
-            start[block[i] + 1] += 1
-    for b in range(1, start.size):
-        start[b] += start[b - 1]
+def sorted_by(kind: Integers, start: Integers, order: Integers) -> None:
+    """Sorts 0, 1, ... by kind, stable: ``order[start[k]:start[k + 1]]`` are of kind k; kinds below 0 are left out."""
+    start[:] = 0
+    for i in range(kind.size):
+        if kind[i] >= 0:
+            start[kind[i] + 1] += 1
+    for k in range(1, start.size):
+        start[k] += start[k - 1]
     free = start.copy()
-    for i in range(order.size):
-        if block[i] >= 0:
-            order[free[block[i]]] = i
-            free[block[i]] += 1
+    for i in range(kind.size):
+        if kind[i] >= 0:
+            order[free[kind[i]]] = i
+            free[kind[i]] += 1
 
 
 class Room(NamedTuple):
@@ -613,18 +580,18 @@ class Room(NamedTuple):
 
     Attributes:
         power: p^n / n!, shape (states, columns, FEW_ENTRIES + 1).
-        decay: Shape (columns, FEW_ENTRIES + 1).
+        decay: exp(-n absolute), shape (columns, FEW_ENTRIES + 1).
         noise: Shape (columns, FEW_ENTRIES + 1, LANES).
         term: Of the same shape.
         part: Of the same shape.
         number: Shape (FEW_ENTRIES + 1, LANES).
         law: Shape (FEW_ENTRIES + 1,).
-        over_rates: Shape (FEW_ENTRIES + 1,).
-        more: As ``chances_of_more`` has it, shape (chains,).
+        over_rates: P(N) up to a constant, over all rates, shape (FEW_ENTRIES + 1,).
+        more: The chance of one more entry in each chain, -1 where its rate is integrated out, shape (chains,).
         ways: P(released | N, state) of classes of cells, shape (PART, states, NUMBERS).
         class_of: The class of each cell of a part, then the lane of each cell in ``order``, shape (PART,).
-        first_of: The first cell of each class, shape (PART,).
-        place_of: -1, or the class of what is alike, shape (cells,).
+        first_of: The first cell of each class, then of each lane, shape (PART,).
+        place_of: -1, or the class of alike cells, shape (cells,).
         lane_of: -1, or the lane of a class and state, shape (PART x states,).
         start: Where the cells of each lane begin, shape (PART + 1,).
         order: The cells of a part by their lane, shape (PART,).
@@ -650,28 +617,30 @@ class Room(NamedTuple):
 
 def room_of(cells: Cells, size: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float]) -> Room:
     """Scratch for so many states, with decays and laws of numbers of entries."""
-    width, few = cells.counts.shape[1], FEW_ENTRIES + 1
+    width, few, steps = cells.counts.shape[1], FEW_ENTRIES + 1, cells.observed.size // alone.size
     several, most = (width, few, LANES), min(PART, cells.observed.size)
     room = Room(
         np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
-        np.empty((few, LANES)), np.empty(few), np.empty(few), np.empty(alone.size),
+        np.empty((few, LANES)), np.empty(few), np.ones(few), np.empty(alone.size),
         np.empty((most, size, NUMBERS)), np.empty(most, np.int64), np.empty(most, np.int64),
         np.full(cells.alike.shape[2], -1, np.int64), np.full(most * size, -1, np.int64), np.empty(most + 1, np.int64),
         np.empty(most, np.int64),
     )  # fmt: skip
-    decays_of(cells, room.decay)
-    few_over_rates(rates, room.over_rates)
-    chances_of_more(cells, alone, room.more)
+    law = room.over_rates
+    for n in range(few):
+        for w in range(width):
+            room.decay[w, n] = math.exp(-n * cells.absolute[w])
+        if n > 0:
+            law[n] = law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)
+    for r in range(alone.size):
+        room.more[r] = -1.0 if alone[r] else math.exp(cells.stay[r * steps])
     return room
 
 
 def classes_of(members: Integers, alike: npt.NDArray[np.int32], room: Room) -> int:
-    """Tells some cells apart: fills ``class_of`` and ``first_of``; how many classes these are.
+    """Tells at most ``PART`` cells apart: fills ``class_of`` and ``first_of``; the number of classes.
 
-    Args:
-        members: The cells, at most ``PART``.
-        alike: A number that alike cells share, shape (cells,); where it is empty every cell is a class of its own.
-        room: Scratch.
+    Alike cells share a number in ``alike``, shape (cells,); where it is empty every cell is a class of its own.
     """
     many = 0
     if alike.size == 0:
@@ -696,17 +665,8 @@ def weights_of_few(
     """P(released | state) of some cells of a block over their numbers of entries and tables, over the largest.
 
     Tables are summed over once for all cells that are alike. Where all weights are next to nothing, as where two fields
-    cannot agree on a number, they are 0.
-
-    Args:
-        cells: The sampler chain.
-        members: The cells, at most ``PART``.
-        first: The least number of entries of the block.
-        last: The largest.
-        emissions: A row for each state, or one for each sequence and state.
-        weight: Overwritten in their rows, shape (cells, states).
-        room: Scratch, as ``room_of`` has it.
-        alike: As ``classes_of`` takes it.
+    cannot agree on a number, they are 0. The block has ``first`` to ``last`` entries; ``emissions`` have a row for each
+    state, or one for each sequence and state; ``weight``, shape (cells, states), is overwritten in the members' rows.
     """
     steps, size = cells.observed.size // room.more.size, weight.shape[1]
     many, begin, own = classes_of(members, alike, room), 0, emissions.shape[0] > size
@@ -718,7 +678,7 @@ def weights_of_few(
             powers_of(emissions[r * size : (r + 1) * size], room.power)
         noise_of_few(cells, lanes, last, room.decay, room.noise)
         for k in range(size):
-            terms_of_state(room.noise, room.power[k], lanes.size, last, room.term)
+            terms_of(room.noise, room.power, np.full(lanes.size, k), last, room.term)
             sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
             for c in range(lanes.size):
                 for n in range(first, last + 1):
@@ -739,30 +699,20 @@ def weights_of_few(
 
 
 def lanes_of(members: Integers, states: Integers, size: int, room: Room) -> int:
-    """Sorts some cells by class and state: fills ``first_of``, ``start``, ``order``; how many lanes these are."""
-    many = 0
-    for at in range(members.size):
+    """Sorts some cells by class and state: fills ``first_of``, ``start``, ``order``; the number of lanes."""
+    many, size_of_part = 0, members.size
+    for at in range(size_of_part):
         pair = room.class_of[at] * size + states[members[at]]
         if room.lane_of[pair] < 0:
-            room.lane_of[pair], room.start[many + 1] = many, 0
+            room.lane_of[pair] = many
             many += 1
         room.class_of[at] = room.lane_of[pair]
-        room.start[room.class_of[at] + 1] += 1
-    room.start[0] = 0
-    for v in range(many):
-        room.start[v + 1] += room.start[v]
-    for at in range(members.size - 1, -1, -1):
-        v = room.class_of[at]
-        room.start[v + 1] -= 1
-        room.order[room.start[v + 1]] = members[at]
-        room.first_of[v] = members[at]
-    for v in range(many):
-        room.start[v] = room.start[v + 1]
-    room.start[many] = members.size
+    room.lane_of[: size_of_part * size] = -1
+    sorted_by(room.class_of[:size_of_part], room.start[: many + 1], room.order)
     for v in range(many):
         for at in range(room.start[v], room.start[v + 1]):
-            room.class_of[at] = v
-    room.lane_of[: members.size * size] = -1
+            room.order[at], room.class_of[at] = members[room.order[at]], v
+        room.first_of[v] = room.order[room.start[v]]
     return many
 
 
@@ -772,7 +722,7 @@ def tables_of_few(
 ) -> None:  # fmt: skip
     """Draws the number of entries and the table of some cells of a block given their states, shape (cells,).
 
-    Tables are summed over once for all cells that are alike and in one state; arguments are those of the weights.
+    Tables are summed over once for all cells that are alike and in one state.
     """
     steps, size = cells.observed.size // room.more.size, room.power.shape[0]
     classes_of(members, alike, room)
@@ -784,7 +734,7 @@ def tables_of_few(
             r = lanes[0] // steps if own else 0
             powers_of(emissions[r * size : (r + 1) * size], room.power)
         noise_of_few(cells, lanes, last, room.decay, room.noise)
-        terms_of(room.noise, room.power, states, lanes, last, room.term)
+        terms_of(room.noise, room.power, states[lanes], last, room.term)
         sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
         drawn_tables(rng, cells, room, begin, stop, first, last)
         begin = stop
@@ -811,17 +761,7 @@ def switch(
     summed over, and once its state is drawn a number and a table are, exactly (proofs.md P121). Others: among a pool of
     tables for each state. The pool's law is the same whichever of its tables is the current one, so given the pool
     states and tables are an ordinary hidden Markov model (an embedded one: Neal, Beal and Roweis 2003) and are drawn
-    exactly.
-
-    Args:
-        rng: Randomness for post-processing.
-        cells: The sampler chain.
-        states: Changed in place, shape (chains, steps).
-        transition: Changed in place, shape (states, states).
-        emissions: A row for each state, or one for each sequence and state.
-        prior: The concentration of transitions.
-        alone: As ``alone_in_chain`` has it, shape (chains,).
-        rates: The Beta law of rates of entries.
+    exactly. ``emissions`` have a row for each state, or one for each sequence and state.
     """
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
@@ -829,9 +769,12 @@ def switch(
     room = room_of(cells, size, alone, rates)
     way = int(rng.random() * len(BLOCKS))
     ends, alike = BLOCKS[way], cells.alike[way]
-    start, order = np.zeros(ends.size + 2, np.int64), np.empty(chains * steps, np.int64)
-    by_block(cells, ends, start, order)
-    weight = np.ones((chains * steps, size))
+    kind, order = np.full(chains * steps, -1, np.int64), np.empty(chains * steps, np.int64)
+    for i in range(chains * steps):
+        if cells.observed[i]:
+            kind[i] = block_of(entries_of(cells, i), ends)
+    start, weight = np.empty(ends.size + 2, np.int64), np.ones((chains * steps, size))
+    sorted_by(kind, start, order)
     for block in range(ends.size):
         begin, first = start[block], ends[block - 1] + 1 if block > 0 else 0
         while begin < start[block + 1] and cells.stop[0] == 0:
@@ -849,7 +792,7 @@ def switch(
                 many += 1
     slots = max(1, MOST_TABLES // size)
     tables, fit = np.empty((many, slots, size, width), np.int64), np.zeros((many, slots, size))
-    pair, below = np.empty(size, np.int64), np.empty(max(size, slots))
+    pair, below = np.empty(size, np.int64), np.empty(slots)
     for i in range(place.size):
         at, r = place[i], i // steps
         if i & HEARD == 0 and cells.stop[0] != 0:
@@ -869,25 +812,15 @@ def switch(
     retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally, cells.stop)
     if cells.stop[0] != 0:
         return
-    for r in range(chains):
-        after = -1
-        for t in range(steps - 1, -1, -1):
-            i, total = r * steps + t, 0.0
-            for k in range(size):
-                total += filtered[r, t, k] if after < 0 else filtered[r, t, k] * transition[k, after]
-                below[k] = total
-            after = first_above(below, size, rng.random() * total)
-            cells.tally[SWITCH] += after != states[r, t]
-            cells.tally[SWITCH + 1] += 1.0
-            states[r, t] = after
-            at = place[i]
-            if at >= 0:
-                total = 0.0
-                for m in range(slots):
-                    total += float(fit[at, m, after])
-                    below[m] = total
-                cells.counts[i] = tables[at, first_above(below, slots, rng.random() * total), after]
+    cells.tally[SWITCH] += backward(rng, filtered, transition, states)
+    cells.tally[SWITCH + 1] += chains * steps
     found = states.reshape(chains * steps)
+    for i in range(place.size):
+        at, k = place[i], found[i]
+        if at >= 0:
+            for m in range(slots):
+                below[m] = fit[at, m, k] + (below[m - 1] if m > 0 else 0.0)
+            cells.counts[i] = tables[at, picked(below, slots, rng.random()), k]
     for block in range(ends.size):
         summed, first = 0, ends[block - 1] + 1 if block > 0 else 0
         for at in range(start[block], start[block + 1]):
@@ -901,20 +834,12 @@ def switch(
             begin = stop
 
 
-def first_above(below: Reals, size: int, threshold: float) -> int:
-    """The first of ``size`` running sums above a threshold."""
-    k = 0
-    while k < size - 1 and below[k] <= threshold:
-        k += 1
-    return k
-
-
 def shift(
     rng: np.random.Generator, cells: Cells, key: Integers, emissions: Reals, prior: float, speed: float
 ) -> None:  # fmt: skip
     """Moves probability between two levels of every state's emissions, with the entries of its cells."""
-    start, order = np.zeros(emissions.shape[0] + 1, np.int64), np.empty(key.size, np.int64)
-    by_state(key, start, order)
+    start, order = np.empty(emissions.shape[0] + 1, np.int64), np.empty(key.size, np.int64)
+    sorted_by(key, start, order)
     columns = np.empty((cells.counts.shape[1], key.size), np.int32)
     for at in range(key.size):
         for w in range(columns.shape[0]):
@@ -951,36 +876,17 @@ def shift(
                     cells.reach[k, f] = min(max(reach, 1e-5), 0.9)
 
 
-def by_state(key: Integers, start: Integers, order: Integers) -> None:
-    """The cells sorted by state: ``order[start[k]:start[k + 1]]`` are those of state k, as they come."""
-    for i in range(key.size):
-        start[key[i] + 1] += 1
-    for k in range(1, start.size):
-        start[k] += start[k - 1]
-    free = start.copy()
-    for i in range(key.size):
-        order[free[key[i]]] = i
-        free[key[i]] += 1
-
-
 def taken_from(
     rng: np.random.Generator, column: npt.NDArray[np.int32], begin: int, end: int, chance: float, where: Integers,
     taken: Integers,
 ) -> int:  # fmt: skip
-    """Takes each entry of some cells with a chance, all independent: where it took any, how many there, in how many.
+    """Takes each entry of some cells with a chance, all independent; the cells that lose any, and how many they lose.
 
-    Where the chance is small the number of entries between one that is taken and the next is drawn, which is geometric.
+    The number of entries between one that is taken and the next is drawn, which is geometric.
     """
     many = 0
-    if chance > RARE:
-        for at in range(begin, end):
-            here = binomial(rng, int(column[at]), chance)
-            if here > 0:
-                where[many], taken[many] = at, here
-                many += 1
-        return many
     if chance <= 0.0:
-        return 0
+        return many
     each = 1.0 / math.log1p(-chance)
     left = gap(rng, each)
     for at in range(begin, end):
@@ -997,12 +903,12 @@ def taken_from(
 
 
 def gap(rng: np.random.Generator, each: float) -> int:
-    """How many trials fail before the next that succeeds, where ``each`` is 1 / ln P(failure)."""
+    """The number of failures before the next success, where ``each`` is 1 / ln P(failure)."""
     return int(min(math.log1p(-rng.random()) * each, 1e15))
 
 
 def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> float:
-    """What a cell's log-likelihood gains when entries move from one column to another."""
+    """The gain of a cell's log-likelihood when entries move from one column to another."""
     total = 0.0
     for column, sign in ((giving, -1), (taking, 1)):
         before = cells.released[i, column] - cells.counts[i, column]
@@ -1015,9 +921,9 @@ def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> floa
 def redraw(
     rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers, more_than: int
 ) -> None:  # fmt: skip
-    """Draws some entries of every field anew: of all its levels, or of about half of them, as a coin decides.
+    """Draws some entries of every field anew, in cells with ``more_than`` entries, which the move leaves as many.
 
-    Of some cells, those with more than so many entries; the move does not change which these are.
+    Of all levels of a field, or of about half of them, as a coin decides.
     """
     new, law = np.empty(cells.counts.shape[1], np.int64), np.empty(cells.counts.shape[1])
     for at in range(members.size):
@@ -1054,15 +960,9 @@ def redraw(
 
 def log_of_more(entries: int, many: int, rates: tuple[float, float]) -> float:
     """ln P(N = entries + many) - ln P(N = entries) of a cell whose rate is integrated out."""
-    low, high = min(entries, entries + many), max(entries, entries + many)
-    total = 0.0
-    if high - low <= FEW:
-        for n in range(low, high):
-            total += math.log((rates[1] + n) / (rates[0] + rates[1] + n + 1.0))
-    else:
-        total = math.lgamma(rates[1] + high) - math.lgamma(rates[1] + low)
-        total -= math.lgamma(rates[0] + rates[1] + high + 1.0) - math.lgamma(rates[0] + rates[1] + low + 1.0)
-    return total if many > 0 else -total
+    whole, after = rates[0] + rates[1] + 1.0, entries + many
+    total = math.lgamma(rates[1] + after) - math.lgamma(rates[1] + entries)
+    return total - math.lgamma(whole + after) + math.lgamma(whole + entries)
 
 
 def resize(
@@ -1071,7 +971,7 @@ def resize(
 ) -> None:  # fmt: skip
     """Lets entries join or leave some cells, all fields at once.
 
-    Of these cells those with ``more_than`` entries or fewer are left alone, and no other comes to have so few.
+    Cells with ``more_than`` entries or fewer are left alone, and no other comes to have so few.
     """
     width, steps = cells.counts.shape[1], key.size // alone.size
     new = np.empty(width, np.int64)
@@ -1121,7 +1021,7 @@ def leave(rng: np.random.Generator, many: int, entries: int, counts: Integers) -
 
 
 def joiners(rng: np.random.Generator, entries: int, lost: float) -> int:
-    """As many as thinning lost where so many are left: negative binomial, a geometric number for each and one more."""
+    """A number lost by thinning where so many are left: negative binomial, a geometric for each and one more."""
     if lost <= 0.0:
         return 0
     if entries >= FEW:
@@ -1138,7 +1038,7 @@ def rescale(
     rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, prior: tuple[float, float],
     still: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Moves each chain's mean number of entries, and the entries of its cells with it, but of those that are ``still``.
+    """Moves each chain's mean number of entries and the entries of its cells with it, except ``still`` chains.
 
     A geometric number thinned is geometric; the other way entries join, as many as thinning would have lost (negative
     binomial), so only the noise and the prior of the rate decide.
@@ -1189,7 +1089,7 @@ def rates_given_entries(
 ) -> None:  # fmt: skip
     """Draws each chain's rate: P(N) = p (1 - p)^N with p from a Beta law, given its observed cells.
 
-    That of a chain with one of these is integrated out (proofs.md P122), and stays as it is.
+    The rate of a chain with one of these is integrated out (proofs.md P122), and stays as it is.
     """
     steps = cells.observed.size // alone.size
     for r in range(alone.size):
@@ -1204,21 +1104,8 @@ def rates_given_entries(
         cells.stay[r * steps : (r + 1) * steps] = math.log1p(-rate)
 
 
-def few_released(cells: Cells, few: npt.NDArray[np.bool_]) -> None:
-    """Which chains were released with at most ``FEW_ENTRIES`` entries a cell on average."""
-    steps = cells.observed.size // few.size
-    for r in range(few.size):
-        room = 0
-        for i in range(r * steps, (r + 1) * steps):
-            if cells.observed[i]:
-                room += FEW_ENTRIES
-                for w in range(cells.edges[1]):
-                    room -= cells.released[i, w]
-        few[r] = room >= 0
-
-
 def with_more_than(cells: Cells, entries: int, members: Integers) -> int:
-    """Lists the observed cells with more entries than so many; how many cells these are."""
+    """Lists the observed cells with more entries than so many; the number of these cells."""
     many = 0
     for i in range(members.size):
         if cells.observed[i] and entries_of(cells, i) > entries:
@@ -1231,23 +1118,11 @@ def move_cells(
     rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, rates: tuple[float, float], speed: float,
     alone: npt.NDArray[np.bool_], few: npt.NDArray[np.bool_], summed: bool, again: bool,
 ) -> None:  # fmt: skip
-    """A redraw and a resize of every cell, a rescaling of every chain.
+    """A redraw and a resize of every cell, a rescaling of every chain; ``key`` names the row of each cell's law.
 
     Where ``switch`` has summed over the tables of cells with few entries, a redraw gains nothing there, a resize is
-    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep; long chains
-    now and then, by a coin.
-
-    Args:
-        rng: Randomness for post-processing.
-        cells: Changed in place.
-        laws: The rows that ``key`` names, shape (laws, columns).
-        key: The law of each cell.
-        rates: The Beta law of rates of entries.
-        speed: How fast the sizes of moves adapt.
-        alone: As ``alone_in_chain`` has it.
-        few: As ``few_released`` has it.
-        summed: Whether ``switch`` has been.
-        again: Whether the cells have been moved since.
+    needed now and then, where blocks are of no use, and chains of such cells are rescaled once a sweep, but not
+    ``again``; long chains now and then, by a coin.
     """
     members = np.arange(key.size)
     if not summed:
@@ -1272,19 +1147,11 @@ def sweep(
 ) -> None:  # fmt: skip
     """Rates, a switch, then ``passes`` times a shift, a redraw and a resize of every cell, a rescaling of every chain.
 
-    Args:
-        rng: Randomness for post-processing.
-        cells: Changed in place.
-        states: Changed in place, shape (chains, steps).
-        transition: Changed in place, shape (states, states).
-        emissions: Changed in place, shape (states, columns).
-        priors: The Dirichlet concentrations of transitions and of emissions, the Beta law of the rates.
-        passes: How often.
-        speed: How fast the sizes of moves adapt; 0 after burn-in.
+    ``priors`` are the Dirichlet concentrations of transitions and of emissions and the Beta law of the rates; ``speed``
+    is that of adapting the sizes of moves, 0 after burn-in.
     """
     alone, few = np.empty(states.shape[0], np.bool_), np.empty(states.shape[0], np.bool_)
-    alone_in_chain(cells.observed, alone)
-    few_released(cells, few)
+    kinds_of_chains(cells, alone, few)
     rates_given_entries(rng, cells, priors[2:], alone)
     summed = transition.shape[0] > 1
     if summed:
@@ -1295,14 +1162,3 @@ def sweep(
             return
         shift(rng, cells, key, emissions, priors[1], speed)
         move_cells(rng, cells, emissions, key, priors[2:], speed, alone, few, summed, p > 0)
-
-
-#: What ``sweep`` calls, callees first.
-PARTS = (
-    binomial, one_level, scattered, log_law, accepts, couple, fresh, entries_of, pool, matched, pieces_of, onward,
-    totals_of, joined, log_likelihood, forward, retune, first_above, alone_in_chain, powers_of, decays_of, noise_of_few,
-    sum_over_tables, few_over_rates, block_of, by_block, terms_of, terms_of_state, law_of_number, drawn_tables,
-    chances_of_more, room_of, classes_of, part_of, weights_of_few, lanes_of, tables_of_few, switch, flip_gain, by_state,
-    gap, taken_from, shift, redraw, leave, log_of_more, resize, joiners, rescale, rates_given_entries, few_released,
-    with_more_than, move_cells,
-)  # fmt: skip

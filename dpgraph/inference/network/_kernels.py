@@ -40,7 +40,7 @@ class Layout(NamedTuple):
         tables: For each measured table how many variables, where its residual starts and how wide it is, where its
             weights start (-1 where its statistics are its cells), then its variables and strides in the cell's number.
         laws: For each measured table what a unit of |residual| and of residual^2 costs in log-likelihood.
-        weights: What a record in each cell adds to each statistic, table after table.
+        weights: The statistics of one record in each cell, table after table.
         prior: The Dirichlet concentrations.
         below: For each variable how many descendants, then these, parents before children.
         touched: For each variable how many tables hold it or a descendant, then these.
@@ -158,9 +158,9 @@ def shifted(
 ) -> bool:  # fmt: skip
     """Moves up to ``reach`` records between two levels of a row and splits the levels' probability anew.
 
-    The split is integrated out (proofs.md P55 (5)), so an empty level of a sparse prior is reached as easily
-    as any; what is below a record that moves is drawn anew. The row's theta starts at ``at``; ``start`` says where each
-    level of the row starts in ``held``, and where the last ends.
+    The split is integrated out (proofs.md P55 (5)), so an empty level of a sparse prior is reached as easily as any;
+    the descendants of the variable are drawn anew in each record that moves. The row's theta starts at ``at``;
+    ``start`` says where each level of the row starts in ``held``, and where the last ends.
     """
     nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
     below, touched = layout.below, layout.touched

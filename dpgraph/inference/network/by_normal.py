@@ -1,26 +1,15 @@
 """The method ``"normal"``: joint draws of all tables under normal noise, family by family where that is too rough.
 
-Least squares gives every residual R_A an estimate with variance sigma_A^2, and different residuals have independent
-errors (proofs.md P30). Under a flat prior on the tables and normal noise their posterior is that normal law, so latent
-tables are drawn residual by residual, agree with each other by construction, and n is exact where it is public; the
-conditional tables are Dirichlet given the counts.
-
-That is right for a family whose every cell is well above its noise and has a noise variance that is small beside the
-cell, as a count of c rows has a sampling variance of about c: then neither the bounds of the counts (0 and n), nor
-their prior, nor the shape of the noise matters. ``settled`` says which families are; the thresholds were chosen on
-simulated worlds (docs/posteriors.md). Every other family is drawn by itself from its posterior given all that was
-measured inside it, with the exact noise laws, the Dirichlet prior and whole counts that add up to n: of tables exactly
-(``dirichlet_multinomial``), of coefficients by a Markov chain (``table_chain``).
+Least squares estimates every residual R_A with an independent error of variance sigma_A^2 (proofs.md P30); latent
+tables are drawn residual by residual, so they agree with each other and with a public n, and the conditional tables are
+Dirichlet given the counts. That is right for families that are ``settled``: every cell is well above its noise, whose
+variance is small beside the cell (docs/posteriors.md). Every other family is drawn by itself given all measurements
+inside it: of tables exactly (``dirichlet_multinomial``), of coefficients by a chain (``table_chain``).
 
 With ``shrink`` an interaction, the residuals of two or more variables together, has an unknown size that is learned
-from it: R_A ~ N(0, tau^2), with the share B = sigma_A^2 / (sigma_A^2 + tau^2) uniform on (0, 1) (Strawderman 1971). B
-given the estimate is a truncated Gamma law and is drawn exactly; R_A given B is N((1 - B) R, (1 - B) sigma_A^2). A cell
-that falls below zero is drawn again from its normal law above zero, so tables agree closely instead of exactly. This is
-a stronger prior than the Dirichlet alone, that variables are nearly independent unless the release says otherwise, and
-better where ratios matter and noise is large, as in classification. A variable without parents has no interaction and
-is drawn as without ``shrink``.
-
-The cost does not depend on n.
+from it: R_A ~ N(0, tau^2), with B = sigma_A^2 / (sigma_A^2 + tau^2) uniform on (0, 1) (Strawderman 1971), so R_A given
+B is N((1 - B) R, (1 - B) sigma_A^2). A cell below zero is drawn again from its normal law above zero. Variables are
+then nearly independent unless the release says otherwise, which is better where ratios matter and noise is large.
 """
 
 from __future__ import annotations
@@ -66,15 +55,6 @@ def draw_by_normal(
     """Independent joint draws of every conditional table; with ``shrink`` the sizes of interactions are learned.
 
     ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents).
-
-    >>> from dpgraph.inference.network.evidence import concentration_tables
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> from dpgraph.structure.network import Network
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> noisy = NoisyCounts(network, {("rain",): [8000, 1800]}, {("rain",): DiscreteLaplace(3.0)}, n=9800)
-    >>> made = draw_by_normal(noisy, concentration_tables(network, 1.0), rng=np.random.default_rng(0))
-    >>> made.tables["rain"].shape
-    (1, 1000, 2)
     """
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
@@ -117,7 +97,7 @@ def _at_once(network: Network, draws: int, step: int) -> int:
 
 
 def settled(centre: Reals, variance: float) -> bool:
-    """Whether a family's counts may be drawn as normal: estimates of its cells, and the noise variance of one."""
+    """The rule for normal draws of a family's counts: estimates of its cells, and the noise variance of one."""
     least = float(centre.min())
     return least >= CLEAR * np.sqrt(variance) and variance <= PART * least
 
@@ -177,7 +157,7 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
 def _family_counts(
     given: Evidence, family: Family, prior: Reals, centre: Reals, rng: np.random.Generator, draws: int
 ) -> Integers:
-    """Draws of a family's counts given what was measured inside it, shape (draws, cells)."""
+    """Draws of a family's counts given all measurements inside it, shape (draws, cells)."""
     if any(table.weights is not None for table in given.tables):
         statistics = _statistics(given, family)
         return draw_table([], statistics, prior, given.n, centre, rng, draws)

@@ -1,13 +1,9 @@
 """The method ``"records"``: the exact posterior of a network, by Markov chains over its tables and the unseen records.
 
-The target is p(theta, x | y), proportional to Dirichlet(theta) prod_i p(x_i | theta) prod_t law_t(y_t - s_t(x)), with
-the rows x of the data set as latent variables. One sweep (proofs.md P55): theta given the records; an independent
-proposal for each record; coupled moves of a row of theta and its records, without which chains at small epsilon do not
-mix; and where the number of records n is private, records that come and go, under a flat prior on n = 0, 1, 2, ...
-
-Releases of different rows have latent rows each (P76). Given the family counts of the others' latent rows, those of
-one release and theta have the posterior of that release alone under a Dirichlet prior with these counts added; so
-releases take turns, each with a sweep under that prior. A prior that learns reads the counts of all rows (P80).
+The target is p(theta, x | y), proportional to Dirichlet(theta) prod_i p(x_i | theta) prod_t law_t(y_t - s_t(x)), x the
+latent rows. One sweep (proofs.md P55): theta given the records; an independent proposal for each record; coupled moves
+of a row of theta and its records; and where n is private, records that come and go, under a flat prior on n. Releases
+of different rows have latent rows each and take turns, the family counts of the others added to the prior (P76, P80).
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
@@ -30,10 +25,8 @@ from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.progress import progress_bar
-from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
 
 #: The share of accepted proposals that step sizes are adapted to while a chain burns in.
@@ -62,43 +55,15 @@ def draw_by_records(
     compiled: bool = True,
     hierarchy: HierarchicalPrior | None = None,
 ) -> PosteriorDraws:
-    """Draws conditional probability tables from their exact posterior given a release, by Markov chains.
+    """Draws of every table given the released tables of one data set, or of several with different rows.
 
-    A sweep costs O(n (variables + tables)) and memory is a byte or two for each variable of each record; chains run in
-    threads. Ctrl-C stops between sweeps.
-
-    Args:
-        given: The released tables; or a sequence of those of several data sets with different rows.
-        concentration: The Dirichlet prior of every variable, axes (variable, *parents), above 0.
-        rng: Randomness for post-processing; each chain gets a child of it.
-        draws: How many of each chain to keep.
-        burn_in: Sweeps before the first kept one; step sizes adapt here and nowhere else.
-        chains: Independent chains, started from different perturbations of the release.
-        passes: Coupled moves of every row in each sweep.
-        thin: Sweeps for each kept draw.
-        progress: Whether to show a bar on a terminal.
-        hierarchy: Where concentrations and centres are learned, their prior; ``concentration`` is then that of
-            variables without parents, and where chains start.
-        compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
-
-    >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> from dpgraph.structure.tables import NoisyCounts
-    >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
-    >>> law, prior = {("coin",): DiscreteLaplace(1.0)}, concentration_tables(coin, 1.0)
-    >>> may, june = (evidence(NoisyCounts(coin, {("coin",): y}, law, n)) for y, n in (([7, 3], 10), ([15, 5], 20)))
-    >>> settings = {"rng": np.random.default_rng(1), "draws": 200, "burn_in": 50}
-    >>> [round(float(draw_by_records(one, prior, **settings).mean().table("coin")[0]), 1) for one in (may, [may, june])]
-    [0.7, 0.7]
+    Chains run in threads, from different perturbations of the release; step sizes adapt in burn-in alone. A sweep costs
+    O(n (variables + tables)), memory a byte or two for each variable of each record. ``concentration`` is the Dirichlet
+    prior of every variable, axes (variable, *parents), above 0; with a ``hierarchy`` only of variables without parents,
+    and where chains start. Without ``compiled`` the same loops draw the same as plain Python.
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
-    for name, value in {**vars(plan), "passes": passes, "chains": chains}.items():
-        check_whole_number(name, value, 0 if name in ("burn_in", "passes") else 1)
-    for name in network.domain.names:
-        table, shape = np.asarray(concentration[name]), network.shape(network.family(name))
-        if table.shape != shape or not (np.isfinite(table).all() and (table > 0).all()):
-            raise InferenceError(f"the concentration of {name!r} must be finite, above 0 and of shape {shape}")
     sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
     relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
     settings = Settings(parts, concentration, plan, passes, sweep, relearn, hierarchy)
@@ -151,7 +116,7 @@ class Steps:
 
 @dataclass(eq=False)
 class Latent:
-    """The latent rows of one release in a chain, what they leave unexplained, and the sizes of its steps."""
+    """The latent rows of one release in a chain, the residuals of its values, and the sizes of its steps."""
 
     records: npt.NDArray[Any]
     n: int

@@ -1,13 +1,8 @@
 """The method ``"tables"``: independent exact draws, family by family.
 
-A family's counts are a margin of every measured table that holds the family. Each such margin is a noisy version of
-them, with the noise of the cells that were added up, and under a Dirichlet prior their posterior is drawn exactly by
-forward convolution and backward sampling (``dirichlet_multinomial``); then the conditional table is Dirichlet given the
-counts. Draws are independent, and the families are independent of each other.
-
-What it leaves out: tables that share only part of a family. So intervals are wider than need be, by a few per cent
-where counts are above their noise and by a factor where they are not (proofs.md P56). The joint probabilities of a
-family get the Dirichlet prior whose conditional tables are the prior asked for.
+Each margin of a measured table that holds a family is a noisy version of the family's counts, which are drawn exactly
+(``dirichlet_multinomial``); the conditional table is Dirichlet given the counts. Tables that share only part of a
+family are left out, so intervals are a few per cent too wide, or more where noise exceeds counts (proofs.md P56).
 """
 
 from __future__ import annotations
@@ -37,16 +32,6 @@ def draw_by_tables(
     """Independent draws of every conditional table from noisy counts; coefficients are not independent in the cells.
 
     ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents).
-
-    >>> from dpgraph.inference.network.evidence import concentration_tables, evidence
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import NoisyCounts
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> noisy = NoisyCounts(network, {("rain",): [80, 18]}, {("rain",): DiscreteLaplace(3.0)}, n=100)
-    >>> made = draw_by_tables(evidence(noisy), concentration_tables(network, 1.0), rng=np.random.default_rng(0))
-    >>> made.tables["rain"].shape
-    (1, 1000, 2)
     """
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
@@ -81,7 +66,7 @@ def noisy_margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNo
 class _Totals:
     """The likelihood of an unknown number of rows: each table's total is n plus the noise of all its cells.
 
-    That of all tables is kept for the n that were asked for, and each family takes away its own (proofs.md P102).
+    The likelihood of all tables is kept for each n asked for; a family takes away its own tables' (proofs.md P102).
     """
 
     def __init__(self, given: Evidence) -> None:
@@ -101,7 +86,7 @@ class _Totals:
         return lambda n: self._of_all(n) - sum(noise.log(total - n) for total, noise in own)
 
     def _of_all(self, n: Integers) -> Reals:
-        """log p(n) from all tables; that of numbers far apart is not kept."""
+        """log p(n) from all tables; it is not kept for numbers far apart."""
         if n.size < int(n.max()) - int(n.min()):
             return self._computed(n)
         low, high = int(n.min()), int(n.max()) + 1

@@ -1,9 +1,7 @@
 """Projects noisy tables to tables that agree on all common margins: least squares in closed form (proofs.md P30).
 
-Each table is written in the residual basis: for a set A of variables, R_A is the part of the table that depends on all
-of A and nothing else. Tables that share A each hold an independent unbiased estimate of R_A, and the best linear
-combination is their inverse-variance average. Rebuilding every table from the averages gives the weighted
-least-squares solution over all consistent tables, without a solver.
+Tables that share a set A of variables each hold an independent unbiased estimate of the residual R_A, the part that
+depends on all of A and nothing else; tables rebuilt from inverse-variance averages of these solve least squares.
 """
 
 from __future__ import annotations
@@ -100,13 +98,13 @@ def reconcile(
 
 
 def _is_tables(noisy: Any) -> bool:
-    """Whether every release is of tables of the same rows, so that least squares reads the tables themselves."""
+    """True for releases of tables of the same rows: least squares reads the tables themselves."""
     parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
     return all(isinstance(part, NoisyCounts) for part in parts)
 
 
 def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float) -> list[Reals]:
-    """Dykstra's algorithm: each simplex projection starts from what its last one cut off, so the limit is nearest."""
+    """Dykstra's algorithm: each projection starts from the part that its last one cut off: the limit is nearest."""
     cuts = [np.zeros_like(stack) for stack in stacks]
     for _ in counted(range(ROUNDS)):
         moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
@@ -117,7 +115,7 @@ def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float
 
 
 def _nonnegative(tables: Reals, total: float) -> Reals:
-    """The same where only tables with a negative cell are moved: those without have the total (proofs.md P102)."""
+    """The same where only tables with a negative cell are moved: the others have the total (proofs.md P102)."""
     negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
     made = tables.copy()
     made[negative] = onto_simplexes(tables[negative], total)
@@ -145,8 +143,8 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
     """The least-squares estimate of every residual block and the variance of each of its coordinates.
 
     Keyed in the domain's order, over variables of more than one level; () holds the number of rows, with variance 0
-    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Of several releases
-    it is what they say together; pseudo-records that one added count for nothing then.
+    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Several
+    releases have one joint estimate; the pseudo-records that one of them added count for nothing then.
     """
     network = noisy.network
     assert network is not None

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws(Draws):
-    """Equally weighted draws of every conditional probability table, given what was released.
+    """Equally weighted draws of every conditional probability table, given the release.
 
     Attributes:
         network: The DAG over its domain.
         tables: For each variable an array with axes (chain, draw, variable, *parents); columns sum to 1. Independent
             draws form one chain. Draws that memory has no room for are in a temporary file, in single precision:
-            ``numpy.memmap``; ``flat`` reads those of one variable.
-        method: Which sampler drew them: ``"tables"``, ``"records"`` or ``"normal"``; ``"counts"`` in a classifier.
+            ``numpy.memmap``; ``flat`` reads one variable's.
+        method: The sampler: ``"tables"``, ``"records"`` or ``"normal"``; ``"counts"`` in a classifier.
         reason: Why that one.
         n: The number of latent rows in each draw, shape (chains, draws), where it is private; else None.
         records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
@@ -38,7 +38,7 @@ class PosteriorDraws(Draws):
             mean given the latent counts of each draw.
         mixing: ``r_hat`` and ``effective_size`` of ``diagnostics``, where chains were judged when they were drawn;
             empty where they were not, and of independent draws. ``save`` keeps them.
-        provenance: What was released, for whom, and whether the noise was private.
+        provenance: The release behind them, for whom it was made and whether its noise was private.
     """
 
     network: Network
@@ -100,7 +100,7 @@ class PosteriorDraws(Draws):
         return super().diagnostics | {f"acceptance of {name}": share for name, share in self.acceptance.items()}
 
     def latent_tables(self) -> Tables:
-        """The family tables of one draw of the latent rows: whole, non-negative, and those of one possible data set.
+        """The family tables of one draw of the latent rows: whole, not negative, of one possible data set.
 
         This is the release to hand on where a table must look like counts. It is a draw from the posterior, made of
         the release alone, so it costs nothing; it is one plausible data set, not an estimate of the true one.
@@ -139,6 +139,6 @@ class PosteriorDraws(Draws):
 
 
 def _can_be_kept(table: Reals) -> bool:
-    """Whether an array needs no copy: it lies in a file, or is its own and read-only."""
+    """True for an array that needs no copy: in a file, or read-only with memory of its own."""
     mine = table.flags.owndata and table.dtype == np.float64 and table.flags.c_contiguous
     return isinstance(table, np.memmap) or (isinstance(table, np.ndarray) and mine and not table.flags.writeable)

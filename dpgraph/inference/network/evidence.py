@@ -19,8 +19,7 @@ import numpy.typing as npt
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.joint import JointCounts
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 
 
@@ -33,9 +32,9 @@ class MeasuredTable:
         shape: Their levels.
         values: The released integers, shape (statistics,).
         law: The law of the noise of each value.
-        weights: What a row in a cell adds to each statistic, shape (cells, statistics); None where the statistics are
+        weights: The statistics of one row in each cell, shape (cells, statistics); None where the statistics are
             the cells themselves.
-        step: What a draw of the law was multiplied by.
+        step: The factor of each draw of the law.
     """
 
     variables: Family
@@ -90,7 +89,7 @@ class Evidence:
 
 
 def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
-    """The evidence of released counts or coefficients; that of several releases of the same rows is one longer list.
+    """The evidence of released counts or coefficients; several releases of the same rows make one longer list.
 
     A family that no table holds is refused.
     """
@@ -110,15 +109,15 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
 def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
     """All that was released, for learning a network none of whose families need lie in one table.
 
-    What no table holds together is left to the tables of its parts and the prior: chains of records read that, methods
-    that draw each family from its own tables cannot.
+    Variables that no table holds together are left to the tables of their parts and the prior: chains of records read
+    them, methods that draw each family from its own tables cannot.
     """
     parts = noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
     return Evidence(network, tuple(table for part in parts for table in _measured(part)), noisy.n)
 
 
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
-    """What one release measured."""
+    """The measured tables of one release."""
     if isinstance(noisy, NoisyCounts):
         cells = noisy.tables.items()
         return tuple(MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in cells)
@@ -131,7 +130,7 @@ def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ..
 
 
 def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
-    """What a row in each cell adds to the integer coefficients of its block, shape (cells, coefficients).
+    """The integer coefficients of a block for one row in each cell, shape (cells, coefficients).
 
     >>> block_weights((3,), 1)
     array([[ 1,  1],
@@ -155,7 +154,7 @@ def contingency_table(
 
 
 def rows_estimate(given: Evidence) -> tuple[float, float]:
-    """The number of rows by inverse-variance weighting of what each table says, with its standard deviation."""
+    """The inverse-variance average of each table's number of rows, with its standard deviation."""
     if given.n is not None:
         return float(given.n), 0.0
     weight = total = 0.0

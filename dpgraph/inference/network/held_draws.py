@@ -1,4 +1,4 @@
-"""Where draws of tables are held, and what they take: memory in doubles, or a temporary file in single precision.
+"""Storage of draws of tables: memory in doubles, or a temporary file in single precision.
 
 Draws that would take more memory than they may (``dpgraph.memory``) go to a file without a name, mapped into memory and
 gone with the draws; a question reads the tables it needs. The figure is known before any draw.
@@ -70,7 +70,7 @@ class HeldDraws:
 
 
 def check_draws(network: Network, draws: int, at_once: int) -> bool:
-    """Refuses draws without room in memory or on disk, before anything is charged; whether they go to a file."""
+    """Refuses draws without room in memory or on disk, before anything is charged; True if they go to a file."""
     kept, working = draws_bytes(network, draws, at_once)
     memory.check(working, "each step of these draws", "ask for fewer draws", InferenceError)
     if memory.fits(kept + working, InferenceError):

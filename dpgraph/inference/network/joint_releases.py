@@ -1,4 +1,4 @@
-"""Several releases read by one method: what the verbs take, and residuals estimated from all of them (proofs.md P75).
+"""Several releases read by one method: the values of the verbs, and residuals estimated from all (proofs.md P75).
 
 Each release estimates a residual block R_A with an error of known variance, independent of the others'. Of the same
 rows they estimate one number, and the best linear estimate is their inverse-variance average; of different rows each
@@ -75,7 +75,7 @@ def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, 
 
 
 def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, tuple[Reals, float]]:
-    """What releases of the same rows say of each residual block that one of them has; a public n is exact."""
+    """The joint estimate of each residual block from releases of the same rows; a public n is exact."""
     met: dict[Family, list[tuple[Reals, float]]] = {}
     for part in parts:
         for block, estimate in part.items():
@@ -85,7 +85,7 @@ def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, t
 
 
 def pooled_estimates(parts: Sequence[Estimates]) -> dict[Family, tuple[Reals, float]]:
-    """What releases of different rows say of each residual block of all their rows together: sums."""
+    """The estimate of each residual block of all rows together from releases of different rows: sums."""
     return {
         block: (np.asarray(sum(part[block][0] for part in parts)), sum(part[block][1] for part in parts))
         for block in parts[0]

@@ -15,7 +15,8 @@ import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.arguments import check_above_zero, generator, tails
-from dpgraph.inference.network.consistency import consistent_variance, family_variances, reconcile
+from dpgraph.inference.network.consistency import family_variances, reconcile
+from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.records import InferenceError, Provenance
 from dpgraph.structure.domain import NetworkError
@@ -96,21 +97,9 @@ class DirichletPosterior:
         return tuple(self._probabilities({name: tables[i] for name, tables in drawn.items()}) for i in range(size))
 
     def sample_tables(self, rng: np.random.Generator, size: int) -> dict[str, Reals]:
-        """Independent draws of every table, for each variable axes (draw, variable, *parents).
-
-        Gamma draws in log space, so that small concentrations do not underflow to an empty row.
-
-        Args:
-            rng: Randomness for post-processing.
-            size: How many draws.
-        """
-        drawn: dict[str, Reals] = {}
-        for name, table in self.concentration.items():
-            shape = (size, *table.shape)
-            logs = np.log(rng.standard_gamma(table + 1, shape)) + np.log(rng.random(shape)) / table
-            weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-            drawn[name] = weights / weights.sum(axis=1, keepdims=True)
-        return drawn
+        """Independent draws of every table, for each variable axes (draw, variable, *parents)."""
+        every = self.concentration.items()
+        return {name: dirichlet_draws(np.broadcast_to(table, (size, *table.shape)), rng) for name, table in every}
 
     def _probabilities(self, unnormalised: Mapping[str, Reals]) -> Probabilities:
         tables = FrozenMap((name, table / table.sum(axis=0)) for name, table in unnormalised.items())
@@ -120,11 +109,8 @@ class DirichletPosterior:
         return summary("DirichletPosterior", self.network, self.provenance)
 
     def _repr_html_(self) -> str:
-        notes = [
-            "mean(), mode() and sample(rng, size) give probabilities",
-            *([self.provenance] if self.provenance else []),
-        ]
-        return as_html(f"Dirichlet posterior of {self.network!r}", notes=notes)
+        words = "mean(), mode() and sample(rng, size) give probabilities"
+        return as_html(f"Dirichlet posterior of {self.network!r}", notes=[n for n in (words, self.provenance) if n])
 
 
 def plug_in_posterior(
@@ -157,11 +143,7 @@ def plug_in_posterior(
 
 
 def check_posterior(network: Network) -> None:
-    """Refuses a plug-in posterior that there is no room for; whoever spends before calling ``posterior`` asks this.
-
-    Raises:
-        InferenceError: With the figure.
-    """
+    """Refuses a plug-in posterior that there is no room for; whoever spends before calling ``posterior`` asks this."""
     way_out = "learn a network of fewer or smaller families"
     memory.check(posterior_bytes(network), "this posterior", way_out, InferenceError)
 
@@ -172,11 +154,7 @@ def posterior_bytes(network: Network) -> int:
 
 
 def check_prior(prior: float) -> None:
-    """Refuses what is no prior; whoever spends before calling ``posterior`` asks this first.
-
-    Raises:
-        InferenceError: If the prior is not a finite number above 0.
-    """
+    """Refuses a prior that is not a finite number above 0; whoever spends before ``posterior`` asks this first."""
     check_above_zero("prior", prior)
 
 
@@ -206,12 +184,7 @@ def _expected(noisy: Any) -> dict[str, Reals]:
 
     tables = reconcile(noisy, shrink=True)
     network = tables.network
-    if isinstance(noisy, NoisyCounts):
-        variance = consistent_variance(noisy.network, noisy.laws, noisy.n is not None)
-    elif isinstance(noisy, JointCounts | PooledCounts):
-        variance = family_variances(noisy)
-    else:
-        variance = {family: noisy.variance(family) for family in network.families}
+    variance = family_variances(noisy)
     expected: dict[str, Reals] = {}
     for name in network.domain.names:
         estimate, spread = tables.family(name), np.sqrt(variance[network.family(name)])

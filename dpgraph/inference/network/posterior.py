@@ -1,4 +1,4 @@
-"""The posterior of a network's probability tables given noisy counts or coefficients: which method, and why."""
+"""The posterior of a network's probability tables given noisy counts or coefficients: the method and its reason."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference import methods
+from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
-from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, plug_in_posterior
+from dpgraph.inference.network.evidence import (
+    Evidence,
+    concentration_tables,
+    evidence,
+    evidence_for,
+    rows_estimate,
+)
+from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.joint import PooledCounts, Several, learning
-from dpgraph.structure.network import Network
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
+from dpgraph.structure.margins import Margins
+from dpgraph.structure.network import Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Tables
 from dpgraph.waiting import waiting
 
@@ -63,8 +71,8 @@ def network_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
-) -> PosteriorDraws | DirichletPosterior:
-    """Draws every conditional probability table of a network; arguments as of the verb, ``inference.posterior``."""
+) -> Any:
+    """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
@@ -97,6 +105,77 @@ def network_posterior(
     return replace(drawn, reason=reason)
 
 
+def is_beyond_tables(value: Any, network: Network) -> bool:
+    """True where only chains of records can learn a network, from tables that were released without a graph.
+
+    A family of it then lies in no measured table: chains read all tables at once, and variables that no table holds
+    together are left to the tables of their parts and the prior. Releases of a graph alone are read for graphs whose
+    families their tables hold.
+
+    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, ["ab", "bc", "ac"])
+    >>> tables = {table: np.zeros((2, 2), int) for table in margins.tables}
+    >>> noisy = NoisyCounts(margins, tables, dict.fromkeys(tables, DiscreteLaplace(1.0)), 9)
+    >>> collider = Network.of(margins.domain, {"c": ["a", "b"]})
+    >>> is_beyond_tables(noisy, collider), is_beyond_tables(noisy, Network.of(margins.domain, {"c": ["a"]}))
+    (True, False)
+    """
+    parts = _parts(value)
+    if not isinstance(network, Network) or isinstance(network, Margins):
+        return False
+    if not all(isinstance(part, NoisyCounts | NoisyCoefficients) for part in parts):
+        return False
+    graphs = [part.network for part in parts]
+    if not any(isinstance(graph, Margins) for graph in graphs) or any(one.domain != network.domain for one in graphs):
+        return False
+    holding = _holding(parts, network)
+    return all(holding.places((name,)) for name in network.domain.names) and not holds_families(value, network)
+
+
+def holds_families(value: Any, network: Network) -> bool:
+    """True where each family of a network lies in a measured table; coefficients have no tables."""
+    parts = _parts(value)
+    if not all(isinstance(part, NoisyCounts) for part in parts):
+        return False
+    return all(map(_holding(parts, network).places, network.maximal_families))
+
+
+def posterior_beyond_tables(
+    value: Any,
+    network: Network,
+    *,
+    prior: Any = None,
+    method: Any = "auto",
+    draws: int = 1000,
+    rng: np.random.Generator,
+    progress: bool = False,
+) -> PosteriorDraws:
+    """Draws of a network some family of which lies in no measured table, by chains of records."""
+    if not isinstance(method, Records) and method not in ("auto", "records"):
+        raise InferenceError(
+            'no table holds some family, so records alone can draw: leave method out, or "records", or for longer '
+            "chains dg.methods.Records(burn_in=2000, thin=5)"
+        )
+    check_whole_number("draws", draws, 1)
+    hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
+    settings: dict[str, Any] = vars(method) if isinstance(method, Records) else {}
+    given, concentration = evidence_for(network, value), concentration_tables(network, cells)
+    made = draw_by_records(
+        given, concentration, rng=rng, draws=draws, progress=progress, hierarchy=hierarchy, **settings
+    )
+    return replace(made, reason="no table holds some family")
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """The single releases of a value."""
+    return value.singles if isinstance(value, JointCounts) else (value,)
+
+
+def _holding(parts: tuple[Any, ...], network: Network) -> Holding:
+    """Every table, or block of coefficients, that was released."""
+    return Holding(network, [key for p in parts for key in (p.tables if isinstance(p, NoisyCounts) else p.blocks)])
+
+
 def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     """The prior of concentrations where learning is asked for, and the concentration where they are not learned."""
     if isinstance(prior, HierarchicalPrior):
@@ -116,7 +195,7 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked.records, "the only method for a hierarchical prior"
     if not isinstance(noisy, PooledCounts):
         return _automatic(given[0], asked.records, draws)
-    seconds = sum(_seconds(one, asked.records, draws) for one in given)
+    seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
     rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
     if seconds <= PATIENCE:
         return asked.records, f"exact, in about {max(1, round(seconds))} s: {rows}"
@@ -157,7 +236,7 @@ def _named(names: tuple[str, ...]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-def _seconds(given: Evidence, records: Records, draws: int) -> float:
+def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     """How long chains of records would take, each on a core of its own, within a factor of two."""
     rows, _ = rows_estimate(given)
     sweeps = records.burn_in + draws * records.thin
@@ -168,14 +247,14 @@ def _seconds(given: Evidence, records: Records, draws: int) -> float:
 
 def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
     """Chains with more sweeps for each draw where these take seconds."""
-    seconds = sum(_seconds(one, records, draws) for one in given)
+    seconds = sum(seconds_of_records(one, records, draws) for one in given)
     return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
     """The method for a release, and why."""
     rows, network = rows_estimate(given)[0], given.network
-    seconds = _seconds(given, records, draws)
+    seconds = seconds_of_records(given, records, draws)
     if seconds <= PATIENCE:
         return records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"

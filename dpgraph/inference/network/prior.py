@@ -1,10 +1,8 @@
 """The prior of a network whose tables say how much their rows differ: concentrations and centres of their own.
 
-For each variable with parents, row r of its table (its law under one configuration of its parents) is Dirichlet with
-concentrations a m: a centre m, which all rows scatter about, and a concentration a, small where rows are sparse and
-differ, large where they are smooth and alike. m is Dirichlet, a is uniform on a grid of logarithms, so the prior is
-proper, and the posterior of all of them given the release is drawn with the tables (proofs.md P77). A variable without
-parents has one row, which cannot say how rows differ: it has the uniform prior.
+Row r of a table with parents is Dirichlet with concentrations a m: a centre m, Dirichlet itself, which all rows scatter
+about, and a concentration a, uniform on a grid of logarithms, small where rows differ, large where they are alike. All
+are drawn with the tables given the release (proofs.md P77). A variable without parents has the uniform prior.
 """
 
 from __future__ import annotations

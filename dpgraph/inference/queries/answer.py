@@ -1,4 +1,4 @@
-"""The answer to a question: a number for each level or measure in every draw, and what is read off them."""
+"""The answer to a question: a number for each level or measure in every draw, and their summaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """What a question has for an answer.
+    """The answer to a question.
 
     ``mean``, ``sd``, ``low`` and ``high`` describe the posterior of the asked quantity, given the release: how well the
     population's own number is known. ``predictive`` is the probability of the next case: draws under which the evidence
@@ -33,7 +33,7 @@ class Answer:
 
     Attributes:
         question: The question in words.
-        columns: What the labels are of: the targets' names, ``"event"``, or ``"measure"`` and names.
+        columns: The columns of the labels: the targets' names, ``"event"``, or ``"measure"`` and names.
         labels: For each entry its label in every column.
         draws: Shape (draws, entries). Of a single set of probabilities one draw.
         predictive: Shape (entries,): draws weighted by their probability of the evidence; None where it has no meaning.

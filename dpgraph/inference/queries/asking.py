@@ -1,4 +1,4 @@
-"""P(target | evidence) and what compares two of them, in every draw of a posterior."""
+"""P(target | evidence) in every draw of a posterior."""
 
 from __future__ import annotations
 
@@ -13,24 +13,18 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import check_probability, check_whole_number
 from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, conditional
-from dpgraph.inference.queries.question import (
-    Evidence,
-    check_targets,
-    event_words,
-    evidence_words,
-    read_evidence,
-)
+from dpgraph.inference.queries.question import Evidence, check_targets, event_words, evidence_words, read_evidence
 from dpgraph.inference.queries.sampling import sampled
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Reals
 
 Method = Literal["auto", "sampling"]
 
-#: The largest joint table of targets that an answer lists.
-MOST_ENTRIES = 1 << 20
+#: The largest joint table of targets that an answer lists; and the largest that is summed up for an event.
+MOST_ENTRIES, MOST_EVENT_CELLS = 1 << 20, 4096
 
 
 def query(
@@ -44,11 +38,11 @@ def query(
     samples: int | None = None,
     seed: int = 0,
 ) -> Answer:
-    """P(target | given), with an interval where there are draws; free, as it reads what was released already.
+    """P(target | given), with an interval where there are draws; free, as it reads released values alone.
 
-    The answer has two readings. ``mean``, ``sd``, ``low`` and ``high`` are the posterior of the conditional probability
-    itself: each draw of the tables gives one number, all with equal weight. ``predictive`` is the probability for the
-    next case of which the evidence is known: draws under which that evidence is likely weigh more.
+    ``mean``, ``sd``, ``low`` and ``high`` are the posterior of the conditional probability itself: each draw of the
+    tables gives one number, all with equal weight. ``predictive`` is the probability for the next case with this
+    evidence: draws under which the evidence is likely weigh more.
 
     ``do`` sets variables from outside (truncated factorisation, Pearl 2009, section 3.2): their own tables are dropped
     and they no longer depend on their parents. That is what would happen only if the DAG is causal: an arc means a
@@ -67,7 +61,7 @@ def query(
         method: ``"auto"``: exact by variable elimination, refused where its tables would be too large; ``"sampling"``:
             likelihood weighting.
         samples: Of ``"sampling"``, for each draw; None for about a million together.
-        seed: Of ``"sampling"``; what is asked is public already.
+        seed: Of ``"sampling"``; the model is public already.
 
     Returns:
         An ``Answer``, an entry for each level, or combination of levels, or for the event.
@@ -88,29 +82,46 @@ def query(
     P(rain=yes | do(wet=yes)) = 0.2
     """
     check_probability("interval", interval)
+    if method not in get_args(Method):
+        raise InferenceError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r:.60}")
+    if method == "sampling" and samples is not None:
+        check_whole_number("samples", samples, 2)
     tables = drawn_tables(model)
     evidence = read_evidence(tables.network, given, do)
     if do:
         check_causes(tables)
+    targets, event = _targets(target), None
     if isinstance(target, Mapping):
-        return _event(tables, target, given, do, evidence, interval, method, samples, seed)
-    targets = (target,) if isinstance(target, str) else _names(target)
+        event = _event(tables.network, target)
     check_targets(tables.network, targets, evidence, given)
-    _check_entries(tables, targets)
-    levels = itertools.product(*(tables.network.domain.levels(name) for name in targets))
-    return _answer(
-        tables, targets, evidence, method, samples, seed,
-        question=_words(", ".join(targets), given, do), columns=targets, labels=tuple(levels), interval=interval,
-    )  # fmt: skip
+    if event is None:
+        _check_entries(tables, targets)
+        levels = itertools.product(*(tables.network.domain.levels(name) for name in targets))
+        words, columns, labels = ", ".join(targets), targets, tuple(levels)
+    else:
+        words, columns = event_words(target), ("event",)
+        labels = ((words,),)
+    known = evidence_words(given, do)
+    question = f"P({words} | {known})" if known else f"P({words})"
+    described = {"columns": columns, "labels": labels, "interval": interval, "note": tables.note}
+    if method == "auto":
+        draws, predictive = _exact(tables, targets, evidence, event)
+        return Answer(question, draws=draws, predictive=predictive, **described)
+    inside = None if event is None else _inside(tables, targets, event)
+    made = sampled(tables, targets, evidence, np.random.default_rng(seed), samples, inside)
+    return Answer(
+        question,
+        draws=made.probabilities,
+        predictive=weights_of_draws(made.log_evidence) @ made.probabilities,
+        method="sampling",
+        error=np.sqrt(made.variance.sum(axis=0)) / len(tables),
+        effective_size=float(made.effective_sizes.min()),
+        **described,
+    )
 
 
 def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[Reals, Reals]:
-    """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact.
-
-    Raises:
-        DomainError: If the evidence has probability 0 in a draw.
-        InferenceError: If a table would be too large.
-    """
+    """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact."""
     _check_entries(tables, targets)
     found = conditional(tables, targets, evidence, whole=len(tables) > 1)
     check_possible(found.log_evidence[0])
@@ -118,11 +129,7 @@ def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[
 
 
 def check_possible(log_evidence: Reals) -> None:
-    """Refuses evidence that cannot be.
-
-    Raises:
-        DomainError: Saying in how many draws.
-    """
+    """Refuses evidence of probability 0 by a DomainError that says in how many draws."""
     impossible = int(np.isneginf(log_evidence).sum())
     if not impossible:
         return
@@ -135,11 +142,7 @@ def check_possible(log_evidence: Reals) -> None:
 
 
 def check_causes(tables: DrawnTables) -> None:
-    """Refuses an intervention on a network whose arcs are known to be no causes.
-
-    Raises:
-        InferenceError: Saying what a DAG must mean.
-    """
+    """Refuses an intervention on a network whose arcs are known to be no causes."""
     if tables.arcs:
         raise InferenceError(
             f"do= needs a causal DAG, in which an arc is a direct cause and every common cause is a variable; the arcs "
@@ -156,86 +159,39 @@ def _check_entries(tables: DrawnTables, targets: Family) -> None:
         )
 
 
-def _names(target: Any) -> Family:
-    if not isinstance(target, list | tuple) or not all(isinstance(name, str) for name in target):
+def _targets(target: Any) -> Family:
+    """The variables of a target: a name, several, or those of an event."""
+    names = (target,) if isinstance(target, str) else target
+    if not isinstance(target, Mapping) and not (
+        isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    ):
         raise DomainError(f"target must be a variable, a list of variables, or an event; got {target!r:.60}")
-    return tuple(target)
+    return tuple(names)
 
 
-def _words(target: str, given: Mapping[str, Any] | None, do: Mapping[str, Any] | None) -> str:
-    known = evidence_words(given, do)
-    return f"P({target} | {known})" if known else f"P({target})"
-
-
-def _answer(
-    tables: DrawnTables,
-    targets: Family,
-    evidence: Evidence,
-    method: Method,
-    samples: int | None,
-    seed: int,
-    inside: npt.NDArray[np.bool_] | None = None,
-    **described: Any,
-) -> Answer:
-    """The joint of the targets as an answer, or the probability of the cells that are inside an event."""
-    if method not in get_args(Method):
-        raise InferenceError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r:.60}")
-    if method == "auto":
-        found, log = joint_of(tables, targets, evidence)
-        flat = found.reshape(len(tables), -1)
-        flat = flat if inside is None else flat[:, inside].sum(axis=1, keepdims=True)
-        if tables.centre is None:
-            return Answer(draws=flat, predictive=weights_of_draws(log) @ flat, note=tables.note, **described)
-        centre = _answer(tables.centre, targets, evidence, method, samples, seed, inside, **described)
-        return Answer(draws=flat, predictive=centre.predictive, note=tables.note, **described)
-    if samples is not None:
-        check_whole_number("samples", samples, 2)
-    made = sampled(tables, targets, evidence, np.random.default_rng(seed), samples, inside)
-    flat, variance = made.probabilities, made.variance
-    return Answer(
-        draws=flat,
-        predictive=weights_of_draws(made.log_evidence) @ flat,
-        method="sampling",
-        error=np.sqrt(variance.sum(axis=0)) / len(tables),
-        effective_size=float(made.effective_sizes.min()),
-        note=tables.note,
-        **described,
-    )
-
-
-def _event(
-    tables: DrawnTables,
-    event: Mapping[str, Any],
-    given: Mapping[str, Any] | None,
-    do: Mapping[str, Any] | None,
-    evidence: Evidence,
-    interval: float,
-    method: Method,
-    samples: int | None,
-    seed: int,
-) -> Answer:
-    """The probability that all of an event holds."""
-    happened = read_evidence(tables.network, event)
+def _event(network: Network, event: Mapping[str, Any]) -> Evidence:
+    """An event, as the evidence that it happened."""
+    happened = read_evidence(network, event)
     if any(isinstance(value, Mapping) for value in event.values()):
         raise DomainError("an event names levels; weights are evidence, and belong in given")
-    targets = tuple(event)
-    check_targets(tables.network, targets, evidence, given)
-    described = {
-        "question": _words(event_words(event), given, do),
-        "columns": ("event",),
-        "labels": ((event_words(event),),),
-        "interval": interval,
-    }
-    cells = math.prod(tables.network.domain.sizes[name] for name in targets)
-    if method == "auto" and cells > 4096:
-        held = conditional(tables, (), evidence.with_event(happened)).log_evidence[0]
-        base = conditional(tables, (), evidence).log_evidence[0]
-        check_possible(base)
-        draws = np.exp(held - base)[:, None]
-        return Answer(draws=draws, predictive=weights_of_draws(base) @ draws, note=tables.note, **described)
-    return _answer(
-        tables, targets, evidence, method, samples, seed, **described, inside=_inside(tables, targets, happened)
-    )  # fmt: skip
+    return happened
+
+
+def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evidence | None) -> tuple[Reals, Reals]:
+    """The exact probabilities of the targets' levels, or of an event, in every draw, and the predictive ones."""
+    if event is not None and math.prod(tables.network.shape(targets)) > MOST_EVENT_CELLS:
+        held = conditional(tables, (), evidence.with_event(event)).log_evidence[0]
+        log = conditional(tables, (), evidence).log_evidence[0]
+        check_possible(log)
+        flat = np.exp(held - log)[:, None]
+    else:
+        joint, log = joint_of(tables, targets, evidence)
+        flat = joint.reshape(len(tables), -1)
+        if event is not None:
+            flat = flat[:, _inside(tables, targets, event)].sum(axis=1, keepdims=True)
+    if tables.centre is None:
+        return flat, weights_of_draws(log) @ flat
+    return flat, _exact(tables.centre, targets, evidence, event)[1]
 
 
 def _inside(tables: DrawnTables, targets: Family, event: Evidence) -> npt.NDArray[np.bool_]:

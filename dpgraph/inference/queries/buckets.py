@@ -7,20 +7,201 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.queries.contraction import MOST_CELLS
-from dpgraph.inference.queries.question import Evidence
-from dpgraph.inference.queries.tables import DrawnTables
+from dpgraph.inference.arguments import check_whole_number, generator
+from dpgraph.inference.queries.answer import weights_of_draws
+from dpgraph.inference.queries.asking import check_causes, check_possible
+from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
+from dpgraph.inference.queries.question import Evidence, evidence_words, read_evidence
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import InferenceError
+from dpgraph.structure.domain import Level
 from dpgraph.structure.elimination import smallest_elimination
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Reals
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Codes = npt.NDArray[np.intp]
+
+#: Draws whose tables are kept at once.
+BLOCK = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """The most probable levels together, of the mean tables.
+
+    Attributes:
+        question: The evidence in words.
+        levels: For each unobserved variable its level.
+        probability: Of these levels together, given the evidence, under the mean tables.
+        share: The share of draws whose own most probable levels are exactly these.
+        agreement: For each variable the share of draws whose most probable row has this level of it.
+    """
+
+    question: str
+    levels: FrozenMap[str, Level]
+    probability: float
+    share: float
+    agreement: FrozenMap[str, float]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each variable: its level, and the share of draws that agree."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"variable": list(self.levels), "level": list(self.levels.values()), "agreement": self.agreement.values()}
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{escaped(name)}={escaped(level)}" for name, level in list(self.levels.items())[:6])
+        more = ", ..." if len(self.levels) > 6 else ""
+        given = f" | {escaped(self.question)}" if self.question else ""
+        return f"Explanation({shown}{more}{given}; probability {self.probability:.3g}, {self.share:.0%} of draws agree)"
+
+
+def most_probable(
+    model: Any, given: Mapping[str, Any] | None = None, *, do: Mapping[str, Any] | None = None
+) -> Explanation:
+    """The most probable explanation of evidence: the levels of all other variables that are likeliest together.
+
+    By max-product elimination over the mean tables, and over each draw's own for ``share`` and ``agreement``. Of levels
+    that are equally probable one is chosen.
+
+    Args:
+        model: As for ``query``.
+        given: Evidence, as for ``query``.
+        do: Interventions, as for ``query``.
+
+    Raises:
+        DomainError: As for ``query``.
+        InferenceError: If a table would be too large.
+
+    >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import Probabilities
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
+    >>> most_probable(model, {"wet": "yes"})
+    Explanation(rain=yes | wet=yes; probability 0.692, 100% of draws agree)
+    """
+    tables = drawn_tables(model)
+    if do:
+        check_causes(tables)
+    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    mean = tables.centre or tables.mean
+    base = conditional(mean, (), evidence).log_evidence[0]
+    check_possible(base)
+    buckets, log = eliminated(mean, network.order, evidence, slice(None), maximum=True)
+    best = most_probable_codes(buckets, 1)
+    agree = {name: np.zeros(len(tables), bool) for name in best}
+    for start in range(0, len(tables), BLOCK):
+        some = slice(start, min(start + BLOCK, len(tables)))
+        mine, _ = eliminated(tables, network.order, evidence, some, maximum=True)
+        for name, codes in most_probable_codes(mine, some.stop - start).items():
+            agree[name][some] = codes == best[name][0]
+    names = [name for name in network.domain.names if name in best]
+    together = np.logical_and.reduce([agree[name] for name in names]) if names else np.ones(len(tables), bool)
+    return Explanation(
+        evidence_words(given, do),
+        FrozenMap((name, network.domain.levels(name)[int(best[name][0])]) for name in names),
+        float(np.exp(log.reshape(-1)[0] - base[0])),
+        float(together.mean()),
+        FrozenMap((name, float(agree[name].mean())) for name in names),
+    )
+
+
+def sample_given(
+    model: Any,
+    n: int,
+    rng: np.random.Generator | int,
+    given: Mapping[str, Any] | None = None,
+    *,
+    do: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Synthetic rows of the network, given evidence.
+
+    Each row is of a draw that is picked with a weight in proportion to the draw's probability of the evidence, so the
+    rows follow the predictive law of a case with that evidence. Exact, no rejection.
+
+    Args:
+        model: As for ``query``.
+        n: How many rows.
+        rng: Randomness for post-processing, or a seed for it.
+        given: Evidence, as for ``query``.
+        do: Interventions, as for ``query``.
+
+    Returns:
+        A DataFrame as that of ``sample_rows``.
+
+    Raises:
+        DomainError: As for ``query``.
+        InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, or a table would
+            be too large.
+
+    >>> from dpgraph.structure.network import Network
+    >>> from dpgraph.structure.tables import Probabilities
+    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
+    >>> rows = sample_given(model, 1000, np.random.default_rng(0), {"wet": "yes"})
+    >>> float((rows["rain"] == "yes").mean().round(1)), set(rows["wet"])
+    (0.7, {'yes'})
+    """
+    import pandas as pd
+
+    check_whole_number("n", n, 0)
+    source = generator(rng)
+    tables = drawn_tables(model)
+    if do:
+        check_causes(tables)
+    tables = tables.centre or tables
+    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    log = conditional(tables, (), evidence).log_evidence[0]
+    if np.isneginf(log).all():
+        check_possible(log)
+    picked = np.sort(source.choice(len(tables), size=int(n), p=weights_of_draws(log)))
+    used, place = np.unique(picked, return_inverse=True)
+    columns = {name: np.zeros(int(n), np.intp) for name in network.domain.names}
+    for start in range(0, len(used), BLOCK):
+        rows = np.flatnonzero((place >= start) & (place < start + BLOCK))
+        mine = _rows(tables, evidence, used[start : start + BLOCK], place[rows] - start, source)
+        for name, codes in mine.items():
+            columns[name][rows] = codes
+    mixed = source.permutation(int(n))
+    return pd.DataFrame(
+        {
+            name: pd.Categorical.from_codes(columns[name][mixed].tolist(), list(network.domain.levels(name)))
+            for name in network.domain.names
+        }
+    )
+
+
+def _rows(
+    tables: DrawnTables, evidence: Evidence, draws: Codes, place: Codes, rng: np.random.Generator
+) -> dict[str, Codes]:
+    """Codes of rows, the draw of each at its place among ``draws``."""
+    network = tables.network
+    above = ancestors(network, [*evidence.levels, *evidence.weights], evidence.do)
+    buckets, _ = eliminated(tables, [name for name in network.order if name in above], evidence, draws, maximum=False)
+    found = {name: np.full(len(place), code) for name, code in {**evidence.levels, **evidence.do}.items()}
+    found |= codes_drawn(buckets, place, rng)
+    for name in (one for one in network.order if one not in found):
+        table = tables.tables[name][draws]
+        thresholds = np.cumsum(table, axis=1)[:, :-1]
+        parents = tuple(found[parent] for parent in network.parents[name])
+        uniform = rng.random(len(place))
+        found[name] = sum(
+            ((uniform >= thresholds[(place, level, *parents)]).astype(np.intp) for level in range(thresholds.shape[1])),
+            start=np.zeros(len(place), np.intp),
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +216,12 @@ class Bucket:
 def eliminated(
     tables: DrawnTables, names: Sequence[str], evidence: Evidence, draws: Any, *, maximum: bool
 ) -> tuple[list[Bucket], Reals]:
-    """Eliminates all unobserved variables, and keeps what is needed to go back.
+    """Eliminates all unobserved variables of some tables, by sums or maxima.
 
     Args:
         tables: Draws of a network's tables.
         names: The variables whose tables count; with each its ancestors.
-        evidence: What is observed or set.
+        evidence: The evidence and interventions.
         draws: Which draws, a slice or positions.
         maximum: Maxima instead of sums.
 
@@ -104,13 +285,7 @@ def most_probable_codes(buckets: Sequence[Bucket], draws: int) -> dict[str, Code
 
 
 def codes_drawn(buckets: Sequence[Bucket], draw: Codes, rng: np.random.Generator) -> dict[str, Codes]:
-    """Levels of rows drawn from the product, normalised.
-
-    Args:
-        buckets: From ``eliminated`` with sums.
-        draw: For each row the position of its draw along the last axis.
-        rng: Randomness for post-processing.
-    """
+    """Levels of rows drawn from the product of sums; ``draw`` is the position of each row's draw on the last axis."""
     found: dict[str, Codes] = {}
     for bucket in reversed(buckets):
         weights = bucket.table[(slice(None), *(found[name] for name in bucket.others), draw)]

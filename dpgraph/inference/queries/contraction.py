@@ -3,6 +3,10 @@
 A plan is made once for each network and pattern of evidence: which tables, which of their axes are fixed, and in which
 order pairs of them are contracted (opt_einsum's, or that of variable elimination where its tables are smaller). It is
 run with the draws as the last axis of every table, so that each step is a few long loops.
+
+A question depends on the ancestors of target and evidence alone. An observed variable is fixed in every table; the
+tables that are left fall into parts that share no unobserved variable, and only the parts that hold a target decide the
+conditional probability. The others say how probable the evidence is.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ import numpy.typing as npt
 from opt_einsum import paths
 
 from dpgraph import memory
-from dpgraph.inference.queries.pruning import Part, parts_of
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.records import InferenceError
@@ -45,6 +48,21 @@ Codes = Mapping[str, npt.NDArray[np.integer[Any]]]
 
 
 @dataclass(frozen=True)
+class Part:
+    """Tables that hang together.
+
+    Attributes:
+        families: The variables whose conditional tables they are.
+        free: The unobserved variables among their axes, targets too.
+        targets: The targets among those.
+    """
+
+    families: Family
+    free: Family
+    targets: Family
+
+
+@dataclass(frozen=True)
 class Step:
     """One contraction: the places of its operands, which leave the list, and the sum in numpy's notation."""
 
@@ -60,7 +78,7 @@ class Contraction:
 
     Attributes:
         part: Its tables and variables.
-        axes: For each table its axes in the order they are taken, those that are fixed first, and how many of them.
+        axes: For each table its axes in order, fixed ones first, and the number of fixed ones.
         weighted: Variables whose weights are factors of their own.
         steps: The sums, in order.
         output: The axes of the result: targets, rows, draws.
@@ -102,8 +120,8 @@ def conditional(
 
     Args:
         tables: Draws of a network's tables.
-        targets: Variables that nothing is known of; none for the evidence's probability alone.
-        evidence: What is observed or set.
+        targets: Variables without evidence; none for the evidence's probability alone.
+        evidence: The evidence and interventions.
         rows: Positions of observed levels, a column for each variable of ``evidence.levels``, whose own are not read;
             None for one row, that of the evidence.
         whole: Whether ``log_evidence`` must be whole; else parts that only it depends on are skipped.
@@ -129,11 +147,7 @@ def conditional(
 
 
 def check_size(contraction: Contraction) -> None:
-    """Refuses a question whose largest table is too large, before it is begun.
-
-    Raises:
-        InferenceError: Naming the width, the cells, and what else to do.
-    """
+    """Refuses a question whose largest table is too large, before any sum."""
     if contraction.cells > MOST_CELLS:
         raise InferenceError(
             f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
@@ -391,3 +405,44 @@ def _summed(contraction: Contraction, inputs: Sequence[Reals], *, rescale: bool)
             log = log + np.log(_by_row_and_draw(top, step.result))
         live.append(made)
     return live[0], log
+
+
+def parts_of(network: Network, targets: Family, evidence: Evidence) -> tuple[Part, ...]:
+    """The parts of a question, those with a target first; fully observed tables are parts of their own."""
+    needed = ancestors(network, [*targets, *evidence.levels, *evidence.weights], evidence.do)
+    fixed = {*evidence.levels, *evidence.do}
+    above: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while above.setdefault(name, name) != name:
+            above[name] = name = above[above[name]]
+        return name
+
+    tables = [name for name in network.order if name in needed and name not in evidence.do]
+    free = {table: [name for name in network.family(table) if name not in fixed] for table in tables}
+    for names in free.values():
+        for other in names[1:]:
+            above[root(other)] = root(names[0])
+    groups: dict[str | tuple[str], list[str]] = {}
+    for table, names in free.items():
+        groups.setdefault(root(names[0]) if names else (table,), []).append(table)
+    parts = [_part(mine, free, targets) for mine in groups.values()]
+    return tuple(sorted(parts, key=lambda part: not part.targets))
+
+
+def ancestors(network: Network, names: Iterable[str], cut: Iterable[str] = ()) -> frozenset[str]:
+    """Some variables and all that is above them, where the arcs into ``cut`` are gone."""
+    without = set(cut)
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += () if name in without else network.parents[name]
+    return frozenset(found)
+
+
+def _part(tables: list[str], free: dict[str, list[str]], targets: Family) -> Part:
+    names = dict.fromkeys(name for table in tables for name in free[table])
+    return Part(tuple(tables), tuple(names), tuple(name for name in targets if name in names))

@@ -1,4 +1,4 @@
-"""What is asked, checked against the domain: the target, the evidence by levels and by weights, the interventions."""
+"""A question, checked against the domain: the target, the evidence by levels and by weights, the interventions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Weights = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a network's variables, by positions of levels.
+    """Evidence and interventions, by positions of levels.
 
     Attributes:
         levels: Variables observed at one level.
-        weights: Variables observed in part: a weight for each level, the largest 1. The levels of a set have weight 1.
+        weights: Variables observed in part: a weight for each level, the largest 1; the levels of a set have weight 1.
         do: Variables set to a level from outside; they no longer depend on their parents.
     """
 
@@ -46,12 +46,7 @@ def read_evidence(
 ) -> Evidence:
     """Evidence by the names of variables: a level, a collection of levels, or a weight for each level.
 
-    Args:
-        network: The DAG over its domain.
-        given: For each observed variable a level (of bins a name or a number), a list, tuple or set of levels any of
-            which it may be at, or a mapping from levels to weights, which are proportional to the probability of what
-            was seen at that level; levels that are not named have weight 0.
-        do: For each variable that is set from outside, its level.
+    Weights are proportional to the probability of the observation at each level; levels without one have weight 0.
 
     Raises:
         NetworkError: If a variable is unknown.
@@ -76,12 +71,7 @@ def read_evidence(
 def check_targets(
     network: Network, targets: Iterable[str], evidence: Evidence, given: Mapping[str, Any] | None
 ) -> None:
-    """Refuses targets that are unknown, repeated, or known already.
-
-    Raises:
-        NetworkError: If a target is no variable.
-        DomainError: If one is asked for twice, or is in the evidence or set by ``do``.
-    """
+    """Refuses targets that are unknown, repeated, in the evidence, or set by ``do``."""
     names = list(targets)
     if not names:
         raise DomainError("the target is empty; name a variable, several, or an event")

@@ -1,6 +1,7 @@
 """Many rows of evidence at once: an answer for each row, and how probable each row is.
 
-Rows with the same columns observed share one plan, and equal rows one computation.
+Rows with the same columns observed share one plan, and equal rows one computation. A null is not observed. Rows may be
+private even where the model is not, so no message repeats one of their values.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from dpgraph.inference.arguments import check_probability, tails
 from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
-from dpgraph.inference.queries.row_codes import UNSEEN, codes_of_rows, evidence_columns
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.conversion import converted, is_query
+from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Numbers of all draws that are held at once before they are summed up.
-MOST_NUMBERS = 1 << 22
+Codes = Mapping[str, npt.NDArray[np.int64]]
+
+#: Numbers of all draws that are held at once before they are summed up; and the code of an empty cell.
+MOST_NUMBERS, UNSEEN = 1 << 22, -1
 STATISTICS = ("mean", "sd", "low", "high", "predictive")
 
 
@@ -50,8 +53,8 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
         model: As for ``query``.
         target: A variable, or a list of variables for their joint.
         rows: A data frame, or a mapping from names to columns: some of the network's variables. A null is not observed;
-            rows may have different columns observed. Values are levels, of bins numbers or names; what is no level
-            counts as the declared ``other``.
+            rows may have different columns observed. Values are levels, of bins numbers or names; values outside
+            the declared levels count as the declared ``other``.
         interval: The probability of the intervals.
 
     Returns:
@@ -107,19 +110,11 @@ def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.Dat
     tables = drawn_tables(model)
     codes, index = codes_of_rows(tables.network, rows)
     made = np.concatenate([_log_statistics(log, ends) for _, log in _computed(tables, (), codes)])
-    return pd.DataFrame(made[_order(codes)], index=index, columns=list(STATISTICS))
+    return pd.DataFrame(made[_distinct(codes)[1]], index=index, columns=list(STATISTICS))
 
 
-def answers_of_codes(
-    tables: DrawnTables, targets: Family, codes: Mapping[str, npt.NDArray[Any]], interval: float
-) -> RowAnswers:
-    """The answers for rows of codes.
-
-    Args:
-        tables: Draws of a network's tables.
-        targets: The variables asked about.
-        codes: Positions of levels, a column for each observed variable; -1 where a row does not have it.
-        interval: The probability of the intervals.
+def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> RowAnswers:
+    """The answers for rows of codes: a column for each observed variable, -1 where a row does not have it.
 
     Raises:
         DomainError: If a row's evidence has probability 0 in a draw.
@@ -138,7 +133,7 @@ def answers_of_codes(
         whole = np.concatenate(parts, axis=1)
         whole[-1] = np.concatenate(centre)
         parts = [whole]
-    made = np.concatenate(parts, axis=1)[:, _order(codes)]
+    made = np.concatenate(parts, axis=1)[:, _distinct(codes)[1]]
     return RowAnswers(FrozenMap(zip(STATISTICS, made, strict=True)))
 
 
@@ -166,9 +161,7 @@ def _log_statistics(log: Reals, ends: tuple[float, float]) -> Reals:
         return np.stack([log.mean(axis=1), log.std(axis=1), low, high, predictive], axis=1)
 
 
-def _computed(
-    tables: DrawnTables, targets: Family, codes: Mapping[str, npt.NDArray[Any]]
-) -> Iterator[tuple[Reals, Reals]]:
+def _computed(tables: DrawnTables, targets: Family, codes: Codes) -> Iterator[tuple[Reals, Reals]]:
     """P(targets | row) and ln P(row) of distinct rows, axes (row, draw, ...), in the order of ``_distinct``."""
     distinct, _ = _distinct(codes)
     names, width = tuple(codes), math.prod(tables.network.shape(targets))
@@ -184,14 +177,69 @@ def _computed(
             yield found.probabilities, found.log_evidence
 
 
-def _order(codes: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
-    """For each row its place among the distinct rows."""
-    return _distinct(codes)[1]
-
-
-def _distinct(codes: Mapping[str, npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+def _distinct(codes: Codes) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """The distinct rows, those with the same columns observed together, and for each row its place among them."""
-    columns, _ = evidence_columns(codes)
+    columns = np.stack(list(codes.values()), axis=1)
     seen = (columns != UNSEEN).astype(columns.dtype)
     both, inverse = np.unique(np.concatenate([seen, columns], axis=1), axis=0, return_inverse=True)
     return both[:, columns.shape[1] :], inverse.reshape(-1)
+
+
+def codes_of_rows(network: Network, rows: Any) -> tuple[dict[str, npt.NDArray[np.int64]], Any]:
+    """A column of positions for each column of the rows, -1 for nulls, and the rows' index.
+
+    Raises:
+        NetworkError: If a column is no variable.
+        DomainError: If the rows are no table, there are none, columns differ in length, or a value is no level; the
+            message names the column and its levels, never the value.
+    """
+    import pandas as pd
+
+    problem = "rows must be a data frame, or a mapping from names to columns of one length"
+    if is_query(rows):
+        raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
+    names: list[str] = converted(lambda: _names(rows), problem)
+    if isinstance(rows, str) or not names or len(set(names)) < len(names):
+        raise DomainError(f"{problem}, each name once")
+    for name in names:
+        if name not in network.domain:
+            raise NetworkError(f"a column is no variable of the network; it has {', '.join(network.domain.names)}")
+    values = {name: converted(lambda name=name: pd.Series(_cells(rows[name]), dtype=object), problem) for name in names}
+    if len({len(column) for column in values.values()}) > 1:
+        raise DomainError(problem)
+    if not len(values[names[0]]):
+        raise DomainError("there are no rows; give at least one, or ask dg.query without evidence")
+    codes = {name: _codes(name, network.domain[name], column) for name, column in values.items()}
+    return codes, rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(values[names[0]]))
+
+
+def _names(rows: Any) -> list[str]:
+    """The columns of a pandas, polars or Arrow table, or the keys of a mapping."""
+    if isinstance(rows, Mapping):
+        return [str(name) for name in rows]
+    return [str(name) for name in getattr(rows, "column_names", rows.columns)]
+
+
+def _cells(column: Any) -> list[Any]:
+    """The values of a column; Arrow hands out scalars of its own."""
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+
+
+def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:
+    """The positions of one column's values."""
+    import pandas as pd
+
+    problem = f"column {name!r} holds what is no level; declared: {show_levels(variable.levels)}"
+    places, distinct = converted(lambda: pd.factorize(column), problem)
+    found = np.array([_code(variable, value, problem) for value in distinct] or [UNSEEN], np.int64)
+    return np.where(places < 0, UNSEEN, found[places])
+
+
+def _code(variable: Variable, value: Any, problem: str) -> int:
+    plain = converted(lambda: value.item() if isinstance(value, np.generic) else value, problem)
+    code = converted(lambda: variable.code(plain), problem)
+    if code is None and isinstance(variable, Categories) and variable.other is not None:
+        code = variable.code(variable.other)
+    if code is None:
+        raise DomainError(problem)
+    return code

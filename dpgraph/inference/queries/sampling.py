@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.queries.pruning import ancestors
+from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.errors import ConvergenceWarning
@@ -30,13 +30,10 @@ BLOCK, LEAST_SIZE = 1 << 19, 100.0
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Estimates by likelihood weighting.
+    """Estimates by likelihood weighting: P(targets | evidence), its Monte Carlo variance, both with axes (draw, entry).
 
-    Attributes:
-        probabilities: P(targets | evidence), axes (draw, entry): the cells of the targets' joint table, or the event.
-        log_evidence: ln of the estimated P(evidence), axes (draw).
-        variance: The Monte Carlo variance of each probability, axes (draw, entry).
-        effective_sizes: (sum of weights)^2 / (sum of squared weights), axes (draw).
+    ``log_evidence`` is ln of the estimated P(evidence), ``effective_sizes`` (sum of weights)^2 / (sum of squared
+    weights), each of a draw.
     """
 
     probabilities: Reals
@@ -53,15 +50,9 @@ def sampled(
     samples: int | None = None,
     inside: npt.NDArray[np.bool_] | None = None,
 ) -> Sampled:
-    """Estimates P(targets | evidence) in every draw.
+    """Estimates P(targets | evidence) in every draw, where the targets' joint table has few cells.
 
-    Args:
-        tables: Draws of a network's tables.
-        targets: The variables asked about; their joint table has few cells.
-        evidence: What is observed or set.
-        rng: Randomness for post-processing.
-        samples: For each draw; None for about a million together, at least 1000 each.
-        inside: Which cells of the targets' joint table are in an event, whose probability alone is then estimated.
+    ``inside`` says which of these cells are in an event, whose probability alone is then estimated.
 
     Raises:
         InferenceError: If no sample of some draw agrees with the evidence.
@@ -101,7 +92,7 @@ def sampled(
         warnings.warn(
             f"the effective number of samples is {sizes.min():.0f} of {count} in the worst draw; ask for more samples",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     kept = slice(None) if inside is None else slice(1)
     return Sampled(found[:, kept], logs, variance[:, kept], sizes)

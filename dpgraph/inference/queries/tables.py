@@ -32,8 +32,8 @@ class DrawnTables:
         tables: For each variable an array with axes (draw, variable, *parents).
         centre: The tables whose answer is the predictive probability, where the draws are of independent Dirichlet
             laws: the product of means is the mean of products then. Else None: draws are averaged.
-        arcs: What the arcs are, where they are known to be no causes: a word for the refusal of ``do``; else empty.
-        note: What is to be said of every answer: that the chains have not mixed; else empty.
+        arcs: The owner of the arcs, where these are known to be no causes, for the refusal of ``do``; else empty.
+        note: A note for every answer, that the chains have not mixed; else empty.
     """
 
     network: Network
@@ -57,11 +57,7 @@ class DrawnTables:
 
 
 def drawn_tables(model: Any) -> DrawnTables:
-    """A model's tables, draw by draw.
-
-    Args:
-        model: ``Probabilities``, posterior draws, a plug-in posterior (of which 1000 draws are taken), a naive Bayes
-            model, a list of ``Probabilities`` of one network, a fitted estimator that has one of these, or a release.
+    """The tables of a model, of a fitted estimator that has one, or of a release, draw by draw.
 
     Raises:
         InferenceError: If it holds no probabilities of a network, or those of tables without a graph.

@@ -1,6 +1,6 @@
 """The inner loops of a regression's chains: the density of one chain's coordinates, and trajectories along its slope.
 
-The source is plain Python. numba compiles it; tests hold both against ``Model.density``, which says what is computed.
+The source is plain Python, compiled by numba; tests hold both against the density in plain numpy.
 """
 
 from __future__ import annotations
@@ -16,26 +16,29 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
+#: Degrees of freedom left for the residuals where there are hardly more rows than columns.
+LEAST_DEGREES = 2.0
+
 
 class Problem(NamedTuple):
-    """What is the same in all chains; the attributes of ``density.Layout`` and of the prior, as arrays.
+    """The part of the problem that all chains share: ``density.Layout``, the noise and the prior, as arrays.
 
     Attributes:
-        source: Which sum an entry of X'X is, shape (d, d); any where ``factor`` is 0.
-        factor: What that sum adds to it.
+        source: The place of an entry of X'X among the sums, shape (d, d); any where ``factor`` is 0.
+        factor: A unit of that sum adds this to it.
         fixed: The known part of X'X.
-        squares: Which sums are squares of numbers.
-        features: Which released sums are those of features, and where n is private that of n.
-        target: Which released sums are X'y and y'y.
+        squares: The places of squares of numbers among the sums.
+        features: The places of sums of features, and where n is private of n, among the released sums.
+        target: The places of X'y and y'y among the released sums.
         scale: Of the noise on each released sum.
         mean: The prior mean of the weights.
         numbers: size; n, or -1 where it is private; the prior's shape; exponents of the features' prior: of |S|, of
             mean squares of numbers, and of 1 minus these.
         order: The columns, those that are no numbers first.
         others: How many these are.
-        g_prior: Whether slopes have the inverse of the columns' covariance in their prior.
-        intercept: Whether the first column is one.
-        laplace: Whether the noise is Laplace, or normal.
+        g_prior: True if slopes have the inverse of the columns' covariance in their prior.
+        intercept: True if the first column is one.
+        laplace: True if the noise is Laplace, False if it is normal.
     """
 
     source: Integers
@@ -55,7 +58,7 @@ class Problem(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What may differ between chains, one for each: released sums, coordinates of the weights, and their prior.
+    """The part that may differ between chains: released sums, coordinates of the weights, and their prior.
 
     Attributes:
         observed: Shape (chains, released sums).
@@ -144,14 +147,8 @@ def log_noise(problem: Problem, observed: Any, at: Any, value: float) -> tuple[f
 def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work: Reals, kinks: bool) -> float:
     """The log density of chain c's coordinates, nan where none are possible; its slope is written.
 
-    Args:
-        problem: What is the same in all chains.
-        given: What is not.
-        c: Which chain.
-        x: Its coordinates.
-        slope: Where the slope goes.
-        work: Room for it, shape (6, rows of at least d, d).
-        kinks: Whether the slope has that of the noise on the features' sums, which has kinks where it is Laplace.
+    ``work`` is scratch, shape (7, rows of at least d, d). ``kinks`` adds the slope of the noise on the features' sums,
+    which has kinks where it is Laplace.
     """
     d, intercept = problem.mean.shape[0], problem.intercept
     size, n, shape, a, low, high = problem.numbers
@@ -214,7 +211,7 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     rate = given.rate[c] + (residual * size + quadratic) / 2
     shape += n / 2
     ratio = shape * size / (2 * rate)
-    degrees = max(n - d, 2.0)
+    degrees = max(n - d, LEAST_DEGREES)
     value = (a + 0.5) * log_gram + degrees / 2 * x[last] - log_precision / 2 - shape * math.log(rate) + d / 2 * x[last]
     by_residual = degrees / 2 - ratio * residual
 
@@ -286,7 +283,7 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
         value += -power * math.log(share) + math.lgamma(shape) - math.lgamma(degrees / 2)
         value += degrees / 2 * math.log(size / 2)
         by_n = digamma(shape) / 2 - math.log(rate) / 2
-        if n - d > 2.0:
+        if n - d > LEAST_DEGREES:
             by_n += (x[last] + math.log(size / 2) - digamma(degrees / 2)) / 2
         slope[entries - 1] += by_share - power / share + size * by_n
     for j in range(d):
@@ -300,9 +297,9 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
 
 
 def rows_begun(problem: Problem, x: Reals, root: Reals) -> float:
-    """The share of n, after the Cholesky root of S = A / n among the columns that are no numbers was written.
+    """The share of n; writes the Cholesky root of S = A / n among the columns that are not numbers, in ``order``.
 
-    ``root`` is of the columns in ``order``. nan where that part of A is not positive definite.
+    nan where that part of A is not positive definite.
     """
     share: Any = problem.numbers[1] / problem.numbers[0]
     if problem.numbers[1] < 0:
@@ -328,9 +325,9 @@ def rows_begun(problem: Problem, x: Reals, root: Reals) -> float:
 def unfolded(problem: Problem, y: Reals, x: Reals, root: Reals) -> float:
     """Coordinates from factors; the log of the volume that a unit of volume of these becomes, nan if impossible.
 
-    Factors have in the place of each number's sums what its row of the Cholesky root of S = A / n is made of: in the
-    place of its square the logit of S_jj, and of the others the row relative to its last entry (proofs.md P98). A is
-    positive definite whatever they are, and if no row is large none is near singular.
+    Factors hold in the place of each number's sums its row of the Cholesky root of S = A / n: in the place of its
+    square the logit of S_jj, and of the others the row relative to its last entry (proofs.md P98). A is positive
+    definite whatever they are, and if no row is large none is near singular.
     """
     d = problem.mean.shape[0]
     for j in range(x.shape[0]):
@@ -518,21 +515,11 @@ def drifted(
 def trajectories(
     problem: Problem, given: Given, metric: Metric, place: Reals, speed: Reals, step: Reals, steps: int, factors: bool
 ) -> Reals:
-    """Moves every chain along its trajectory, in place; how much its energy fell.
+    """Moves every chain along its trajectory, in place; the fall of its energy, -inf where it left possible places.
 
-    That is minus infinity where it left what is possible. Leapfrog; in coordinates the slope of Laplace noise on the
-    features' sums is part of the movement, which is exact for it: the kinks of so many sums would ask for far smaller
-    steps. In factors it is not, as there are no straight lines.
-
-    Args:
-        problem: What is the same in all chains.
-        given: What is not.
-        metric: The units of movement.
-        place: Coordinates, or factors of them, shape (chains, coordinates).
-        speed: Velocities, the same.
-        step: Of each chain.
-        steps: How many.
-        factors: Whether chains move in factors.
+    Leapfrog; in coordinates the slope of Laplace noise on the features' sums is part of the movement, which is exact
+    for it: the kinks of so many sums would ask for far smaller steps. In factors it is not, as there are no straight
+    lines. ``place`` has coordinates, or factors, and ``speed`` velocities, shape (chains, coordinates).
     """
     chains, many = place.shape
     d = problem.mean.shape[0]

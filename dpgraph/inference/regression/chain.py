@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.regression._kernels import Given, Metric, Problem, compiled
-from dpgraph.inference.regression.density import (
-    Layout,
-    Noise,
-    Point,
-    WeightPrior,
-    conjugate_update,
-    log_density,
-    matrix_vector,
-)
+from dpgraph.inference.regression.density import Layout, Noise, Point, WeightPrior, conjugate_update, matrix_vector
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.tables import Reals
 
@@ -42,7 +34,7 @@ class Model:
 
     Attributes:
         layout: Where the sums stand.
-        noise: What was released of them.
+        noise: The released sums and the law of their noise.
         prior: The prior of weights, variance and features.
         centre: The prior mean of the weights, shape (d,).
         scale: Their prior deviation over that of the noise, shape (d,).
@@ -50,7 +42,7 @@ class Model:
         root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
         structure: Of the precision of the weights, shape (d, d).
-        alike: Which column is of which feature, 1 or 0, shape (d, features); the intercept is of none.
+        alike: 1 where a column is of a feature, else 0, shape (d, features); the intercept is of none.
 
     Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
@@ -78,11 +70,9 @@ class Model:
         centred = point.fitted.copy()
         if self.layout.intercept:
             centred[:, 0] = (self.layout.averages(point.sums) * point.fitted).sum(axis=1)
-        u = (
-            np.linalg.solve(self.root, (centred - self.middle)[..., None])[..., 0]
-            / np.exp(point.log_residual / 2)[:, None]
-        )
-        return np.concatenate([point.sums, u, point.log_residual[:, None]], axis=1)
+        u = np.linalg.solve(self.root, (centred - self.middle)[..., None])[..., 0]
+        scaled = u / np.exp(point.log_residual / 2)[:, None]
+        return np.concatenate([point.sums, scaled, point.log_residual[:, None]], axis=1)
 
     def uncentred(self, sums: Reals, centred: Reals) -> Reals:
         """Least-squares weights from centred ones, shape (chains, d)."""
@@ -92,37 +82,21 @@ class Model:
         fitted[:, 0] -= (self.layout.averages(sums)[:, 1:] * centred[:, 1:]).sum(axis=1)
         return fitted
 
-    def density(self, flat: Reals, weights: WeightPrior) -> tuple[Reals, Reals]:
-        """The log density of vectors and its gradient, given the prior of the weights."""
-        point, d = self.point(flat), self.layout.d
-        value, slope = log_density(point, self.layout, weights, self.prior.exponents(d), self.noise)
-        by_sums, by_centred, apart = slope.sums, slope.fitted, np.exp(flat[:, -1:] / 2) * flat[:, -d - 1 : -1]
-        if self.layout.intercept:
-            averages, along = self.layout.averages(point.sums), slope.fitted[:, :1]
-            by_sums = by_sums + self.layout.slope_by_sums(point.sums, -along * point.fitted)
-            by_centred = np.hstack([along, slope.fitted[:, 1:] - along * averages[:, 1:]])
-        by_apart = matrix_vector(np.swapaxes(self.root, -1, -2), by_centred)
-        by_log_residual = slope.log_residual + (by_apart * apart).sum(axis=1) / 2 + d / 2
-        by_u = np.exp(flat[:, -1:] / 2) * by_apart
-        return value + d / 2 * flat[:, -1], np.concatenate([by_sums, by_u, by_log_residual[:, None]], axis=1)
-
     @cached_property
     def problem(self) -> Problem:
-        """What the compiled loops need, the same in all chains."""
-        layout, d = self.layout, self.layout.d
-        shape, exponents = self.prior.inverse_gamma[0], self.prior.exponents(d)
-        private = layout.n is None
-        features = np.append(layout.features, [len(self.noise.scale) - 1] * private).astype(np.int64)
+        """The model as arrays, the same in all chains."""
+        layout, noise, private = self.layout, self.noise, self.layout.n is None
+        numbers = [layout.size, -1.0 if layout.n is None else layout.n, self.prior.inverse_gamma[0]]
+        features = np.append(layout.features, [len(noise.scale) - 1] * private).astype(np.int64)
         return Problem(
-            layout.source.reshape(d, d), layout.factor.reshape(d, d), layout.fixed.reshape(d, d),
-            layout.squares.astype(np.int64), features, layout.target.astype(np.int64), self.noise.scale, self.centre,
-            np.array([layout.size, -1.0 if layout.n is None else layout.n, shape, *exponents]),
-            np.argsort(layout.is_number, kind="stable").astype(np.int64), int((~layout.is_number).sum()),
-            self.prior.g_prior, layout.intercept, self.noise.laplace,
+            layout.source, layout.factor, layout.fixed, layout.squares, features, layout.target, noise.scale,
+            self.centre, np.array([*numbers, *self.prior.exponents(layout.d)]),
+            np.argsort(layout.is_number, kind="stable"), int((~layout.is_number).sum()), self.prior.g_prior,
+            layout.intercept, noise.laplace,
         )  # fmt: skip
 
     def given(self, prior: WeightPrior) -> Given:
-        """What the compiled loops need of each chain."""
+        """The arrays of each chain."""
         chains, d = prior.mean.shape
         observed = np.broadcast_to(self.noise.observed, (chains, len(self.noise.scale)))
         coordinates = np.broadcast_to(self.middle, (chains, d)), np.broadcast_to(self.root, (chains, d, d))
@@ -134,7 +108,7 @@ class Model:
 class State:
     """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior.
 
-    ``own`` is what each feature's own scale multiplies the precision of its weights by, shape (chains, d).
+    ``own`` is the factor of each feature's own scale in the precision of its weights, shape (chains, d).
     """
 
     flat: Reals
@@ -146,11 +120,11 @@ class State:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Step sizes by dual averaging (Hoffman and Gelman 2014), a metric by how recent points spread within chains.
+    """Step sizes by dual averaging (Hoffman and Gelman 2014), a metric by the spread of recent points within chains.
 
     Trajectories move in units of the metric. Sums are in it each by itself, as the kinks of Laplace noise are. The
     metric is common; each chain has a step size of its own, as one that began far off would not move by the others'.
-    ``factors`` says whether it is factors of coordinates that move (``_kernels.unfolded``).
+    ``factors`` says whether factors of coordinates move (``_kernels.unfolded``), or coordinates.
     """
 
     factors: bool
@@ -175,15 +149,14 @@ class Tuning:
 
 
 def _untuned(factors: bool, metric: Metric, chains: int) -> Tuning:
-    """The first step sizes in a metric."""
     first = np.full(chains, np.log(FIRST_STEP))
     return Tuning(factors, metric, first, first, np.zeros(chains))
 
 
 def _spread(points: Reals, metric: Metric) -> Metric:
-    """How points spread about the mean of their chain, correlations a little shrunk.
+    """The spread of points, shape (iterations, chains, coordinates), about the mean of their chain.
 
-    Shape (iterations, chains, coordinates); no variance is far below that of ``metric``.
+    Correlations are a little shrunk; no variance is far below that of ``metric``.
     """
     sums = len(metric.scale)
     apart = (points - points.mean(axis=0)).reshape(-1, points.shape[2])
@@ -198,13 +171,7 @@ def _spread(points: Reals, metric: Metric) -> Metric:
 
 @dataclass(frozen=True)
 class Chains:
-    """Chains at one moment, to go on from: whoever holds the value may sample from it again and again.
-
-    Attributes:
-        model: The model whose unknowns are sampled.
-        state: Where each chain is.
-        tunings: Step sizes and metric of each kind of trajectory, settled.
-    """
+    """Chains at one moment, with settled tunings: whoever holds the value may sample from it again and again."""
 
     model: Model
     state: State
@@ -213,7 +180,7 @@ class Chains:
 
 @dataclass(frozen=True)
 class Kept:
-    """What was kept of chains.
+    """The kept draws of chains.
 
     Attributes:
         weights: Shape (chains, draws, d).
@@ -230,17 +197,17 @@ class Kept:
 
     @property
     def length(self) -> int:
-        """How many draws of each chain."""
+        """The number of draws of each chain."""
         return self.variance.shape[1]
 
     def then(self, later: Kept) -> Kept:
         """These draws and later ones of the same chains."""
-        weights = np.concatenate([self.weights, later.weights], axis=1)
-        variance = np.concatenate([self.variance, later.variance], axis=1)
-        prior, products = (
-            np.concatenate(both) for both in ((self.prior, later.prior), (self.products, later.products))
+        return Kept(
+            np.concatenate([self.weights, later.weights], axis=1),
+            np.concatenate([self.variance, later.variance], axis=1),
+            np.concatenate([self.prior, later.prior]),
+            np.concatenate([self.products, later.products]),
         )
-        return Kept(weights, variance, prior, products)
 
     def later_half(self) -> Kept:
         """Without the earlier half of each chain."""
@@ -252,14 +219,9 @@ Tick = Callable[[int], None] | None
 
 
 def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Generator, progress: Tick = None) -> Chains:
-    """One chain for each row of ``start``, after iterations in which step size and scales are learned.
+    """Chains after ``burn_in`` iterations of learning step sizes and scales; ``start`` has shape (chains, coordinates).
 
-    Args:
-        model: The model whose unknowns are sampled.
-        start: Possible coordinates, shape (chains, coordinates).
-        burn_in: How many iterations.
-        rng: Randomness for post-processing.
-        progress: Called with the number of each iteration.
+    ``progress`` is called with the number of each iteration.
     """
     chains = len(start)
     zero = np.zeros((chains, model.layout.d))
@@ -276,16 +238,19 @@ def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Gene
 
 
 def _first_tunings(model: Model, chains: int) -> tuple[Tuning, ...]:
-    """Trajectories of factors, if any column is a number, and of coordinates."""
+    """Trajectories of factors, if any column is a number, and of coordinates.
+
+    Factors are of order 1 where noise drowns the sums, and move by no more than their prior.
+    """
     metric = _first_metric(model)
     of_coordinates = _untuned(False, metric, chains)
     if not model.layout.squares.size:
         return (of_coordinates,)
-    return _untuned(True, _first_metric_of_factors(metric), chains), of_coordinates
+    return _untuned(True, Metric(np.minimum(metric.scale, 0.2), metric.root), chains), of_coordinates
 
 
 def _quick(tunings: tuple[Tuning, ...]) -> tuple[Tuning, ...]:
-    """Those kinds of trajectories whose steps are not far shorter than another's.
+    """The kinds of trajectories whose steps are not far shorter than another's.
 
     Factors where noise drowns the sums, coordinates where it does not, both between.
     """
@@ -293,52 +258,30 @@ def _quick(tunings: tuple[Tuning, ...]) -> tuple[Tuning, ...]:
     return tuple(one for one, step in zip(tunings, steps, strict=True) if step > SHORTER * max(steps))
 
 
-def _first_metric_of_factors(metric: Metric) -> Metric:
-    """Factors are of order 1 where noise drowns the sums, and move by no more than their prior."""
-    return Metric(np.minimum(metric.scale, 0.2), metric.root)
-
-
 def sampled(
     chains: Chains, draws: int, thin: int, rng: np.random.Generator, progress: Tick = None
 ) -> tuple[Chains, Kept]:
-    """The chains some iterations later, and what was kept of them.
-
-    Args:
-        chains: Where they are.
-        draws: Draws kept of each chain.
-        thin: Iterations for each draw kept.
-        rng: Randomness for post-processing.
-        progress: Called with the number of each iteration.
-    """
-    state, many, d = chains.state, len(chains.state.flat), chains.model.layout.d
+    """The chains after ``draws * thin`` iterations, and their kept draws; ``progress`` gets each iteration's number."""
+    model, state, many, d = chains.model, chains.state, len(chains.state.flat), chains.model.layout.d
     kept = Kept(*(np.empty(shape) for shape in ((many, draws, d), (many, draws), (draws, d, d), (draws, d, d))))
     for i in range(draws * thin):
-        state, _ = _iteration(chains.model, state, chains.tunings, rng)
-        if i % thin == thin - 1:
-            kept.weights[:, i // thin], kept.variance[:, i // thin] = state.weights, state.variance
-            products = _mean_products(chains.model, state)
-            kept.prior[i // thin] = _prior_precision(chains.model, state, products)
-            kept.products[i // thin] = products.mean(axis=0)
+        state, _ = _iteration(model, state, chains.tunings, rng)
+        at, rest = divmod(i, thin)
+        if rest == thin - 1:
+            sums = model.point(state.flat).sums
+            products = model.layout.matrix(sums) * (model.layout.size / model.layout.rows(sums))[:, None, None]
+            precision = state.prior.matrix(products, model.layout.intercept) / state.variance[:, None, None]
+            kept.weights[:, at], kept.variance[:, at] = state.weights, state.variance
+            kept.prior[at], kept.products[at] = precision.mean(axis=0), products.mean(axis=0)
         if progress is not None:
             progress(i)
     return replace(chains, state=state), kept
 
 
-def _mean_products(model: Model, state: State) -> Reals:
-    """The averages of the columns' products where chains are, shape (chains, d, d)."""
-    layout, sums = model.layout, model.point(state.flat).sums
-    return layout.matrix(sums) * (layout.size / layout.rows(sums))[:, None, None]
-
-
-def _prior_precision(model: Model, state: State, products: Reals) -> Reals:
-    """What the prior alone says of the weights where chains are, the mean of all, shape (d, d)."""
-    return (state.prior.matrix(products, model.layout.intercept) / state.variance[:, None, None]).mean(axis=0)
-
-
 def _iteration(
     model: Model, state: State, tunings: tuple[Tuning, ...], rng: np.random.Generator
 ) -> tuple[State, list[tuple[Reals, Reals]]]:
-    """A trajectory of each kind, then all else given the sums; and where each led, with the chances of acceptance."""
+    """A trajectory of each kind, then all else given the sums; and each kind's places and chances of acceptance."""
     moved = []
     for tuning in tunings:
         flat, place, chance = _move(model, state, tuning, rng)
@@ -399,7 +342,7 @@ def _hyperparameters(
 
 
 def _misfit(model: Model, weights: Reals, variance: Reals, products: Reals, own: Reals) -> Reals:
-    """What each weight adds to the prior's quadratic form where common scales are 1, shape (chains, d)."""
+    """The part of each weight in the prior's quadratic form where common scales are 1, shape (chains, d)."""
     apart, intercept = weights - model.centre, model.layout.intercept
     average = products[:, :, 0]
     if intercept:
@@ -422,7 +365,7 @@ def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generato
 
 
 def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) -> tuple[Reals, Reals, Reals]:
-    """A trajectory of each chain, accepted or not: coordinates, the same in what moved, the chance of acceptance."""
+    """A trajectory of each chain, accepted or not: coordinates, the same or factors, the chance of acceptance."""
     _, trajectories, folded = compiled()
     before = folded(model.problem, state.flat, False) if tuning.factors else state.flat
     place, speed = before.copy(), rng.standard_normal(state.flat.shape)
@@ -438,5 +381,5 @@ def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) 
 
 
 def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
-    """How many steps a trajectory takes, about as many as its distance needs."""
+    """The number of steps of a trajectory, about as many as its distance needs."""
     return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step.mean()), *STEPS)))

@@ -1,4 +1,4 @@
-"""Draws of a regression's weights and noise variance, and what they say in the units of the rows."""
+"""Draws of a regression's weights and noise variance, and their reading in the units of the rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import array_of, converted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.rows_to_predict import columns_to_predict
-from dpgraph.structure.rowwise import weighted
+from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ class RegressionDraws(Draws):
         variance: The noise variance, scaled, shape (draws,).
         method: ``"hamiltonian"`` or ``"plug-in"``.
         mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
-        prior_covariance: What the prior alone says of the weights at the variance and the scales that were learned, the
-            inverse of their mean precision, shape (columns - 1, columns - 1); None if it is not known, as in files of
-            earlier versions.
+        prior_covariance: The prior covariance of the weights at the learned variance and scales, the inverse of their
+            mean precision, shape (columns - 1, columns - 1); None if it is not known.
         provenance: The release behind it.
 
     Raises:
@@ -83,7 +81,7 @@ class RegressionDraws(Draws):
 
     @cached_property
     def _to_units(self) -> Reals:
-        """What a unit of each weight adds to the intercept and the coefficients, shape (1 + columns, columns - 1)."""
+        """The change of intercept and coefficients by a unit of each weight, shape (1 + columns, columns - 1)."""
         half, columns = self.design.bounds.half, self.design.columns[:-1]
         made = np.zeros((1 + len(columns) - self.design.intercept, len(columns)))
         at = 1
@@ -172,7 +170,7 @@ def scaled_columns(design: LinearDesign, values: Any) -> Reals:
             codes of its levels.
 
     Raises:
-        DomainError: If a feature is missing, or a number is NaN and the design does not say what it counts as.
+        DomainError: If a feature is missing, or a number is NaN and the design declares no value for it.
     """
     values = columns_to_predict(values, design)
     absent = [name for name in design.features if name not in values]
@@ -207,11 +205,11 @@ def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArr
 
 
 def _present(name: str, feature: Bounded, array: Reals) -> Reals:
-    """Numbers with what is declared in the place of NaN."""
+    """Numbers with the declared value in the place of NaN."""
     gone = np.isnan(array)
     if gone.any() and feature.missing is None:
         raise DomainError(
-            f"feature {name!r} holds nulls or NaN; fill them, or declare before the fit what they count as, "
+            f"feature {name!r} holds nulls or NaN; fill them, or declare a value for them before the fit, "
             "Bounded(low, high, missing=...)"
         )
     return np.where(gone, feature.missing or 0.0, array)

@@ -15,11 +15,11 @@ from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
 from dpgraph.inference.progress import progress_bar
-from dpgraph.inference.regression.chain import Kept, Model, Tick, sampled, settled_chains
+from dpgraph.inference.regression.chain import Kept, Model, sampled, settled_chains
+from dpgraph.inference.regression.density import WeightPrior, conjugate_update, matrix_vector, sums_layout
 from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.inference.regression.plug_in import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
-from dpgraph.inference.regression.start import as_model, starting_points
+from dpgraph.inference.regression.start import SHRINKING, as_model, starting_points, unrelated_averages
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
@@ -35,8 +35,10 @@ METHODS: dict[str, Method] = {"auto": Automatic(), "hamiltonian": Hamiltonian(),
 CHAINS, LEAST_DRAWS = 8, 60
 #: Chains that have not mixed go on until they are this many times as long as what was asked for.
 LONGEST = 8
-#: What chance in the chains may add to the squared error of predictions, in residual variances; they go on until then.
+#: The most squared error of predictions by chance in the chains, in residual variances; they go on until then.
 MOST_EXCESS = 0.005
+#: Rounds of alternating projections of plug-in sums, and the share of n above which eigenvalues are kept.
+ROUNDS, LEAST_EIGENVALUE = 200, 1e-6
 
 
 def regression_posterior(
@@ -53,10 +55,10 @@ def regression_posterior(
 
     Args:
         design: The columns and the target, with their public bounds.
-        noisy: What was released of the sums.
+        noisy: The released sums.
         prior: The prior; None is ``RegressionPrior()``, weak in the scaled units.
         method: ``Hamiltonian(...)`` or ``PlugIn()``, or one of their names; ``Automatic()`` is the former.
-        draws: How many.
+        draws: Number of draws.
         rng: Randomness for post-processing; the release is already public.
         progress: A bar on a terminal while chains run.
 
@@ -72,7 +74,10 @@ def regression_posterior(
     np.float64(0.5)
     """
     prior = RegressionPrior() if prior is None else prior
-    _check(noisy, prior)
+    if not isinstance(noisy, NoisyMoments):
+        raise InferenceError(f"this posterior takes noisy moments; got {type(noisy).__name__}")
+    if not isinstance(prior, RegressionPrior):
+        raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
     chosen = chosen_method(method, METHODS)
     if isinstance(chosen, PlugIn):
         weights, variance, covariance = plug_in_draws(noisy, prior, design, draws, rng)
@@ -84,7 +89,7 @@ def regression_posterior(
     found, mixing = _until_mixed(model, begin, length, chosen, rng, progress)
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
     every = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])
-    # those that are given back have the average of all
+    # the returned draws have the average of all
     flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
     before: Any = np.linalg.inv(found.prior.mean(axis=0))
@@ -96,13 +101,14 @@ def _until_mixed(
 ) -> tuple[Kept, dict[str, float]]:
     """Chains that go on, each time as long again, until they have mixed or are ``LONGEST`` times ``length``.
 
-    Those that have mixed go on while chance in them makes predictions worse (``_excess``). What is kept is all of them,
-    or their later half where that has mixed and all have not; and how they mixed.
+    Mixed chains go on while chance in them makes predictions worse (``_excess``). All draws are kept, or the later half
+    where that has mixed and all have not.
     """
     burn_in, thin = method.burn_in, method.thin
-    with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as tick:
-        settled = settled_chains(model, begin, burn_in, rng, tick)
-        chains, made = sampled(settled, length, thin, rng, _after(tick, burn_in))
+    with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as bar:
+        settled = settled_chains(model, begin, burn_in, rng, bar)
+        later = None if bar is None else lambda i: bar(burn_in + i)
+        chains, made = sampled(settled, length, thin, rng, later)
     while True:
         longest = made.length >= LONGEST * length
         for part in (made, made.later_half()):
@@ -115,19 +121,6 @@ def _until_mixed(
         with progress_bar(progress, made.length * thin, "iterations more, as means are not settled") as tick:
             chains, more = sampled(chains, made.length, thin, rng, tick)
         made = made.then(more)
-
-
-def _after(tick: Tick, done: int) -> Tick:
-    """A bar's progress where iterations were done before."""
-    return None if tick is None else lambda i: tick(done + i)
-
-
-def _check(value: object, prior: object) -> None:
-    """Refuses values and priors of another kind."""
-    if not isinstance(value, NoisyMoments):
-        raise InferenceError(f"this posterior takes noisy moments; got {type(value).__name__}")
-    if not isinstance(prior, RegressionPrior):
-        raise InferenceError(f"prior must be a RegressionPrior; got {prior!r}")
 
 
 def _excess(kept: Kept) -> float:
@@ -145,3 +138,54 @@ def _mixing(weights: Reals, variance: Reals) -> dict[str, float]:
     """The worst R-hat and the least effective size of weights and log variance."""
     every = np.concatenate([weights, np.log(variance)[..., None]], axis=2)
     return {"r_hat": float(r_hat(every).max()), "effective_size": float(effective_size(every).min())}
+
+
+def plug_in_draws(
+    noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign, draws: int, rng: np.random.Generator
+) -> tuple[Reals, Reals, Reals]:
+    """Independent draws of weights, shape (draws, d), and variances, shape (draws,); their prior covariance, (d, d)."""
+    n = max(1.0, float(noisy.values[-1] if noisy.n is None else noisy.n))
+    matrix = nearest_moment_matrix(noisy.values[: len(design.pairs)], n, design)
+    d = len(matrix) - 1
+    gram = matrix[None, :d, :d]
+    fitted: Any = np.linalg.solve(matrix[:d, :d], matrix[:d, d])[None]
+    residual = np.maximum(matrix[d, d] - matrix[:d, d] @ fitted[0], 0.0)
+    shape, rate = prior.inverse_gamma
+    precision, structure = prior.scale(design)[None] ** -2.0, prior.structure(design)
+    before = WeightPrior(prior.centre(design)[None], precision, shape, np.array([rate]), structure, prior.g_prior)
+    after = conjugate_update(gram, fitted, np.array([residual]), np.array([n]), before, design.intercept)
+    variance = after.rate[0] / rng.standard_gamma(after.shape[0], draws)
+    root = np.linalg.cholesky(after.covariance[0])
+    z = rng.standard_normal((draws, d))
+    weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root[None], z)
+    return weights, variance, variance.mean() * np.linalg.inv(after.prior[0])
+
+
+def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Reals:
+    """A positive definite moment matrix with its known entries, near the released one (Dykstra's projections).
+
+    ``values`` are the released sums of products, in ``design.names`` order; n is the number of rows.
+    """
+    pairs = np.array(design.pairs)
+    made = design.matrix(values, n)
+    correction = np.zeros_like(made)
+    for _ in range(ROUNDS):
+        values_, vectors = np.linalg.eigh(made + correction)
+        positive = (vectors * np.maximum(values_, 2 * LEAST_EIGENVALUE * n)) @ vectors.T
+        correction = made + correction - positive
+        made = design.matrix(positive[pairs[:, 0], pairs[:, 1]], n)
+        if np.linalg.eigvalsh(made)[0] >= LEAST_EIGENVALUE * n:
+            return made
+    for weight in SHRINKING:
+        mixed = (1 - weight) * made + weight * _unrelated_matrix(n, design)
+        if np.linalg.eigvalsh(mixed)[0] >= LEAST_EIGENVALUE * n:
+            return mixed
+    return _unrelated_matrix(n, design)
+
+
+def _unrelated_matrix(n: float, design: LinearDesign) -> Reals:
+    """The moment matrix of uniform, unrelated columns."""
+    layout, target = sums_layout(design, n, n), len(design.columns) - 1
+    sums = np.array([1 / 3 if i == j == target else 0.0 for i, j in design.pairs])
+    sums[layout.features] = unrelated_averages(layout, design)
+    return design.matrix(sums * n, n)

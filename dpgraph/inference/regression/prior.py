@@ -18,10 +18,10 @@ class RegressionPrior:
     """Normal-inverse-gamma: 1/s2 ~ Gamma(shape, rate), weights given s2 normal with deviation s times a scale.
 
     Every column and the target lie in [-1, 1], so weights and s are of order 1 at most. The defaults are weak there:
-    s is .21 to .75 with probability .9, and all features together explain about half of what they leave, or far less or
-    more where the release says so: their weights have one unknown scale. How weights are spread about 0 follows the
-    columns (a g-prior): where two nearly determine each other, or a level is rare, they may be as large as such columns
-    allow, and what columns predict is alike however they are coded; no level of a feature is special.
+    s is .21 to .75 with probability .9, and all features together explain about half of the residual variance, or far
+    less or more where the release says so: their weights have one unknown scale. The spread of weights about 0 follows
+    the columns (a g-prior): where two columns nearly determine each other, or a level is rare, they may be as large as
+    such columns allow, and predictions are alike however columns are coded; no level of a feature is special.
 
     The prior of s2 resists values far below: where the target's bounds are more than ten times wider than the deviation
     about the prediction, and the release is precise, narrow the bounds or set ``half_cauchy``.
@@ -38,7 +38,7 @@ class RegressionPrior:
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
-        typical: What the target is about before any row, in its own units, from public knowledge; its middle if None.
+        typical: A typical value of the target, in its units, from public knowledge; the middle of its bounds if None.
         features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
             rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
             With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
@@ -155,7 +155,7 @@ def _spreads(design: LinearDesign) -> Reals:
 
 
 def columns_by_feature(design: LinearDesign) -> Reals:
-    """Which column is of which feature, 1 or 0, shape (columns - 1, features); the intercept is of none."""
+    """1 where a column is of a feature, else 0, shape (columns - 1, features); the intercept is of none."""
     features = list(design.features)
     return np.array([[float(column.variable == name) for name in features] for column in design.columns[:-1]])
 

@@ -49,18 +49,13 @@ def starting_points(model: Model, design: LinearDesign, chains: int, rng: np.ran
 
 
 def possible_sums(sums: Reals, layout: Layout, design: LinearDesign) -> Reals:
-    """Sums over n moved towards those of uniform, unrelated features, as little as makes them possible.
-
-    Args:
-        sums: Sums of features over n, shape (chains, sums of features).
-        layout: Where they stand.
-        design: The columns.
-    """
+    """Sums over n, moved towards unrelated features as little as makes them possible; shape (chains, sums)."""
     centre = unrelated_averages(layout, design)
     made, open_ = np.clip(sums, -1.0, 1.0), np.ones(len(sums), bool)
     shares = np.ones((len(sums), 1)) if layout.n is None else np.full((len(sums), 1), layout.n / layout.size)
+    clipped = made.copy()
     for weight in SHRINKING:
-        moved = (1 - weight) * np.clip(sums, -1.0, 1.0) + weight * centre
+        moved = (1 - weight) * clipped + weight * centre
         # further than needed where it is needed: at the very edge the density has no scale
         inner = moved + weight / 2 * (centre - moved)
         whole = np.hstack([moved * shares, shares]) if layout.n is None else moved * shares

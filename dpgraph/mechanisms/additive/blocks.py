@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
+from dpgraph.mechanisms.additive.moment_noise import with_noise
 from dpgraph.mechanisms.additive.sensitivity import GRID as GRID
-from dpgraph.mechanisms.additive.sensitivity import block_movements, joint_distance
+from dpgraph.mechanisms.additive.sensitivity import block_measurements, block_movements, joint_distance
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -57,21 +56,19 @@ def laplace_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> Bl
     cost = error_weights(network, blocks)
     ideal = {block: (cost[block] / (moved[block].l1 / GRID)) ** (1 / 3) for block in blocks}
     largest = max(ideal.values(), default=1.0)
-    weights = {block: max(1, round(WEIGHTS * value / largest)) for block, value in ideal.items()}
+    return weighted_blocks(epsilon, network, unit, {b: max(1, round(WEIGHTS * ideal[b] / largest)) for b in blocks})
+
+
+def weighted_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit, weights: dict[Family, int]) -> BlockPlan:
+    """The plan of given weights: the smallest scales that they allow."""
     together = joint_distance(network, tuple(weights), tuple(weights.values()), GRID, unit)
     if weights and Fraction(together) / (epsilon * min(weights.values())) > MAX_SCALE:
         raise ReleaseError(f"epsilon {float(epsilon):g} asks for so much noise that nothing could be learned from it")
-    measured = tuple(
-        Measurement(
-            block,
-            fixed_point(network.shape(block), GRID).size,
-            DiscreteLaplace(calibrated_scale(together, epsilon * weights[block])),
-            moved[block],
-        )
-        for block in blocks
-    )
-    joint = Joint(tuple(weights[block] for block in blocks), together) if blocks else None
-    return BlockPlan(measured, grid=GRID, joint=joint)
+    laws: dict[Family, NoiseLaw] = {
+        block: DiscreteLaplace(calibrated_scale(together, epsilon * weight)) for block, weight in weights.items()
+    }
+    joint = Joint(tuple(weights.values()), together) if weights else None
+    return BlockPlan(block_measurements(network, laws, unit), grid=GRID, joint=joint)
 
 
 def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
@@ -87,35 +84,24 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
         )
     blocks = coefficient_blocks(network)
     cost = error_weights(network, blocks, network.shares if isinstance(network, Margins) else ())
-    moved = block_movements(network, tuple(blocks), GRID, unit)
-    roots = {block: (moved[block].l2_squared * cost[block]) ** 0.5 for block in blocks}
+    moved = {block: one.l2_squared for block, one in block_movements(network, tuple(blocks), GRID, unit).items()}
+    roots = {block: (moved[block] * cost[block]) ** 0.5 for block in blocks}
     whole = sum(roots.values())
     parts = {block: max(1, round(PARTS * root / whole)) for block, root in roots.items()}
     total = sum(parts.values())
-    measured = tuple(
-        Measurement(
-            block,
-            fixed_point(network.shape(block), GRID).size,
-            DiscreteGaussian(calibrated_gaussian_scale(moved[block].l2_squared, rho * Fraction(parts[block], total))),
-            moved[block],
-        )
-        for block in blocks
-    )
-    return BlockPlan(measured, grid=GRID)
+    laws: dict[Family, NoiseLaw] = {
+        block: DiscreteGaussian(calibrated_gaussian_scale(moved[block], rho * Fraction(part, total)))
+        for block, part in parts.items()
+    }
+    return BlockPlan(block_measurements(network, laws, unit), grid=GRID)
 
 
-def noisy_blocks(
+def noisy_coefficients(
     network: Network, plan: BlockPlan, true: dict[Family, Integers], rows: int, noise: Noise
-) -> list[tuple[Family, Integers]]:
-    """Adds noise, one call for each scale; parity counts m are noised where the step is 2, and give back n - 2 m."""
-    done: dict[Family, Integers] = {}
-    by_law: dict[NoiseLaw, list[Measurement]] = {}
-    for m in plan.measurements:
-        by_law.setdefault(m.law, []).append(m)
-    for law, mine in by_law.items():
-        values = [true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in mine]
-        flat = np.concatenate([block.ravel() for block in values])
-        drawn = noise.add(flat, law) if plan.step == 1 else rows - 2 * noise.add((rows - flat) // 2, law)
-        for m, block in zip(mine, values, strict=True):
-            done[m.table], drawn = drawn[: m.cells].reshape(block.shape), drawn[m.cells :]
-    return [(m.table, done[m.table]) for m in plan.measurements]
+) -> dict[Family, Integers]:
+    """Adds noise; parity counts m are noised where the step is 2, and give back n - 2 m."""
+    values = {m.table: true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in plan.measurements}
+    if plan.step == 1:
+        return with_noise(plan.measurements, values, noise)
+    parities = {block: (rows - value) // 2 for block, value in values.items()}
+    return {block: rows - 2 * value for block, value in with_noise(plan.measurements, parities, noise).items()}

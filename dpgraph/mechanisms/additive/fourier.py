@@ -12,22 +12,19 @@ import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_blocks
-from dpgraph.mechanisms.additive.nonnegativity import pseudo_records
+from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_coefficients, weighted_blocks
 from dpgraph.mechanisms.additive.sensitivity import (
-    GRID,
     check_laws,
-    joint_distance,
     not_measured,
     parity_sensitivity,
-    residual_measurements,
     sum_movement,
     whose_blocks,
 )
 from dpgraph.mechanisms.description_checks import check_network
 from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -48,6 +45,14 @@ from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_v
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
+
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.structure.basis import fixed_point, table_of
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
@@ -76,7 +81,7 @@ class FourierMechanism:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
         sensitivity: ``"exact"`` (default) or ``"paper"``, which needs variables of at most two levels.
         nonnegative: A probability up to 0.99. Adds the fewest uniform pseudo-records that keep every cell non-negative
-            with this probability over the noise, whatever the data; see ``mechanisms.additive.nonnegativity``.
+            with this probability over the noise, whatever the data; see ``mechanisms.additive.fourier``.
         t: The paper's Corollary 3 instead: adds 2 t times the sum of the scales of the Walsh sums, that is
             4 t |N_I|^2 / epsilon for ``"paper"`` under replace, so that all cells are non-negative with probability
             1 - exp(-t). About ten times more than needed on asia. Two-level variables only.
@@ -106,9 +111,7 @@ class FourierMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         for name, choices in (("sensitivity", Sensitivity), ("basis", Basis)):
-            if getattr(self, name) not in get_args(choices):
-                wanted = ", ".join(repr(choice) for choice in get_args(choices))
-                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
         if self.sensitivity == "paper" and self.basis == "residual":
             raise ReleaseError(
                 'sensitivity="paper" is a scale for Walsh sums; the residual basis has none in the paper'
@@ -125,13 +128,10 @@ class FourierMechanism:
                 warnings.warn(message, UnprovedGuaranteeWarning, stacklevel=3)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per block of coefficients, with its exact noise law.
+        """The event of a release: one measurement per block of coefficients, with its exact noise law.
 
         A measurement's movement is that of its own block. They do not add up: blocks move together less than that, and
         the event's joint distance says by how much.
-
-        Raises:
-            ReleaseError: If a setting needs two-level variables and there are others, or epsilon is too small.
         """
         check_network(network, self)
         plan = _plan(self, network, unit)
@@ -144,7 +144,7 @@ class FourierMechanism:
         tables = sorted(network.maximal_families, key=network.cells)
         true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
         rows = statistics.sensitive_rows
-        blocks = FrozenMap(noisy_blocks(network, plan, true, rows, noise))
+        blocks = FrozenMap(noisy_coefficients(network, plan, true, rows, noise))
         laws = FrozenMap((m.table, m.law) for m in plan.measurements)
         n = rows if unit.n_is_public else None
         return NoisyCoefficients(network, blocks, laws, n, plan.grid, plan.step, plan.pseudo_records)
@@ -276,20 +276,68 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
         paper = public and () in measured
         plan = _walsh_plan(event.epsilon, whose, unit, paper=paper)
     if [m.movement for m in plan.measurements] != [m.movement for m in event.measurements]:
-        plan = _weighted_plan(event, unit, whose)
+        weights = () if event.joint is None else event.joint.weights  # they follow from the graph that was measured
+        if len(weights) != len(measured) or (public and () in measured):
+            raise not_measured(event, network)
+        plan = weighted_blocks(event.epsilon, whose, unit, dict(zip(measured, weights, strict=True)))
     return Event("FourierMechanism", event.epsilon, measurements=plan.measurements, joint=plan.joint)
 
 
-def _weighted_plan(event: Event, unit: PrivacyUnit, network: Network) -> BlockPlan:
-    """The plan in the residual basis with recorded weights, which follow from the graph that was measured."""
-    blocks, joint = tuple(m.table for m in event.measurements), event.joint
-    if joint is None or len(joint.weights) != len(blocks) or (unit.n_is_public and () in blocks):
-        raise not_measured(event, network)
-    together = joint_distance(network, blocks, joint.weights, GRID, unit)
-    laws = [DiscreteLaplace(calibrated_scale(together, event.epsilon * weight)) for weight in joint.weights]
-    moved = residual_measurements(event, unit, network)
-    measured = tuple(replace(m, law=law) for m, law in zip(moved, laws, strict=True))
-    return BlockPlan(measured, joint=Joint(joint.weights, together))
-
-
 register_mechanism("FourierMechanism", _replanned)
+
+
+Reals = npt.NDArray[np.float64]
+
+#: Simulations of small networks; of large ones as many as ``BUDGET`` cells allow, at least ``FEWEST``.
+SIMULATIONS, FEWEST, BUDGET = 20_000, 1_000, 40_000_000
+
+#: The chance that the reported quantile is below the true one, by the order statistic's binomial law.
+MISS = 1e-3
+
+_PUBLIC_SEED = 20160221
+
+
+def pseudo_records(network: Network, scales: Mapping[Family, float], grid: int, step: int, probability: float) -> int:
+    """The fewest pseudo-records that keep every cell of every family table non-negative with a given probability.
+
+    C records spread evenly add C / cells to every cell of a table, so all cells are non-negative, whatever the data, as
+    soon as C is at least the largest deficit: the largest of cells(S) times the most negative noise of a cell of S.
+
+    This is the one place outside ``privacy.seeded_noise`` that draws from a seeded generator. It sees the public plan
+    of a mechanism and never a statistic, and none of its draws is added to anything: the seed tells nothing.
+
+    An upper confidence bound, at level 1 - ``MISS``, on the quantile of the largest deficit over simulated noise,
+    rounded up to whole records.
+    """
+    from scipy.special import bdtrc
+
+    cells = sum(network.cells(table) for table in network.maximal_families)
+    count = max(FEWEST, min(SIMULATIONS, BUDGET // cells))
+    missed = bdtrc(np.arange(count), count, probability)  # P(more than k of the deficits are below the quantile)
+    rank = int(np.count_nonzero(missed > MISS)) + 1
+    if rank > count:
+        raise ReleaseError(f"nonnegative={probability} is out of reach of {count} simulations; use 0.99 or less")
+    generator = np.random.default_rng(_PUBLIC_SEED)
+    deficits = np.concatenate(list(_deficits(network, scales, grid, step, count, generator)))
+    return max(0, math.ceil(np.sort(deficits)[rank - 1]))
+
+
+def _deficits(
+    network: Network, scales: Mapping[Family, float], grid: int, step: int, count: int, generator: np.random.Generator
+) -> Iterator[Reals]:
+    """The largest deficit of each simulated release, in batches."""
+    tables = network.maximal_families
+    width = sum(network.cells(table) for table in tables)
+    batch = max(1, min(count, 4_000_000 // width))
+    for start in range(0, count, batch):
+        size = min(batch, count - start)
+        noise: dict[Family, Reals] = {}
+        for block, scale in scales.items():
+            multiplier = fixed_point(network.shape(block), grid)
+            draws = generator.geometric(-math.expm1(-1 / scale), (2, size, *multiplier.shape))
+            noise[block] = step * (draws[0] - draws[1]) / multiplier
+        lowest = [
+            network.cells(table) * table_of(network, noise, table, batch=size).reshape(size, -1).min(axis=1)
+            for table in tables
+        ]
+        yield np.maximum(0.0, -np.min(lowest, axis=0))

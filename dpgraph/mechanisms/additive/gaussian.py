@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.additive.blocks import BlockPlan, gaussian_blocks
-from dpgraph.mechanisms.additive.blocks import noisy_blocks as noisy_coefficients
-from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks
-from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
+from dpgraph.mechanisms.additive.blocks import BlockPlan, gaussian_blocks, noisy_coefficients
+from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks, weighted_mean
 from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
 from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.claims import concentrated_parts
 from dpgraph.privacy.descriptions import Description, Statistics
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
@@ -96,9 +95,7 @@ class GaussianMechanism:
 
     def __post_init__(self) -> None:
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("basis", Basis)):
-            if getattr(self, name) not in get_args(choices):
-                wanted = ", ".join(repr(choice) for choice in get_args(choices))
-                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
         if self.basis == "residual" and (self.tables, self.allocation) != ("maximal", "optimal"):
             raise ReleaseError(
                 'basis="residual" measures no tables and has one allocation; leave tables and allocation out'
@@ -109,12 +106,7 @@ class GaussianMechanism:
             object.__setattr__(self, name, value)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per table or block, with its exact law.
-
-        Raises:
-            ReleaseError: If the budget is too small to be useful, the residual basis is asked for under replace, a
-                setting of tables is given for what is no network, or the moments are of an exponential family.
-        """
+        """The event of a release: one measurement per table or block, with its exact law."""
         epsilon, delta, rho = (exact(value) for value in (self.epsilon, self.delta, self.rho) if value is not None)
         return Event("GaussianMechanism", epsilon, delta, gaussian_measurements(description, self, unit), rho)
 

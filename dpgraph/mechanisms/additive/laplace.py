@@ -7,19 +7,17 @@ measures fewer tables, shares epsilon by what each table is for, and where n is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import Any, Literal
 
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.additive.moment_noise import laplace_plan, released_value
-from dpgraph.mechanisms.additive.regression_allocation import weighted_mean
+from dpgraph.mechanisms.additive.moment_noise import laplace_plan, noisy_blocks, weighted_mean
 from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
 from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.claims import concentrated_parts, pure_parts, total_up
 from dpgraph.privacy.descriptions import Description, Statistics
 from dpgraph.privacy.noise import Noise, calibrated_scale
@@ -37,7 +35,6 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.waiting import counted
 
 Shape = Literal["auto", "independent", "sum-zero"]
 
@@ -84,17 +81,10 @@ class LaplaceMechanism:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         object.__setattr__(self, "margins", _checked_margins(self.margins))
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
-            if getattr(self, name) not in get_args(choices):
-                wanted = ", ".join(repr(choice) for choice in get_args(choices))
-                raise ReleaseError(f"{name} must be one of {wanted}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), choices)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
-        """What a release would do: one measurement per table or block, with its exact noise law.
-
-        Raises:
-            ReleaseError: If sum-zero noise is asked for where n is private, or epsilon is too small to be useful, or
-                a setting of tables is given for what is no network.
-        """
+        """The event of a release: one measurement per table or block, with its exact noise law."""
         measured = laplace_measurements(description, self, unit)
         return Event("LaplaceMechanism", exact(self.epsilon), measurements=measured, rho=_rho(measured))
 
@@ -104,9 +94,7 @@ class LaplaceMechanism:
 
     def randomise(self, statistics: Statistics, unit: PrivacyUnit, noise: Noise) -> Any:
         """Draws the noisy blocks: ``NoisyCounts``, or ``NoisyMoments``; ``release`` calls this after the charge."""
-        planned = laplace_measurements(statistics.description, self, unit)
-        exact_tables = {m.table: statistics.sensitive_block(m.table, unit) for m in planned}
-        return released_value(statistics, planned, dict(_noisy_tables(planned, exact_tables, noise)), unit)
+        return noisy_blocks(statistics, laplace_measurements(statistics.description, self, unit), unit, noise)
 
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"
@@ -190,25 +178,6 @@ def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:
     if mechanism.noise == "auto":
         return unit.n_is_public and mechanism.tables != "families"
     return mechanism.noise == "sum-zero"
-
-
-def _noisy_tables(
-    planned: tuple[Measurement, ...], exact_tables: dict[Any, Any], noise: Noise
-) -> Iterator[tuple[Any, Any]]:
-    """Adds noise: one call per scale for independent noise, one per table for noise that sums to zero."""
-    done: dict[Any, Any] = {}
-    by_law: dict[NoiseLaw, list[Measurement]] = {}
-    for m in planned:
-        by_law.setdefault(m.law, []).append(m)
-    for law, sharing in by_law.items():
-        mine = [exact_tables[m.table] for m in sharing]
-        groups = [[table] for table in mine] if law.sums_to_zero else [mine]
-        drawn = [noise.add(np.concatenate([table.ravel() for table in group]), law) for group in counted(groups)]
-        flat = np.concatenate(drawn)
-        for m in sharing:
-            done[m.table] = flat[: m.cells].reshape(exact_tables[m.table].shape)
-            flat = flat[m.cells :]
-    return ((m.table, done[m.table]) for m in planned)
 
 
 def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:

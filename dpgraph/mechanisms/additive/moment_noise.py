@@ -9,22 +9,32 @@ Sheldon 2018, would show their differences exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
+
 import dpgraph.structure.moments  # noqa: F401  what noisy sums stand for is registered there
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.descriptions import Block, Description, Name, Statistics, is_readable, noisy_value
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
     Measurement,
+    NoiseLaw,
+    Number,
     PrivacyUnit,
     ReleaseError,
     SumZeroLaplace,
+    exact,
 )
+from dpgraph.structure.design import MOST_SUM, RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.waiting import counted
 
 Plan = tuple[Measurement, ...]
 
@@ -61,12 +71,23 @@ def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) ->
 
 
 def noisy_blocks(statistics: Statistics, plan: Plan, unit: PrivacyUnit, noise: Noise) -> Any:
-    """Draws the noisy integers of each block, one draw each; ``release`` calls this after the charge."""
-    values: dict[Name, Any] = {}
+    """Draws the noisy integers of each block; ``release`` calls this after the charge."""
+    true = {m.table: statistics.sensitive_block(m.table, unit) for m in plan}
+    return released_value(statistics, plan, with_noise(plan, true, noise), unit)
+
+
+def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[Name, Integers]:
+    """The exact integers of each block with noise: one call for each law, one for each block that sums to zero."""
+    groups: dict[tuple[NoiseLaw, Name | None], list[Measurement]] = {}
     for m in plan:
-        true = statistics.sensitive_block(m.table, unit)
-        values[m.table] = noise.add(true.ravel(), m.law).reshape(true.shape)
-    return released_value(statistics, plan, values, unit)
+        groups.setdefault((m.law, m.table if m.law.sums_to_zero else None), []).append(m)
+    done: dict[Name, Integers] = {}
+    for (law, _), sharing in counted(list(groups.items())):
+        flat = noise.add(np.concatenate([true[m.table].ravel() for m in sharing]), law)
+        for m in sharing:
+            done[m.table] = flat[: m.cells].reshape(true[m.table].shape)
+            flat = flat[m.cells :]
+    return {m.table: done[m.table] for m in plan}
 
 
 def released_value(
@@ -85,3 +106,56 @@ def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
             f"{type(description).__name__} does not say what noisy integers of it stand for: give it a method noisy"
         )
     return description.blocks(unit)
+
+
+#: The deviation of the noise on the target's mean that is aimed at, in halves of the target's bounds.
+WANTED = 0.018
+
+#: The largest weight used, and that where n is private. More hardly lowers the sum's noise: 2 / epsilon is its end.
+LARGEST, WITHOUT_N = 256, 6
+#: The largest where noise is Gaussian: movement adds in squares, so the weighted sum's soon is nearly all of it.
+LARGEST_GAUSSIAN = 25
+
+
+def weighted_mean(statistics: Any, epsilon: Number, unit: PrivacyUnit, *, gaussian: bool = False) -> Any:
+    """The same sums, the target's with the weight that n and epsilon ask for; additive mechanisms plan by this."""
+    design = getattr(statistics, "description", None)
+    if not isinstance(design, LinearDesign):
+        return statistics
+    n = None if not unit.n_is_public else statistics.sensitive_rows
+    planned = weighted_design(design, epsilon, unit, n, gaussian=gaussian)
+    return statistics if planned is design else replace(statistics, description=planned)
+
+
+def weighted_design(
+    design: LinearDesign, epsilon: Number, unit: PrivacyUnit, n: int | None, *, gaussian: bool = False
+) -> LinearDesign:
+    """The design with the weight on the target's sum that a release of n rows chooses; n is None where it is private.
+
+    Noise on the sums drowns the slopes first, then the target's mean. At small n epsilon a larger weight on its sum
+    makes the mean known at the price of slopes that could not be known.
+    """
+    if not design.intercept or design.mean_weight is not None:
+        return design
+    weight = advised_weight(design, exact(epsilon), unit, n)
+    return design.with_mean_weight(min(weight, LARGEST_GAUSSIAN) if gaussian else weight)
+
+
+def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
+    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
+
+    With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
+    sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
+
+    >>> design = LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
+    >>> [advised_weight(design, Fraction(1, 10), PrivacyUnit(), n) for n in (1_000, 10_000, 100_000)]
+    [256, 5, 2]
+    """
+    if n is None:
+        return max(design.copies, WITHOUT_N)
+    movement = design.sensitivity(unit) / RESOLUTION**2 / unit.rows_per_person
+    room = WANTED * float(epsilon) * n / math.sqrt(2) / unit.rows_per_person - 2
+    needed = LARGEST if room <= 0 else math.ceil((movement - 2 * design.copies) / room)
+    quiet = MAX_SCALE_IN_STEPS * float(epsilon) / RESOLUTION**2 / unit.rows_per_person - movement
+    allowed = design.copies + math.ceil(quiet / 2) - 1
+    return max(design.copies, min(LARGEST, needed, allowed, MOST_SUM // (RESOLUTION**2 * max(1, n))))

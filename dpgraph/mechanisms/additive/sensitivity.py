@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.descriptions import partition_movement
 from dpgraph.privacy.noise import MIN_SCALE
-from dpgraph.privacy.records import Event, Measurement, Movement, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Event, Measurement, Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.basis import (
     MAX_BLOCKS,
     block_shape,
@@ -305,7 +305,7 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
         whose = None if unit.n_is_public else whose_blocks(network, names)
         if whose is None:
             raise not_measured(event, network)
-        return residual_measurements(event, unit, whose)
+        return block_measurements(whose, {m.table: m.law for m in event.measurements}, unit)
     if not names or not all(variable in network.domain for name in names for variable in name):
         raise not_measured(event, network)
     return tuple(
@@ -314,12 +314,11 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
     )
 
 
-def residual_measurements(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measurement, ...]:
-    """The blocks of the residual basis in a record, moved as the network's domain says."""
-    moved = block_movements(network, tuple(m.table for m in event.measurements), GRID, unit)
+def block_measurements(network: Network, laws: Mapping[Family, NoiseLaw], unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """Blocks of the residual basis with these laws, moved as the network's domain says."""
+    moved = block_movements(network, tuple(laws), GRID, unit)
     return tuple(
-        Measurement(m.table, math.prod(block_shape(network, m.table)), m.law, moved[m.table])
-        for m in event.measurements
+        Measurement(block, math.prod(block_shape(network, block)), law, moved[block]) for block, law in laws.items()
     )
 
 

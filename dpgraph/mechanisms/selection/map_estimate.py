@@ -87,11 +87,7 @@ class MapEstimate:
         return "softmax" if self.selector == "exponential" else "permute-and-flip"
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: one selection.
-
-        Raises:
-            ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
-        """
+        """The event of a release: one selection."""
         check_network(network, self)
         check_graph(network, self)
         _temperature(self, network, unit)

@@ -17,15 +17,16 @@ from dpgraph.mechanisms.reproduction import register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
+    check_floor,
     check_grid,
     check_prior_and_floor,
     check_temperature,
     draw_row,
     lattice,
+    lipschitz_constant,
     row_scores,
     score_range,
 )
-from dpgraph.mechanisms.selection.lipschitz import check_floor, lipschitz_constant
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_boolean, check_whole
@@ -99,11 +100,7 @@ class PosteriorSample:
             check_grid(self.grid)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: ``draws`` selections that share epsilon.
-
-        Raises:
-            ReleaseError: If the floor is too large for a variable, or epsilon too small to be useful.
-        """
+        """The event of a release: ``draws`` selections that share epsilon."""
         check_network(network, self)
         check_graph(network, self)
         _scale(self, network, unit)

@@ -105,11 +105,7 @@ class PrivateQuantile:
         return Network.of(Domain(FrozenMap({name: Bins(self.edges, missing=strict)}), strict), {})
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
-        """What a release would do: a selection for each probability.
-
-        Raises:
-            ReleaseError: If the network is not ``network(name)``.
-        """
+        """The event of a release: a selection for each probability."""
         check_network(network, self)
         variables = list(network.domain.variables.values())
         if len(variables) != 1 or variables[0] != Bins(self.edges, missing=network.domain.strict):

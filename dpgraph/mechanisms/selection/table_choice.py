@@ -1,34 +1,134 @@
-"""A choice of one table to measure: that which a public model explains worst."""
+"""Choices among the tables of a domain: of one table to measure, of a network's parents (GreedyBayes).
+
+Scores are whole numbers. *Fixed*: half the L1 distance of an exact table from public counts, such as those of a public
+model. A row adds one to one cell, so the score moves by at most 1/2, by 1 where a row is replaced (proofs.md P113).
+
+*Half-fixed*: half the L1 distance of the exact table of a child and its parents from the child's public margin times
+the exact table of the parents. A row of level x takes the distance by at most 2 (1 - p_x) (proofs.md P114).
+
+Both estimate how many rows a measurement would put right; less half the expected noise of the table, which is public.
+Neither has a denominator that rows move: the sensitivity of mutual information and of BDeu grows with the number of
+rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpgraph.mechanisms.description_checks import check_any_tables
+from dpgraph.mechanisms.description_checks import check_any_tables, check_margins, check_one_ways
 from dpgraph.mechanisms.reproduction import register_selection
-from dpgraph.mechanisms.selection.table_scores import (
-    BYTES_PER_CANDIDATE,
-    BYTES_PER_TABLE,
-    GRID,
-    as_scores,
-    check_noise,
-    choice_scale,
-    choices_event,
-    fixed_range,
-    fixed_score,
-    penalty,
-    share_of,
-)
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.noise import Noise, selection_scale
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, SelectionLaw, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
-from dpgraph.structure.candidate_tables import AnyTables
+from dpgraph.structure.candidate_tables import MOST_CELLS, PARTS, AnyTables, OneWays
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
+
+#: Public counts are rounded to whole multiples of one part in this many of a row.
+GRID = 1 << 16
+
+#: Bytes that a choice takes for each candidate and for each exact table that is kept beside it, as measured.
+BYTES_PER_CANDIDATE, BYTES_PER_TABLE = 250, 250
+
+
+def fixed_score(table: Integers, expected: Reals) -> int:
+    """The L1 distance of exact counts from public ones, in parts of ``GRID``: twice the score in rows.
+
+    >>> fixed_score(np.array([[3, 0], [0, 3]]), np.full((2, 2), 1.5)) / (2 * GRID)
+    3.0
+    """
+    return int(np.abs(table * GRID - np.rint(expected * GRID).astype(np.int64)).sum())
+
+
+def half_fixed_score(table: Integers, weights: Integers) -> int:
+    """The L1 distance of a child's table, axes (child, *parents), from its margin's share of the parents' table.
+
+    In parts of ``PARTS``: twice the score in rows.
+
+    >>> half_fixed_score(np.array([[3, 0], [0, 3]]), np.array([PARTS // 2, PARTS // 2])) / (2 * PARTS)
+    3.0
+    """
+    flat = table.reshape(len(table), -1)
+    return int(np.abs(flat * PARTS - weights[:, None] * flat.sum(axis=0)).sum())
+
+
+def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
+    """About how much memory a choice among all tables of so many variables takes.
+
+    >>> choice_bytes([2, 2, 3], [2]) == 3 * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * (4 + 6 + 6)
+    True
+    """
+    wanted, every = set(widths), list(sizes)
+    cells = [1, *[0] * max(wanted, default=0)]  # of all tables of each width together
+    for size in every:
+        cells = [1, *(here + size * below for below, here in pairwise(cells))]
+    candidates = sum(math.comb(len(every), width) for width in wanted)
+    kept = min(KEPT_CELLS, sum(cells[width] for width in wanted))
+    return candidates * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * kept
+
+
+def fixed_range(unit: PrivacyUnit) -> int:
+    """The length of an interval that holds what one person adds to any fixed scores, in parts of ``GRID``.
+
+    A candidate may gain what another loses, and "stop" stays: [-1, 1] cells, [-2, 2] where a row is replaced.
+    """
+    return 2 * GRID * _moves(unit)
+
+
+def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
+    """The same of half-fixed scores, in parts of ``PARTS``: twice 2 (1 - p), p the least share of any level."""
+    least = min((min(shares) for shares in margins.weights.values()), default=0)
+    return 4 * (PARTS - least) * _moves(unit)
+
+
+def choices_event(name: str, epsilon: Fraction, law: SelectionLaw, draws: int) -> Event:
+    """The event of choices that share epsilon: each is a share of it in epsilon, and that squared / 8 in rho."""
+    share = share_of(epsilon, draws)
+    rho = rounded(draws * share**2 / 8, up=True)
+    return Event(name, epsilon, rho=rho, selections=(Selection(law, share, draws),))
+
+
+@lru_cache(maxsize=256)
+def choice_scale(length: int, epsilon: Fraction) -> float:
+    """What scores are divided by, so that scores that move within an interval of this length cost epsilon."""
+    return selection_scale(length, epsilon)
+
+
+def penalty(cells: int, noise: float, parts: int) -> int:
+    """The expected L1 norm of the noise of so many cells, in parts of a row, as scores are: twice its half."""
+    return math.floor(cells * noise * parts)
+
+
+def as_scores(scores: Iterable[int]) -> npt.NDArray[Any]:
+    """Scores of candidates after "stop", whose score is 0; Python's own integers, which do not overflow."""
+    return np.array([0, *scores], dtype=object)
+
+
+def check_noise(noise: object) -> None:
+    """Refuses an expected noise that is no finite number of at least 0."""
+    if not is_number(noise) or not 0 <= noise <= 2.0**40:
+        raise ReleaseError(f"noise must be a number of rows, at least 0 and at most 2^40; got {noise!r:.60}")
+
+
+def share_of(epsilon: Number, draws: int) -> Fraction:
+    """What each of several choices may cost."""
+    return exact(epsilon) / max(1, draws)
+
+
+def _moves(unit: PrivacyUnit) -> int:
+    """How many rows one person adds or takes away."""
+    return unit.rows_per_person * (2 if unit.n_is_public else 1)
 
 
 @dataclass(frozen=True)
@@ -86,11 +186,7 @@ class TableChoice:
         object.__setattr__(self, "noise", each)
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
-        """What a release would do: one selection.
-
-        Raises:
-            ReleaseError: If a candidate is no table of the domain, or epsilon is too small.
-        """
+        """The event of a release: one selection."""
         check_any_tables(description, self)
         for table, counts in self.expected.items():
             known = all(name in description.domain for name in table) and len(set(table)) == len(table)
@@ -135,3 +231,152 @@ def _counts(counts: object) -> Reals:
 
 
 register_selection("TableChoice", AnyTables, draws=lambda tables, recorded: 1, event=choices_event)
+
+
+#: A child with its parents.
+Step = tuple[str, Family]
+
+
+@dataclass(frozen=True)
+class ParentsChoice:
+    """Chooses variables one after the other with their parents, as GreedyBayes of PrivBayes does (Zhang et al. 2017).
+
+    The first choice is of a pair, of which one becomes the other's parent; then one variable after the other, each with
+    one to ``max_parents`` parents among those placed. Each choice also has the candidate "stop": after it another pair
+    is chosen among the rest, and "stop" then leaves the rest without parents. So there are at most d - 1 choices.
+
+    Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the child's public
+    margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by
+    at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P114). PrivBayes's
+    score has the exact margin for the public one, and moves further.
+
+    Args:
+        epsilon: The whole budget, exact; the d - 1 choices share it equally.
+        margins: Public margins and a public number of rows, such as noisy one-way tables.
+        noise: The expected absolute noise of one cell of a table that is measured, in rows.
+        max_parents: The most parents of a variable.
+        max_cells: Tables of more cells are no candidates.
+        forbidden: Arcs (parent, child) that may not be.
+        required: Arcs that must be: a child has these parents and up to ``max_parents`` in all.
+
+    Raises:
+        ReleaseError: If a setting is out of its range.
+
+    >>> from dpgraph.structure.domain import Domain
+    >>> margins = OneWays.of({"a": [1, 1], "b": [1, 1], "c": [1, 1]}, 100)
+    >>> event = ParentsChoice(1, margins).event(AnyTables(Domain.of({n: [0, 1] for n in "abc"})), PrivacyUnit())
+    >>> event.selections
+    (Selection(law='softmax', epsilon=Fraction(1, 2), draws=2),)
+    """
+
+    epsilon: Number
+    margins: OneWays
+    noise: float = 0.0
+    max_parents: int = 2
+    max_cells: int = MOST_CELLS
+    forbidden: frozenset[tuple[str, str]] = frozenset()
+    required: frozenset[tuple[str, str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon))
+        check_one_ways(self.margins)
+        check_noise(self.noise)
+        check_whole("max_parents", self.max_parents, most=20)
+        check_whole("max_cells", self.max_cells, most=MOST_CELLS)
+        for name in ("forbidden", "required"):
+            object.__setattr__(self, name, _arcs(name, getattr(self, name)))
+        if both := sorted(self.forbidden & self.required):
+            raise ReleaseError(f"the arc {both[0][0]} -> {both[0][1]} is both forbidden and required")
+
+    def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
+        """The event of a release: d - 1 selections that share epsilon."""
+        check_any_tables(description, self)
+        check_margins(description, self.margins)
+        if unknown := sorted(
+            {n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)
+        ):
+            raise ReleaseError(f"arcs are between variables of the domain; {', '.join(unknown)} is none")
+        Network.of(description.domain, {name: self._needed(name) for name in description.domain.names})
+        epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
+        choice_scale(half_fixed_range(self.margins, unit), share_of(epsilon, draws))
+        return choices_event("ParentsChoice", epsilon, "softmax", draws)
+
+    def working_bytes(self, description: AnyTables) -> int:
+        """About how much memory the choices take: the scores of all candidates and their exact tables."""
+        return choice_bytes(description.domain.sizes.values(), range(2, self.max_parents + 2))
+
+    def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Network:
+        """Chooses the network; ``release`` calls this after the charge."""
+        domain = statistics.description.domain
+        draws = len(domain.names) - 1
+        scale = choice_scale(half_fixed_range(self.margins, unit), share_of(self.epsilon, draws))
+        placed: dict[str, Family] = {}
+        scores: dict[Step, int] = {}
+        starting = True
+        for _ in range(draws):
+            steps = list(self._steps(statistics.description, placed, starting))
+            for step in steps:
+                if step not in scores:
+                    scores[step] = self._score(statistics, step, unit)
+            place = noise.choose(as_scores(scores[step] for step in steps), scale) if steps else 0
+            if place == 0 and starting:
+                break
+            starting = place == 0
+            if not starting:
+                child, parents = steps[place - 1]
+                placed |= {name: () for name in parents if name not in placed} | {child: parents}
+        return Network.of(domain, {name: list(placed.get(name, self._needed(name))) for name in domain.names})
+
+    def _steps(self, tables: AnyTables, placed: dict[str, Family], starting: bool) -> Iterator[Step]:
+        """The candidates of one choice, in an order that depends on what is public alone."""
+        names = tables.domain.names
+        for child in (name for name in names if name not in placed):
+            allowed = [name for name in names if name != child and (name, child) not in self.forbidden]
+            above = [name for name in allowed if (name in placed) != starting and not (starting and self._needed(name))]
+            needed = set(self._needed(child))
+            for parents in _subsets(above, 1 if starting else max(self.max_parents, len(needed))):
+                if needed.issubset(parents) and self._is_measurable(tables.cells((child, *parents))):
+                    yield child, parents
+
+    def _needed(self, child: str) -> list[str]:
+        """The required parents of a variable, in a fixed order."""
+        return sorted(parent for parent, other in self.required if other == child)
+
+    def _is_measurable(self, cells: int) -> bool:
+        """Whether a table is small enough, and would not be sure to lose to "stop" by its noise alone."""
+        return cells <= self.max_cells and cells * self.noise <= 4 * self.margins.rows + 4
+
+    def _score(self, statistics: TableCounts, step: Step, unit: PrivacyUnit) -> int:
+        """Twice the score, in parts of ``PARTS``."""
+        child, parents = step
+        table = statistics.sensitive_block((child, *parents), unit)
+        return half_fixed_score(table, self.margins.share(child)) - penalty(table.size, self.noise, PARTS)
+
+    def __repr__(self) -> str:
+        settings = f"noise={self.noise:g}, max_parents={self.max_parents}"
+        return f"ParentsChoice(epsilon={str(self.epsilon)!r}, {self.margins}, {settings})"
+
+
+def _subsets(names: list[str], most: int) -> Iterator[Family]:
+    """The sets of one to so many of some variables, in their order."""
+    return (some for size in range(1, most + 1) for some in combinations(names, size))
+
+
+def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Arcs as pairs of names."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
+    found: set[tuple[str, str]] = set()
+    for arc in given:
+        if not isinstance(arc, tuple | list) or len(arc) != 2 or not all(isinstance(end, str) for end in arc):
+            raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
+        found.add((arc[0], arc[1]))
+    return frozenset(found)
+
+
+register_selection(
+    "ParentsChoice",
+    AnyTables,
+    draws=lambda tables, recorded: len(tables.domain.names) - 1,
+    event=choices_event,
+)

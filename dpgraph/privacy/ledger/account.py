@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dpgraph.privacy.accounts import Account, Made, Receipt, Split, other_choice
+from dpgraph.privacy.accounts import Made, Receipt, Split, other_choice
 from dpgraph.privacy.errors import BudgetExceededError
 from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import Filter, Spent, filter_of, too_dear
+from dpgraph.privacy.filters import Filter, Spent, too_dear
 from dpgraph.privacy.ledger.book import Ledger
 from dpgraph.privacy.ledger.chain import Chain, now
 from dpgraph.privacy.ledger.fingerprint import fingerprint
@@ -38,7 +38,7 @@ class DurableAccount:
     @property
     def rule(self) -> Filter:
         """How charges add."""
-        return filter_of(self.accounting, self.limit)
+        return Filter(self.accounting, self.limit)
 
     @property
     def identity(self) -> str:
@@ -87,7 +87,7 @@ class DurableAccount:
             return left
         if _ended(allowance):
             return PrivacyCost(left.epsilon * 0, left.delta * 0)
-        own = filter_of(self.accounting, allowance.limit).remaining(allowed)
+        own = Filter(self.accounting, allowance.limit).remaining(allowed)
         return PrivacyCost(
             min(left.epsilon, max(own.epsilon, 0 * own.epsilon)), min(left.delta, max(own.delta, 0 * own.delta))
         )
@@ -184,7 +184,7 @@ class DurableAccount:
                 f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; "
                 "nothing was charged"
             )
-        rule, spent = filter_of(self.accounting, allowance.limit), self._allowed(rows, allowance.who)
+        rule, spent = Filter(self.accounting, allowance.limit), self._allowed(rows, allowance.who)
         after = rule.after(spent, event)
         if not rule.fits(after):
             refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
@@ -195,7 +195,7 @@ class DurableAccount:
         """The totals in the allowance's newest row."""
         return self.chain.allowed(rows, who) or Spent(*[0 * self.limit.epsilon] * 3)
 
-    def parts(self, receipt: Receipt | None, split: Split) -> list[Account]:
+    def parts(self, receipt: Receipt | None, split: Split) -> list[DurableAccount]:
         """The accounts of groups."""
         assert receipt is not None
         unit, labels = self.unit.within_groups(), (self.who, self.purpose)

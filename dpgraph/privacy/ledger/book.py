@@ -7,7 +7,7 @@ from typing import Any
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.events import Number, PrivacyCost, exact, exact_delta
-from dpgraph.privacy.filters import filter_of
+from dpgraph.privacy.filters import Filter
 from dpgraph.privacy.ledger.chain import Chain, now
 from dpgraph.privacy.ledger.checking import Verification, rows_behind, verified
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
@@ -97,7 +97,7 @@ class Ledger:
         """
         checked_label("who", who, empty=False)
         allowance = Allowance(who, PrivacyCost(exact(epsilon), exact_delta(delta)), moment_of(expires))
-        start = filter_of(self._chain.terms.accounting, allowance.limit).start
+        start = Filter(self._chain.terms.accounting, allowance.limit).start
         checked_label("by", by)
         with self._chain.store.writing() as rows:
             head = self._chain.newest(rows)
@@ -131,7 +131,7 @@ class Ledger:
             laid = {row.allowance: row for row in rows.rows(self.dataset) if row.kind == "allow"}
             for who, row in laid.items():
                 allowance, spent = laid_down(row.terms, Allowance, who=who), self._chain.allowed(rows, who)
-                rule = filter_of(self._chain.terms.accounting, allowance.limit)
+                rule = Filter(self._chain.terms.accounting, allowance.limit)
                 found[who] = allowance, rule.price(rule.start if spent is None else spent)
         return found
 

@@ -10,7 +10,7 @@ from typing import Any
 from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import LESS, Concentrated, Filter, Spent, filter_of
+from dpgraph.privacy.filters import LESS, Filter, Spent
 from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
 from dpgraph.privacy.ledger.store import Head
 from dpgraph.privacy.ledger.terms import Allowance, Choice, Terms, laid_down, terms_of
@@ -103,7 +103,7 @@ def verified(
 def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
     """What is wrong with a row's totals, which are carried on."""
     if row.kind == "open":
-        rule = filter_of(totals.terms.accounting, totals.terms.limit)
+        rule = Filter(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
         return [] if row.number == 0 and row.spent == _text(rule.start) else ["makes the budget anew"]
     if row.kind == "allow":
@@ -128,7 +128,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         found.append("is not charged to the allowance of whoever made it")
     if limited is not None:
         allowance, before = limited
-        own = filter_of(totals.terms.accounting, allowance.limit)
+        own = Filter(totals.terms.accounting, allowance.limit)
         now = own.after(before, event)
         totals.allowances[row.who] = allowance, now
         found += [] if row.allowed == _text(now) else ["has totals of the allowance that are not those of its events"]
@@ -152,7 +152,7 @@ def _choice_problems(row: LedgerRow, choice: Choice, totals: _Totals) -> list[st
 
 def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals) -> None:
     """The accounts of the groups that a row paid for."""
-    rule = filter_of(split.accounting, split.share)
+    rule = Filter(split.accounting, split.share)
     for at in range(len(split.groups)):
         account = f"{row.number}.{at}"
         totals.accounts[account] = rule, unit.within_groups(), rule.start
@@ -165,7 +165,7 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         return ["comes before the row that makes the budget"]
     spent = totals.accounts[""][2]
     allowance = laid_down(row.terms, Allowance, who=row.allowance)
-    start = filter_of(totals.terms.accounting, allowance.limit).start
+    start = Filter(totals.terms.accounting, allowance.limit).start
     before = totals.allowances.get(row.allowance, (allowance, start))[1]
     totals.allowances[row.allowance] = allowance, before
     same = (row.spent, row.allowed, row.account) == (_text(spent), _text(before), "")
@@ -213,8 +213,8 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
         yield start + len(own)
     if event.mechanism not in (PAID_IN_PARTS, CROSS_VALIDATION) or event.measurements or event.selections:
         return
-    rule = filter_of("zcdp" if event.delta and event.rho else "basic", PrivacyCost(event.epsilon, event.delta))
-    least = rule.rho * (1 - 4 * (1 - LESS)) if isinstance(rule, Concentrated) else Fraction(0)
+    rule = Filter("zcdp" if event.delta and event.rho else "basic", PrivacyCost(event.epsilon, event.delta))
+    least = Fraction(0) if rule.rho is None else rule.rho * (1 - 4 * (1 - LESS))
     spent = rule.start
     for end, part in enumerate(parts[start:], start + 1):
         spent = rule.after(spent, part)

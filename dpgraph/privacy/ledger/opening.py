@@ -12,7 +12,7 @@ from typing import Any
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.events import Number, PrivacyCost, PrivacyUnit, decimal, exact, exact_delta
-from dpgraph.privacy.filters import filter_of
+from dpgraph.privacy.filters import Filter
 from dpgraph.privacy.ledger.account import DurableAccount
 from dpgraph.privacy.ledger.chain import Chain, now, opened_chain
 from dpgraph.privacy.ledger.checking import Verification, verified
@@ -51,7 +51,7 @@ class Asked:
             raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
         limit = PrivacyCost(self.epsilon, self.delta or 0 * self.epsilon)
         terms = Terms(limit, checked_unit(self.unit), self.accounting or "basic", secrets.token_hex(8), self.source)
-        filter_of(terms.accounting, limit)
+        Filter(terms.accounting, limit)
         return terms
 
     def check(self, terms: Terms) -> None:
@@ -133,7 +133,7 @@ def _first(dataset: str, terms: Terms, who: str, purpose: str) -> LedgerRow:
         purpose=purpose,
         unit=canonical(plain_of(terms.unit)),
         terms=canonical(plain_of(terms, but=("unit",))),
-        spent=canonical(plain_of(filter_of(terms.accounting, terms.limit).start)),
+        spent=canonical(plain_of(Filter(terms.accounting, terms.limit).start)),
     )
     return sealed(row, "")
 

@@ -30,13 +30,9 @@ def slice_column(
 ) -> None:
     """Makes the bitmap of each level of one variable, one bit a row.
 
-    Args:
-        codes: The codes, eight a word, shape (blocks * words * 8,).
-        levels: The number of levels, at most 256.
-        first: The row of the first level's bitmap.
-        masks: Overwritten in rows first to first + levels, shape (blocks, rows, words).
-        plane: Room for one bit of each code, shape (words * 8,).
-        bits: ``plane`` seen as words.
+    ``codes`` are the codes, eight a word, shape (blocks * words * 8,), of at most 256 ``levels``. ``masks``, shape
+    (blocks, rows, words), are overwritten in rows ``first`` to first + levels. ``plane`` has room for one bit of each
+    code, shape (words * 8,), and ``bits`` is the same seen as words.
     """
     blocks, words = masks.shape[0], masks.shape[2]
     for block in range(blocks):
@@ -96,13 +92,9 @@ def count_leaves(whole: Words, found: int, masks: Words, axis: Integers, cell: i
 def count_block(masks: Words, tables: Integers, total: Integers, every: Words, path: Words, at: Integers) -> None:
     """Adds one block's counts of all tables, depth first over configurations and never under an empty one.
 
-    Args:
-        masks: The bitmaps of the block, shape (rows, words).
-        tables: A line for each table; see DEPTH and ROW.
-        total: Cells of all tables, added to.
-        every: A bitmap of all rows, shape (words,).
-        path: Room for the AND of each prefix, shape (deepest, words).
-        at: Room for the state of the search, shape (deepest, 3): level, rows left, cell.
+    ``masks`` are the block's bitmaps, shape (rows, words); ``tables`` has a line for each table, see DEPTH and ROW;
+    ``total`` are the cells of all tables, added to; ``every`` is a bitmap of all rows, shape (words,). ``path``, shape
+    (deepest, words), has room for the AND of each prefix, ``at``, shape (deepest, 3), for level, rows left and cell.
     """
     rows = 64 * every.size
     for t in range(tables.shape[0]):

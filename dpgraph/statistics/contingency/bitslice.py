@@ -34,18 +34,10 @@ def sliced_counts(
     block: int = BLOCK,
     stopped: Event | None = None,
 ) -> Integers:
-    """Counts tables by ANDing bitmaps.
+    """The cells of all tables, one after another, each in C order, counted by ANDing bitmaps.
 
-    Args:
-        columns: Codes, one array of n for each variable.
-        sizes: The number of levels of each variable, above every code and at most MOST_LEVELS.
-        tables: The tables to count, at least one.
-        kernels: ``slice_column`` and ``count_blocks``, compiled or plain.
-        block: Rows at once, a multiple of 64.
-        stopped: Once it is set the rest is left out, as nobody waits for it.
-
-    Returns:
-        The cells of all tables, one after another, each in C order.
+    ``kernels`` are ``slice_column`` and ``count_blocks``, compiled or plain; ``block``, the rows at once, is a multiple
+    of 64. Once ``stopped`` is set the rest is left out, as nobody waits for it.
     """
     slice_column, count_blocks = kernels
     used = sorted({v for table in tables for v in table})

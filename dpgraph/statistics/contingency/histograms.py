@@ -37,16 +37,11 @@ def histogram_counts(
     packed: int | None = None,
     block: int = BLOCK,
 ) -> None:
-    """Adds the counts of tables, in place, by numbering each row's cell.
+    """Adds the counts of tables, in place, by numbering each row's cell, ``block`` rows at once.
 
-    Args:
-        columns: Codes, one array of n for each variable.
-        sizes: The number of levels of each variable, above every code.
-        tables: The tables to count.
-        totals: The cells of each table in C order, flat.
-        packed: The most cells of a joint table that is counted in place of several; None for about a quarter of the
-            rows, as its cells are all read once, and PACKED at most.
-        block: Rows at once.
+    ``sizes`` are the numbers of levels, above every code; ``totals`` the cells of each table in C order, flat. A joint
+    table of at most ``packed`` cells is counted in place of several: by default about a quarter of the rows, as its
+    cells are all read once, and PACKED at most.
 
     >>> totals = np.zeros(6, np.int64), np.zeros(3, np.int64)
     >>> columns = [np.array([0, 1, 1], np.uint8), np.array([2, 0, 0], np.uint8)]

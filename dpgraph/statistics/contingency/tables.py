@@ -51,12 +51,9 @@ def add_tables(
 ) -> None:
     """Adds the counts of tables over encoded columns, in place.
 
-    Args:
-        columns: Codes, one array of n for each variable.
-        sizes: The number of levels of each variable, above every code.
-        tables: The tables to count: positions of their variables.
-        totals: The cells of each table in C order, flat.
-        fast: Whether to use compiled loops; None where they pay.
+    ``columns`` are codes, one array of n for each variable; ``sizes`` are the numbers of levels, above every code;
+    ``tables`` the positions of their variables; ``totals`` the cells of each table in C order, flat. Compiled loops are
+    used where they pay, unless ``fast`` says.
 
     >>> total = np.zeros(4, np.int64)
     >>> add_tables([np.array([0, 1, 1], np.uint8)] * 2, [2, 2], [(0, 1)], [total])
@@ -76,7 +73,6 @@ def add_tables(
 
 
 def _small(table: Table, sizes: Sequence[int]) -> bool:
-    """Whether a table is for bit-slicing."""
     few = all(sizes[v] <= bitslice.MOST_LEVELS for v in table)
     return few and math.prod(sizes[v] for v in table) <= SLICED
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.statistics.rows.clusters import refuse_clusters
-from dpgraph.statistics.rows.cursors import is_cursor
+from dpgraph.statistics.rows.arrow import is_cursor
+from dpgraph.statistics.rows.batches import refuse_clusters
+from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.statistics.rows.design_columns import regression_features
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
@@ -41,9 +43,6 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
     >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
     """
-    from dpgraph.statistics.regression import regression_features
-    from dpgraph.statistics.rows.codes import Codes, encode
-
     names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
     if not (isinstance(X, Codes) or is_table(X) or is_unread(X)):
         X = named_array(X, names, declared.strict)
@@ -60,21 +59,13 @@ def is_unread(X: Any) -> bool:
 
 
 def table_frame(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame.
-
-    Raises:
-        DomainError: If its library cannot hand out the columns, or they are on a cluster.
-    """
+    """A table as a DataFrame."""
     refuse_clusters(X)
     return converted(lambda: _pandas(X), UNREADABLE)
 
 
 def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
-    """The declared columns of a table, in the table's order; None for all.
-
-    Raises:
-        DomainError: If one of them is there more than once.
-    """
+    """The declared columns of a table, in the table's order; None for all."""
     names: list[str] = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
     wanted = [declared is None or name in declared for name in names]
     kept = [name for name, want in zip(names, wanted, strict=True) if want]
@@ -93,21 +84,13 @@ def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) 
 
 
 def refuse_list(X: Any, strict: bool) -> None:
-    """Refuses a list of rows, whatever it holds, where no row may refuse the table.
-
-    Raises:
-        DomainError: If X is one.
-    """
+    """Refuses a list of rows, whatever it holds, where no row may refuse the table."""
     if strict and isinstance(X, list | tuple):
         raise DomainError("a strict declaration takes X as a table or an array: a list of rows may be no rectangle")
 
 
 def refuse_other_shapes(X: Any) -> None:
-    """Refuses a sparse matrix, a mapping, and a column alone, saying how to make it a table or an array.
-
-    Raises:
-        DomainError: If X is one.
-    """
+    """Refuses a sparse matrix, a mapping, and a column alone, saying how to make it a table or an array."""
     if type(X).__module__.partition(".")[0] == "scipy" and hasattr(X, "toarray"):
         raise DomainError(f"{PROBLEM}; of a sparse matrix give X.toarray(), whose zeros are values like others")
     if isinstance(X, Mapping):
@@ -122,11 +105,7 @@ def refuse_other_shapes(X: Any) -> None:
 
 
 def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
-    """The columns of an array by name, as many as are declared.
-
-    Raises:
-        DomainError: If X is no array of two axes with so many columns.
-    """
+    """The columns of an array by name, as many as are declared."""
     refuse_other_shapes(X)
     refuse_list(X, strict)
     listed = isinstance(X, list | tuple)  # of text beside numbers, which keep their kinds

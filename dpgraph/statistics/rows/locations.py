@@ -128,12 +128,7 @@ def is_address(path: object) -> bool:
 
 
 def _opened(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path within it.
-
-    Raises:
-        DomainError: If there is none.
-        ImportError: If a package is missing that opens it.
-    """
+    """The file system of an address, and the path within it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

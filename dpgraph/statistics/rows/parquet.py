@@ -46,20 +46,12 @@ def pieces(path: Place, domain: Declared) -> list[Piece]:
     """The pieces of a Parquet file or of a folder of them, in the order of their names.
 
     Only the footers are read, so a file without a declared column is refused before any row is counted.
-
-    Raises:
-        DomainError: If a footer cannot be read, a declared column is missing or repeated in a file, or a folder holds
-            no Parquet file.
     """
     return [piece for file in _files(path) for piece in _file_pieces(file, domain)]
 
 
 def read(piece: Piece, domain: Declared, *, threads: bool = False) -> Iterator[Batch]:
-    """The declared columns of one piece, batch by batch; text stays in dictionaries, as the file stores it.
-
-    Raises:
-        DomainError: If the file cannot be read to its end, or is not what its footer said.
-    """
+    """The declared columns of one piece, batch by batch; text stays in dictionaries, as the file stores it."""
     path = Place(piece.file, piece.address)
     if not path.exists():
         raise DomainError(f"there is no file {path}; every worker must be able to read it")

@@ -60,11 +60,7 @@ class PersonCap:
         check_whole("rows_per_person", self.rows_per_person, error=DomainError)
 
     def columns(self, declared: Declared) -> Columns:
-        """The declared columns and that of persons.
-
-        Raises:
-            DomainError: If the persons' column is declared.
-        """
+        """The declared columns and that of persons."""
         if self.person in declared.names:
             raise DomainError(f"person must name a column that is not a declared variable; got {self.person!r}")
         return Columns({**declared.variables, self.person: None}, declared.strict)
@@ -74,12 +70,7 @@ class PersonCap:
         return RowCap(self.person, self.rows_per_person, parts, drops=strict, draw=self.draw)
 
     def kept(self, names: Sequence[pa.Array], held: Sequence[npt.NDArray[Any]]) -> Flags:
-        """The rows that count, of all rows of their persons; a row without a name does not.
-
-        Args:
-            names: The text that identifies each row's person, in parts.
-            held: As ``kept_rows`` takes it, of all parts.
-        """
+        """The rows that count, of all rows of their persons; a row without a name does not."""
         text = pa.large_string()
         words = pa.chunked_array([part.cast(text) for part in names], text).combine_chunks().dictionary_encode()
         persons = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -87,11 +78,7 @@ class PersonCap:
 
 
 def cap_of(person: Any, rows_per_person: Any) -> PersonCap | None:
-    """The cap that arguments ask for, by a column or by a cap with its key; None for none.
-
-    Raises:
-        DomainError: If they ask for none that can be, or for a number of rows of nobody.
-    """
+    """The cap of public arguments: a column, or a cap with its key; None without a person."""
     if isinstance(person, PersonCap):
         return person
     if person is not None:
@@ -106,11 +93,7 @@ def cap_of(person: Any, rows_per_person: Any) -> PersonCap | None:
 
 
 def refuse_group(where: Any, cap: PersonCap | None, advice: str) -> None:
-    """Refuses a cap within a group: groups capped one by one could hold more rows of a person than the cap in all.
-
-    Raises:
-        DomainError: If both are asked for.
-    """
+    """Refuses a cap within a group: groups capped one by one could hold more rows of a person than the cap in all."""
     if where is not None and cap is not None:
         raise DomainError(
             "where and person do not go together: groups that are capped apart have up to rows_per_person rows of a "
@@ -161,14 +144,6 @@ def rows_within(rows: Any, cap: PersonCap, strict: bool) -> Flags:
     """Flags of the rows that a cap keeps, by the column of persons alone: rows of a person differ by their order.
 
     Which rows of a person are kept depends on the key and on how many rows that person has, and on nobody else.
-
-    Args:
-        rows: As ``cap_rows`` takes them.
-        cap: The column, the number and the key.
-        strict: Whether a row that names nobody is dropped; it refuses the table where not.
-
-    Raises:
-        DomainError: If the column is not there, or holds nulls where the declaration is not strict.
     """
     columns = Columns({cap.person: None}, strict)
 
@@ -202,11 +177,7 @@ def _read(rows: Any, domain: Domain, cap: PersonCap) -> tuple[dict[str, list[Any
 
 
 def person_names(array: pa.Array, person: str, strict: bool) -> pa.Array:
-    """The text by which each row's person is known, whatever the type of the column.
-
-    Raises:
-        DomainError: If the column cannot tell persons apart, or holds nulls where the domain is not strict.
-    """
+    """The text by which each row's person is known, whatever the type of the column."""
     if pa.types.is_nested(value_type(array)):
         raise DomainError(f"column {person!r} must hold text, numbers or dates, by which persons are told apart")
     names = converted(lambda: _person_names(array), f"column {person!r} cannot tell persons apart", quiet=False)

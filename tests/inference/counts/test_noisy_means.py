@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from dpgraph.inference.counts.noisy_counts import Evidence
-from dpgraph.inference.counts.noisy_means import _log_density, allows_zero, mean_law
+from dpgraph.inference.counts.noisy_counts import Evidence, _log_density, allows_zero, mean_law
 
 
 @pytest.mark.parametrize("deviation", [0.3, 2.0, 40.0])

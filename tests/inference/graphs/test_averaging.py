@@ -10,6 +10,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import binom
 
 import dpgraph as dg
+from dpgraph.inference.graphs import averaging
 from dpgraph.inference.graphs.averaging import Graphs, draw_averaged, possible_graphs
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.network.evidence import evidence_for
@@ -172,7 +173,10 @@ def test_a_chosen_graph_and_an_averaged_one_say_different_things_of_an_arc_that_
         empty = dg.choose_network(release(), forbidden=list(itertools.permutations("abc", 2)))
     apart = [
         np.ptp([dg.query(drawn, "b", given={"a": level}).mean[1] for level in (0, 1)])
-        for drawn in (empty.posterior(draws=40, seed=0), learned().posterior(graphs="averaged", draws=200, seed=0))
+        for drawn in (
+            empty.posterior(graphs="chosen", draws=40, seed=0),
+            learned().posterior(graphs="averaged", draws=200, seed=0),
+        )
     ]
     assert apart[0] == pytest.approx(0, abs=1e-12)
     assert apart[1] > 1e-3
@@ -192,6 +196,24 @@ def test_settings_that_do_not_fit_are_refused_by_name(settings, words):
         learned().posterior(**settings)
 
 
+def test_graphs_are_averaged_where_that_is_affordable(monkeypatch):
+    """Unless another method, a numeric prior or the chosen graph is asked for."""
+    found, settings = learned(), {"draws": 20, "seed": 1}
+
+    def reason(**more):
+        return found.posterior(**settings | more).reason
+
+    averaged = reason(graphs="averaged")
+    assert reason() == reason(method="records") == averaged
+    short = dg.methods.Records(chains=3, burn_in=10)
+    assert found.posterior(method=short, **settings).tables["a"].shape[0] == 3
+    for more in ({"graphs": "chosen"}, {"method": "tables"}, {"prior": 1.0}):
+        assert reason(**more) != averaged
+    monkeypatch.setattr(averaging, "PATIENCE", -1.0)
+    assert reason() != averaged
+    assert reason(graphs="averaged") == averaged
+
+
 def test_so_many_cells_are_not_averaged_over():
     domain = dg.Domain.of({f"x{i}": list(range(6)) for i in range(6)})
     empty = dg.Network.of(domain, {})
@@ -201,6 +223,7 @@ def test_so_many_cells_are_not_averaged_over():
         found = dg.choose_network(noisy)
     with pytest.raises(dg.errors.InferenceError, match="46,656 cells"):
         found.posterior(graphs="averaged", draws=5)
+    assert found.posterior(draws=5, seed=0).network == found.network
 
 
 def test_a_graph_that_was_paid_for_is_not_averaged_over():

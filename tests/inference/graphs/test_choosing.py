@@ -192,7 +192,7 @@ def test_a_posterior_reads_every_table_where_none_holds_a_family(chain):
     learned = dg.choose_network(exact_pairs(chain, n=300, scale=2.0), required=[("a", "d"), ("b", "d"), ("c", "d")])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawn = learned.posterior(draws=20, seed=0)
+        drawn = learned.posterior(graphs="chosen", draws=20, seed=0)
     assert drawn.mean().network == learned.network
     with pytest.raises(dg.errors.InferenceError, match="records alone"):
         learned.posterior(method="tables")

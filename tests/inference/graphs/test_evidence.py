@@ -9,8 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs.entropy import fitted_joint
-from dpgraph.inference.graphs.evidence import can_weigh, log_evidence
-from dpgraph.inference.graphs.joint import Joint
+from dpgraph.inference.graphs.joint import Joint, can_weigh, log_evidence
 from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.privacy.records import DiscreteGaussian
 

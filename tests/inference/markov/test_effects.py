@@ -9,7 +9,7 @@ from scipy.special import betaln, expit, gammaln, logit
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
+from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
 from dpgraph.privacy.records import DiscreteLaplace
 from tests.inference.markov.test_calibration import FIELDS, PRIOR, SIZE, simulated
@@ -151,7 +151,7 @@ def test_without_an_entry_effects_spreads_and_laws_keep_their_priors():
     move, states, scale = _kernels.compiled().given_cells, np.zeros((2, 2), np.int64), PRIORS.effects
     means = []
     for _ in range(200):
-        cells = cells_of_chain(latent_cells(given, 1, 1, np.zeros((1, 2, 2, 2), np.int64)), 0)
+        cells = latent_cells(given, 1, np.zeros((2, 2, 2), np.int64))
         reach = np.full((2, 1, 2), 1.0), np.full((2, 2, 2), 1.0), np.full((2, 1), 1.0), np.full((2, 2), 1.0)
         own = Effects(np.zeros((2, 2)), np.full(1, 0.5), np.full((2, 2), 0.5), *reach)
         law, found = np.full((1, 2), 0.5), np.zeros(3)

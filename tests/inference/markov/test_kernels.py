@@ -7,11 +7,18 @@ import pytest
 from scipy.special import gammaln
 
 from dpgraph.inference.markov import _kernels
-from dpgraph.inference.markov.sampler import relative_likelihood
+from dpgraph.inference.markov.evidence import cells_evidence
+from dpgraph.inference.markov.latent import latent_cells
+from dpgraph.privacy.records import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 
 CHAINS, STEPS, SIZE = 2, 3, 2
 MADE = {"plain": _kernels.PLAIN, "compiled": _kernels.compiled()}
+
+
+def relative_likelihood(log_emission):
+    """Likelihoods over the largest of each cell."""
+    return np.exp(log_emission - log_emission.max(axis=-1, keepdims=True))
 
 
 @pytest.fixture(params=MADE)
@@ -58,7 +65,7 @@ def test_blocked_draws_follow_the_enumerated_law(log_emission, kernels, made):
     exact = enumerated(log_emission, lambda moves: (moves * np.log(transition)).sum(axis=(1, 2)))
     tiled = relative_likelihood(np.tile(log_emission, (copies, 1, 1)))
     states = np.empty(tiled.shape[:2], np.int64)
-    kernels.blocked(tiled, transition, rng.random(states.shape), states)
+    kernels.draw_states(rng, tiled, states, transition, 1.0, False)
     draws = states.reshape(copies, CHAINS, STEPS)
     assert np.all(np.abs(frequencies(draws) - exact) < 6 * np.sqrt(exact * (1 - exact) / copies) + 1e-5)
 
@@ -76,57 +83,66 @@ def test_collapsed_sweeps_follow_the_enumerated_law(log_emission, kernels, made)
     rng, likelihood = np.random.default_rng(1), relative_likelihood(log_emission)
     states = rng.integers(0, SIZE, (copies, CHAINS, STEPS))
     for _ in range(20):
-        uniforms, moves = rng.random(states.shape), transition_counts(states, SIZE)
         for c in range(copies):
-            kernels.collapsed(likelihood, alpha, uniforms[c], states[c], moves[c])
+            kernels.draw_states(rng, likelihood, states[c], np.ones((SIZE, SIZE)), alpha, True)
     assert np.all(np.abs(frequencies(states) - exact) < 6 * np.sqrt(exact * (1 - exact) / copies) + 1e-3)
 
 
 @pytest.mark.proof
 def test_plain_and_compiled_loops_draw_the_same_states():
     rng = np.random.default_rng(2)
-    likelihood, uniforms = relative_likelihood(5 * rng.normal(size=(4, 7, 5))), rng.random((4, 7))
+    likelihood = relative_likelihood(5 * rng.normal(size=(4, 7, 5)))
     transition, start = rng.dirichlet(np.ones(5), 5), rng.integers(0, 5, (4, 7))
     found = []
     for kernels in MADE.values():
         by_chains, one_by_one = np.empty_like(start), start.copy()
-        kernels.blocked(likelihood, transition, uniforms, by_chains)
-        kernels.collapsed(likelihood, 0.5, uniforms, one_by_one, transition_counts(start[None], 5)[0])
+        kernels.draw_states(np.random.default_rng(3), likelihood, by_chains, transition, 0.5, False)
+        kernels.draw_states(np.random.default_rng(3), likelihood, one_by_one, transition, 0.5, True)
         found.append((by_chains, one_by_one))
     for plain, compiled in zip(*found, strict=True):
         assert (plain == compiled).all()
 
 
+def tables_of(counts, chains, fields):
+    """Cells with these tables, shape (cells, columns), released as they are."""
+    counts = counts.reshape(chains, -1, counts.shape[1])
+    given = cells_evidence(counts, fields, [(DiscreteLaplace(1.0), 8)] * counts.shape[2])
+    return latent_cells(given, 2, counts)
+
+
 @pytest.mark.parametrize("single_states", [False, True])
 def test_impossible_cells_and_one_step_and_one_state_are_no_trouble(kernels, single_states):
-    emission = np.array([[[-1e6, -2e6], [-3e6, -1e6]]])
+    """Logs of probabilities of 1e-300, a million times, where no state explains both cells."""
+    emission = np.array([[1 - 1e-300, 1e-300], [1e-300, 1 - 1e-300]])
     law = np.array([[1 - 1e-300, 1e-300], [1e-300, 1 - 1e-300]])
-    for log_emission, transition in (
-        (emission, law),
-        (np.zeros((1, 1, 3)), np.full((3, 3), 1 / 3)),
-        (np.zeros((2, 1, 1)), np.ones((1, 1))),
+    for chains, emissions, transition in (
+        (1, emission, law),
+        (2, np.full((3, 2), 0.5), np.full((3, 3), 1 / 3)),
+        (2, np.full((1, 2), 0.5), np.ones((1, 1))),
     ):
-        chains, steps, size = log_emission.shape
-        states, emissions = np.zeros((chains, steps), np.int64), np.full((size, 2), 0.5)
-        counts, edges = np.ones((chains * steps, 2), np.int64), np.array([0, 2])
-        likelihood, rng = relative_likelihood(log_emission), np.random.default_rng(0)
-        kernels.gibbs(rng, likelihood, counts, edges, states, transition, emissions, (1.0, 1.0), single_states)
-        assert states.max() < size
+        cells = tables_of(10**6 * np.array([[2, 1], [1, 3]]), chains, (slice(0, 2),))
+        states, rng = np.zeros((chains, 2 // chains), np.int64), np.random.default_rng(0)
+        kernels.gibbs(
+            rng, cells, states, transition, emissions, emissions.copy(), (1.0, 1.0), single_states, False, False
+        )
+        assert states.max() < len(emissions)
         assert np.isfinite(transition).all()
         assert (transition > 0).all()
 
 
 @pytest.mark.parametrize("single_states", [False, True])
 def test_a_whole_sweep_draws_parameters_given_its_states(kernels, single_states):
-    """States are told by the likelihood; 4000 Dirichlet draws, standard errors below 5e-3, bound at 6."""
+    """States are told by the tables; 4000 Dirichlet draws, standard errors below 5e-3, bound at 6."""
     truth = np.array([[0, 0, 1, 1], [1, 0, 0, 0]])
-    likelihood = np.where(truth[..., None] == np.arange(2), 1.0, 1e-250)
     counts = np.arange(8 * 5).reshape(8, 5) % 4
-    rng, edges, many = np.random.default_rng(5), np.array([0, 2, 5]), 4000
+    counts[:, :2] += 200 * (truth.reshape(8, 1) == np.arange(2))
+    cells = tables_of(counts, 2, (slice(0, 2), slice(2, 5)))
+    laws = np.array([[1 - 1e-9, 1e-9, 0.2, 0.3, 0.5], [1e-9, 1 - 1e-9, 0.2, 0.3, 0.5]])
+    rng, many = np.random.default_rng(5), 4000
     found = [np.zeros((2, 2)), np.zeros((2, 5))]
     for _ in range(many):
-        states, transition, emissions = np.zeros((2, 4), np.int64), np.full((2, 2), 0.5), np.full((2, 5), 0.5)
-        kernels.gibbs(rng, likelihood, counts, edges, states, transition, emissions, (0.5, 2.0), single_states)
+        states, transition, emissions = np.zeros((2, 4), np.int64), np.full((2, 2), 0.5), laws.copy()
+        kernels.gibbs(rng, cells, states, transition, emissions, laws, (0.5, 2.0), single_states, False, False)
         assert (states == truth).all()
         found = [found[0] + transition / many, found[1] + emissions / many]
     moves = np.array([[3, 1], [1, 1]]) + 0.5
@@ -137,15 +153,18 @@ def test_a_whole_sweep_draws_parameters_given_its_states(kernels, single_states)
         assert np.abs(found[1][:, columns] - wanted).max() < 6 * 5e-3
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("single_states", [False, True])
-def test_whole_sweeps_are_the_same_draws(single_states):
+def test_whole_sweeps_are_the_same_draws(single_states, own):
+    """With one law for each state, and with laws of their own for three sequences."""
     made = []
     for kernels in MADE.values():
         rng = np.random.default_rng(6)
-        likelihood, counts = relative_likelihood(rng.normal(size=(3, 7, 4))), rng.integers(0, 9, (21, 5))
+        cells = tables_of(rng.integers(0, 9, (21, 5)), 3, (slice(0, 2), slice(2, 5)))
         states, transition = np.zeros((3, 7), np.int64), rng.dirichlet(np.ones(4), 4)
-        emissions, edges = np.full((4, 5), 0.5), np.array([0, 2, 5])
-        kernels.gibbs(rng, likelihood, counts, edges, states, transition, emissions, (1.0, 1.0), single_states)
+        laws = rng.dirichlet(np.ones(5), 12 if own else 4)
+        emissions = np.full((4, 5), 0.5)
+        kernels.gibbs(rng, cells, states, transition, emissions, laws, (1.0, 1.0), single_states, False, own)
         made.append((states, transition, emissions, rng.random()))
     for plain, compiled in zip(*made, strict=True):
         np.testing.assert_allclose(plain, compiled, rtol=1e-12)

@@ -6,7 +6,7 @@ from scipy.special import betaln, gammaln
 
 from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
+from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
@@ -201,12 +201,12 @@ def test_plain_and_compiled_sweeps_are_the_same_draws():
             rng.integers(-3, 30, (2, 4, 5)), (slice(0, 2), slice(2, 5)), [(DiscreteLaplace(3.0), 8)] * 5
         )
         given = given.without(np.arange(8).reshape(2, 4) == 5)
-        start = np.concatenate([rng.multinomial(15, law, (1, 2, 4)) for law in ([0.3, 0.7], [0.2, 0.3, 0.5])], axis=3)
-        latent = latent_cells(given, 1, 3, start)
+        start = np.concatenate([rng.multinomial(15, law, (2, 4)) for law in ([0.3, 0.7], [0.2, 0.3, 0.5])], axis=2)
+        latent = latent_cells(given, 3, start)
         states, transition = rng.integers(0, 3, (2, 4)), rng.dirichlet(np.ones(3), 3)
         emissions = np.concatenate([rng.dirichlet(np.ones(size), 3) for size in (2, 3)], axis=1)
         for _ in range(8):
-            kernels.sweep(rng, cells_of_chain(latent, 0), states, transition, emissions, (1.0, 1.5, 2.0, 5.0), 2, 0.3)
+            kernels.sweep(rng, latent, states, transition, emissions, (1.0, 1.5, 2.0, 5.0), 2, 0.3)
         assert latent.tally.all(), "a move was never tried, or never taken"
         found.append((latent.counts, states, transition, emissions, latent.stay, latent.most, rng.random()))
     for plain, compiled in zip(*found, strict=True):

@@ -13,7 +13,7 @@ import pytest
 from dpgraph.inference.markov import _kernels, effects
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import cells_of_chain, latent_cells
+from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.privacy.records import DiscreteLaplace
 
 SIZE, CHAINS, STEPS, FIELDS = 2, 3, 4, (slice(0, 2), slice(2, 5))
@@ -110,7 +110,7 @@ def test_a_move_by_itself_leaves_the_joint_law(name):
     gained = []
     for _ in range(WORLDS):
         given, emissions, transition, states, tables = simulated(rng)
-        cells = cells_of_chain(latent_cells(flat, 1, SIZE, tables.reshape(1, CHAINS, STEPS, 5)), 0)
+        cells = latent_cells(flat, SIZE, tables.reshape(CHAINS, STEPS, 5))
         sums = np.empty_like(given.laws)
         effects.sums_of(cells, states, SIZE, sums)
         before = read_off(given, emissions, transition, states, tables)

@@ -21,7 +21,7 @@ from dpgraph.inference.network.evidence import (
 )
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
+from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 
@@ -284,30 +284,6 @@ def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
     assert all(not np.array_equal(one, two) for one, two in pairwise(reach[:21]))
     assert all(np.array_equal(reach[20], later) for later in reach[21:])
     assert len({tuple(rest) for _, *rest in seen[20:]}) == 1
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"draws": 0}, "draws must be a whole number, at least 1; got 0"),
-        ({"burn_in": -1}, "burn_in must be a whole number, at least 0"),
-        ({"chains": True}, "chains must be a whole number"),
-        ({"passes": 1.5}, "passes must be a whole number"),
-        ({"thin": 0}, "thin must be a whole number, at least 1"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(setting, message):
-    with pytest.raises(InferenceError, match=message):
-        draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), **setting)
-
-
-@pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
-def test_a_concentration_that_is_none_is_refused(entry):
-    bad = uneven(CHAIN) | {"b": np.full((3, 2), entry)}
-    with pytest.raises(InferenceError, match="the concentration of 'b' must be finite, above 0"):
-        draw_by_records(LAPLACE, bad, rng=np.random.default_rng(1))
-    with pytest.raises(InferenceError, match=r"of shape \(3, 2\)"):
-        draw_by_records(LAPLACE, bad | {"b": np.ones((2, 3))}, rng=np.random.default_rng(1))
 
 
 def test_an_interruption_stops_every_chain_after_its_sweep(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import dpgraph as dg
-from dpgraph.inference.queries import buckets, contraction, explanation, rows, synthetic
+from dpgraph.inference.queries import buckets, contraction, rows
 from tests.files.test_pgmpy import NETWORK, learned
 from tests.inference.queries.test_asking import enumerated, richer_questions
 from tests.strategies import joint
@@ -129,7 +129,7 @@ def test_the_most_probable_explanation_by_enumeration(case):
 
 
 def test_the_share_of_draws_that_agree(monkeypatch):
-    monkeypatch.setattr(explanation, "BLOCK", 4)
+    monkeypatch.setattr(buckets, "BLOCK", 4)
     found = dg.questions.most_probable(DRAWS, {"c": 1})
     code, names = NETWORK.domain.code, [name for name in NETWORK.domain.names if name != "c"]
     tops = []
@@ -247,7 +247,7 @@ def test_conditional_samples_follow_the_predictive_law(given_, do, monkeypatch):
     """A chi-squared statistic of all cells at a level of 1e-6; rows of the prior alone are far beyond it."""
     from scipy.stats import chi2
 
-    monkeypatch.setattr(synthetic, "BLOCK", 4)
+    monkeypatch.setattr(buckets, "BLOCK", 4)
     n, names = 20_000, NETWORK.domain.names
     expected = sum(enumerated(draw, names, given_, do)[0] for draw in DRAWS)
     expected = expected / expected.sum()

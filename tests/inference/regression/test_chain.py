@@ -6,12 +6,13 @@ from scipy import stats
 
 from dpgraph.inference.regression import chain
 from dpgraph.inference.regression.chain import _first_prior, _hyperparameters, sampled, settled_chains
-from dpgraph.inference.regression.density import log_density, sums_are_possible
-from dpgraph.inference.regression.plug_in import plug_in_draws
+from dpgraph.inference.regression.density import sums_are_possible
+from dpgraph.inference.regression.posterior import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.design import RESOLUTION, LinearDesign
+from tests.inference.regression.plain_density import log_density, model_density
 from tests.inference.regression.problems import moments, parameters, ranks, simulated, solved
 
 TWO = {"a": (0, 1), "b": (0, 1)}
@@ -159,8 +160,9 @@ def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(privat
     model = as_model(noisy, RegressionPrior(g_prior=g_prior), design)
     flat = starting_points(model, design, 3, rng)
     prior, step = _first_prior(model, 3), 1e-6 * np.eye(flat.shape[1])
-    value, slope = model.density(flat, prior)
-    measured = np.stack([(model.density(flat + e, prior)[0] - model.density(flat - e, prior)[0]) / 2e-6 for e in step])
+    value, slope = model_density(model, flat, prior)
+    ahead, behind = (np.stack([model_density(model, flat + way * e, prior)[0] for e in step]) for way in (1, -1))
+    measured = (ahead - behind) / 2e-6
     assert np.abs(measured.T - slope).max() < 1e-5 * np.abs(slope).max()
 
     def coordinates(x):

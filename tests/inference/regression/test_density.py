@@ -11,12 +11,12 @@ from dpgraph.inference.regression.density import (
     Point,
     WeightPrior,
     conjugate_update,
-    log_density,
     sums_are_possible,
     sums_layout,
 )
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.design import LinearDesign
+from tests.inference.regression.plain_density import log_density
 from tests.inference.regression.problems import features
 
 FEATURES = {"a": (0, 1), "s": ["x", "y"], "l": ["p", "q", "r"], "b": (0, 1)}

@@ -13,8 +13,7 @@ from dpgraph.inference.draws import diagnostics_of, warn_if_not_mixed
 from dpgraph.inference.regression import posterior
 from dpgraph.inference.regression.chain import Kept, sampled
 from dpgraph.inference.regression.draws import scaled_columns
-from dpgraph.inference.regression.plug_in import nearest_moment_matrix
-from dpgraph.inference.regression.posterior import _excess, _mixing
+from dpgraph.inference.regression.posterior import _excess, _mixing, nearest_moment_matrix
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression.problems import moments
 

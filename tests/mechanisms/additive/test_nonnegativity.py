@@ -10,7 +10,7 @@ import pytest
 from scipy import signal, stats
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive import nonnegativity
+from dpgraph.mechanisms.additive import fourier as nonnegativity
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.privacy.noise import SecureNoise
 

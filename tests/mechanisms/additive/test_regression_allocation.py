@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.regression_allocation import (
+from dpgraph.mechanisms.additive.moment_noise import (
     LARGEST,
     LARGEST_GAUSSIAN,
     WANTED,

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.lipschitz import (
+from dpgraph.mechanisms.selection.lattice import (
     lipschitz_constant,
 )
 

@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.lattice import MAX_CANDIDATES, MAX_STEPS, Lattice, lattice, score_range
-from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant
+from dpgraph.mechanisms.selection.lattice import (
+    MAX_CANDIDATES,
+    MAX_STEPS,
+    Lattice,
+    lattice,
+    lipschitz_constant,
+    score_range,
+)
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate, map_failure_bound, map_loss_bound
 from dpgraph.structure.margins import Margins
 from tests.conclusions import law_test

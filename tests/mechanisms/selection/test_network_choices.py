@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
-from dpgraph.mechanisms.selection.table_choice import TableChoice
+from dpgraph.mechanisms.selection.table_choice import ParentsChoice, TableChoice
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.domain import Domain

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.lattice import UNIT, Lattice, lattice, score_range
-from dpgraph.mechanisms.selection.lipschitz import lipschitz_constant
+from dpgraph.mechanisms.selection.lattice import UNIT, Lattice, lattice, lipschitz_constant, score_range
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.structure.margins import Margins

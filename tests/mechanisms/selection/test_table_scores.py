@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection import table_scores
-from dpgraph.mechanisms.selection.table_scores import GRID, fixed_range, fixed_score, half_fixed_range, half_fixed_score
+from dpgraph.mechanisms.selection import table_choice as table_scores
+from dpgraph.mechanisms.selection.table_choice import GRID, fixed_range, fixed_score, half_fixed_range, half_fixed_score
 from dpgraph.structure.candidate_tables import PARTS, OneWays
 from tests.selection import multisets
 

@@ -12,7 +12,7 @@ RELEASED = "    alone, measured, network = _released(task, statistics, purse)\n"
 RECORDS = "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
 PAID = "tests/estimators/test_paid_choices.py"
 
-FILE = "mechanisms/selection/table_scores.py"
+FILE = "mechanisms/selection/table_choice.py"
 DISTANCE = "return int(np.abs(table * GRID - np.rint(expected * GRID).astype(np.int64)).sum())"
 
 MUTANTS = (
@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         "a penalty that rows decide",
-        "mechanisms/selection/parents_choice.py",
+        "mechanisms/selection/table_choice.py",
         "penalty(table.size, self.noise, PARTS)",
         "penalty(int(100 * table.sum()), self.noise, PARTS)",
         (f"{LAWS}[two variables-parents-add-remove]",),
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "a file that holds choices of another number of draws",
-        "mechanisms/selection/parents_choice.py",
+        "mechanisms/selection/table_choice.py",
         "draws=lambda tables, recorded: len(tables.domain.names) - 1,",
         "draws=lambda tables, recorded: recorded,",
         (f"{PAID}::test_a_file_with_choices_that_could_not_be_made_is_refused",),

@@ -18,15 +18,15 @@ MUTANTS = (
     Mutant(
         "the label's share from a private n",
         "estimators/naive_bayes.py",
-        "counts.sensitive_rows if budget.unit.n_is_public else None",
+        "counts.sensitive_rows if unit.n_is_public else None",
         "counts.sensitive_rows",
         (SHARE,),
     ),
     Mutant(
         "moved rows without their multinomial coefficients",
         "inference/classifier/loops.py",
-        "math.lgamma(had - many + 1.0) + math.lgamma(has + 1.0) - math.lgamma(has + many + 1.0)",
-        "math.lgamma(had + 1.0)",
+        "log -= math.lgamma(had - many + 1.0) - math.lgamma(has + 1.0) + math.lgamma(has + many + 1.0)",
+        "log -= math.lgamma(had + 1.0)",
         (PUBLIC,),
     ),
     Mutant(

@@ -279,17 +279,18 @@ ROWS = (
     ),
     Mutant(
         "no noise on a table without rows",
-        "mechanisms/additive/laplace.py",
-        "    for law, sharing in by_law.items():",
-        "    for law, sharing in by_law.items() if any(t.any() for t in exact_tables.values()) else ():",
+        "mechanisms/additive/moment_noise.py",
+        "    for (law, _), sharing in counted(list(groups.items())):",
+        "    for (law, _), sharing in groups.items() if any(t.any() for t in true.values()) else ():",
         _mechanism(LAPLACE, ADD),
         first=True,
     ),
     Mutant(
         "an empty log refused by the estimator",
         "estimators/hmm.py",
-        "        warn_of_other_rows(budget, log)\n",
-        '        if not counts.sensitive_rows:\n            raise DomainError("the log is empty")\n',
+        "            released = fit.release(counts, mechanism, log, budget)\n",
+        '            if not counts.sensitive_rows:\n                raise DomainError("the log is empty")\n'
+        "            released = fit.release(counts, mechanism, log, budget)\n",
         _case("estimators", "PrivateHMM: laplace, plug-in, collapsed", ADD),
     ),
     Mutant(

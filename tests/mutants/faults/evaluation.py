@@ -191,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mean whose interval forgets that rows are a sample",
-        "inference/counts/noisy_means.py",
+        "inference/counts/noisy_counts.py",
         "np.sqrt(np.maximum(n * variance, 1e-12))",
         "np.full(variance.shape, 1e-6)",
         (f"{MEANS}::test_a_mean_has_the_deviation_of_sampling_and_noise",),
@@ -231,7 +231,7 @@ MUTANTS = (
     ),
     Mutant(
         "a strict evaluation whose y numpy reads",
-        "estimators/labelled.py",
+        "estimators/reading.py",
         "column_of(y, NO_COLUMN, strict=strict)",
         "column_of(y, NO_COLUMN)",
         (f"{STRICT}::test_no_cell_refuses_an_evaluation_or_moves_another_row",),

@@ -76,8 +76,8 @@ MUTANTS = (
     Mutant(
         "a joint distance believed on load",
         "mechanisms/additive/fourier.py",
-        "together = joint_distance(network, blocks, joint.weights, GRID, unit)",
-        "together = joint.distance",
+        "measurements=plan.measurements, joint=plan.joint)\n\n\nregister",
+        "measurements=plan.measurements, joint=event.joint)\n\n\nregister",
         (EDITED,),
     ),
     Mutant(
@@ -90,8 +90,8 @@ MUTANTS = (
     Mutant(
         "the noise of one block of several checked",
         "mechanisms/additive/fourier.py",
-        "measured = tuple(replace(m, law=law) for m, law in zip(moved, laws, strict=True))",
-        "measured = (replace(moved[0], law=laws[0]), *moved[1:])",
+        "measurements=plan.measurements, joint=plan.joint)\n\n\nregister",
+        "measurements=event.measurements[:1] + plan.measurements[1:], joint=plan.joint)\n\n\nregister",
         (EDITED,),
     ),
     Mutant(

@@ -10,8 +10,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a rho that is not charged",
         "privacy/filters.py",
-        "return spent.more(event, rho)",
-        "return spent.more(event)",
+        "spent.rho + rho)",
+        "spent.rho)",
         (f"{FILTERS}::test_gaussian_noise_spends_a_rho",),
         first=True,
     ),
@@ -24,7 +24,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a pure epsilon at an eighth of its square",
-        "privacy/concentration.py",
+        "privacy/composition.py",
         "return rounded(min(epsilon * (1 - low) / (1 + low), epsilon**2 / 2), up=True)",
         "return rounded(epsilon**2 / 8, up=True)",
         (f"{ADVERSARY}[1-0.05-menu0]",),
@@ -66,14 +66,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "noise that sums to zero at the rho of independent cells",
-        "privacy/concentration.py",
+        "privacy/composition.py",
         "largest = Fraction(_square_sum(few - 1, high, up=True)) / Fraction(_square_sum(few, low, up=False))",
         "largest = 1 / (1 + exp_bounds(-loss / 2, DIGITS)[0]) ** 2",
         (LAWS,),
     ),
     Mutant(
         "a number that moves by two at the rho of two that move by one",
-        "privacy/concentration.py",
+        "privacy/composition.py",
         "return laplace_rho(law.scale, distance)",
         "return distance * laplace_rho(law.scale, 1)",
         (LAWS,),

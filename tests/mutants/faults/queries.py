@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     Mutant(
         "an intervention that is read as an observation",
-        "inference/queries/pruning.py",
+        "inference/queries/contraction.py",
         "tables = [name for name in network.order if name in needed and name not in evidence.do]",
         "tables = [name for name in network.order if name in needed]",
         (f"{ASKING}::test_an_intervention_is_not_an_observation",),
@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     Mutant(
         "conditional rows of draws picked evenly",
-        "inference/queries/synthetic.py",
+        "inference/queries/buckets.py",
         "size=int(n), p=weights_of_draws(log))",
         "size=int(n))",
         (f"{FURTHER}::test_conditional_samples_follow_the_predictive_law",),

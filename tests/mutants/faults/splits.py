@@ -161,14 +161,14 @@ MUTANTS = (
     ),
     Mutant(
         "the warning of fits on other rows is gone",
-        "estimators/splits.py",
-        "    warnings.warn(ADVICE, SplitWarning, stacklevel=6)  # past _learn, refit and fit\n",
+        "estimators/fitting.py",
+        "    warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit\n",
         "",
         (f"{SPLITS}::test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_call",),
     ),
     Mutant(
         "rows are compared by content",
-        "estimators/splits.py",
+        "estimators/fitting.py",
         "    return lambda other: reference() is other\n",
         "    return lambda other: bool((reference() == other).all())\n",
         (f"{SPLITS}::test_equal_content_in_another_object_counts_as_other_rows",),

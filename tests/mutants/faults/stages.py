@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "an evidence that leaves the prior out",
-        "inference/graphs/evidence.py",
+        "inference/graphs/joint.py",
         'covariance = covariance + np.einsum("mkc,kl,ulc->mu", slopes, prior, slopes, optimize=True)',
         "assert prior.size",
         (f"{EVIDENCE}::test_the_weight_of_an_edge_is_near_that_of_the_sum_over_all_tables",),
@@ -147,15 +147,15 @@ MUTANTS = (
     ),
     Mutant(
         "a network whose cells may be nearly impossible",
-        "inference/graphs/smoothing.py",
+        "inference/graphs/reading.py",
         "found[name] = conditional(joints[name] + more) if",
         "found[name] = conditional(joints[name]) if",
         (f"{SMOOTHING}::test_a_configuration_is_given_rows_in_the_childs_own_proportions",),
     ),
     Mutant(
         "pseudo-rows that the noise does not say",
-        "inference/graphs/smoothing.py",
-        "rows = PART * _noise(pairs, family) / pairs.n",
+        "inference/graphs/reading.py",
+        "rows = PART * _noise_of_cells(pairs, family) / pairs.n",
         "rows = PART / pairs.n",
         (f"{SMOOTHING}::test_without_noise_nothing_is_added",),
     ),

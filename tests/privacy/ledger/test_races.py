@@ -10,7 +10,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import dpgraph as dg
-from dpgraph.privacy.filters import Basic
+from dpgraph.privacy.filters import Filter
 from tests.privacy.ledger.charging import (
     DOMAIN,
     SPENDER,
@@ -80,13 +80,13 @@ def test_four_processes_of_two_threads_spend_exactly_what_there_is_in_a_thousand
 
 def test_nobody_else_writes_between_the_price_and_the_row(sqlite_url, monkeypatch):
     """The schedule that loses a charge, forced: while a charge is priced another connection asks to write."""
-    budget, real, seen = open_(sqlite_url, 1), Basic.after, []
+    budget, real, seen = open_(sqlite_url, 1), Filter.after, []
 
     def priced(rule, spent, event):
         seen.append(what_another_writer_hears(sqlite_url))
         return real(rule, spent, event)
 
-    monkeypatch.setattr(Basic, "after", priced)
+    monkeypatch.setattr(Filter, "after", priced)
     budget.charge(spend(1))
     assert seen == ["database is locked"]
 
@@ -94,7 +94,7 @@ def test_nobody_else_writes_between_the_price_and_the_row(sqlite_url, monkeypatc
 def test_nobody_else_writes_between_the_price_and_the_row_in_postgres(postgres_url, monkeypatch):
     import psycopg
 
-    budget, real, seen = open_(postgres_url, 1), Basic.after, []
+    budget, real, seen = open_(postgres_url, 1), Filter.after, []
 
     def priced(rule, spent, event):
         with psycopg.connect(postgres_url) as other:
@@ -105,7 +105,7 @@ def test_nobody_else_writes_between_the_price_and_the_row_in_postgres(postgres_u
                 seen.append("locked")
         return real(rule, spent, event)
 
-    monkeypatch.setattr(Basic, "after", priced)
+    monkeypatch.setattr(Filter, "after", priced)
     budget.charge(spend(1))
     assert seen == ["locked"]
 
@@ -172,7 +172,7 @@ def test_no_connection_crosses_a_fork(url):
 
 
 def test_a_fork_waits_for_the_end_of_a_charge(sqlite_url, monkeypatch):
-    budget, real, order = open_(sqlite_url, 3), Basic.after, []
+    budget, real, order = open_(sqlite_url, 3), Filter.after, []
     inside, go = threading.Event(), threading.Event()
 
     def priced(rule, spent, event):
@@ -181,7 +181,7 @@ def test_a_fork_waits_for_the_end_of_a_charge(sqlite_url, monkeypatch):
         order.append("charged")
         return real(rule, spent, event)
 
-    monkeypatch.setattr(Basic, "after", priced)
+    monkeypatch.setattr(Filter, "after", priced)
     charging = threading.Thread(target=budget.charge, args=(spend(1),))
     charging.start()
     assert inside.wait(10)

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.network import Network
-from dpgraph.structure.table_search import Holding
+from dpgraph.structure.network import Holding, Network
 from tests.tiers import examples
 
 NAMES = "abcdefg"
