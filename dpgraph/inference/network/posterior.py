@@ -23,7 +23,7 @@ from dpgraph.inference.network.evidence import (
     evidence_for,
     rows_estimate,
 )
-from dpgraph.inference.network.plug_in import DirichletPosterior, check_prior, plug_in_posterior
+from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
@@ -71,8 +71,8 @@ def network_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
-) -> PosteriorDraws | DirichletPosterior:
-    """Draws every conditional probability table of a network; arguments as of the verb, ``inference.posterior``."""
+) -> Any:
+    """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
