@@ -25,7 +25,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.regression.draws import scaled_columns
-from dpgraph.statistics.regression import regression_features
+from dpgraph.statistics.rows.design_columns import regression_features
 
 HERE = Path(__file__).parents[1]
 SHARED = HERE.parent / "shared/data"

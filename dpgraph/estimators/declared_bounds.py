@@ -136,7 +136,7 @@ class DeclaredBounds:
         warnings.warn(
             f'{name}="infer" reads bounds off the rows: the result is not differentially private',
             PrivacyLeakWarning,
-            stacklevel=8,
+            stacklevel=6,  # past design, PrivateLinearRegression's reading and fit
         )
         ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
         return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}

@@ -6,6 +6,7 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from dpgraph.estimators.fitting import cap_for
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -28,7 +30,8 @@ from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.statistics.rows.clusters import refuse_clusters
+from dpgraph.statistics.rows.batches import refuse_clusters
+from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
@@ -192,7 +195,8 @@ def outcomes(
                 whole = np.ones(len(values), bool)
             judged = regression_outcomes(sums, values[whole], predicted[whole], group)
         case Entries():
-            judged = entry_outcomes(sums, held_out.entry_log_probabilities(fitted, X), group)
+            codes = encode(X, fitted.network.domain).columns
+            judged = entry_outcomes(sums, entry_log_probability(fitted, codes), group)
     return judged if cap is None else replace(judged, cap=cap.record(held_out.declared_by(fitted).strict))
 
 
@@ -217,7 +221,7 @@ def task_of(
         case HiddenMarkovModel() as markov:
             _no_use("bounds", bounds, None, "entries have outcomes")
             _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            return Entries(held_out.outcomes_of_an_entry(markov), largest_loss)
+            return Entries(math.prod(markov.network.domain.sizes[name] for name in markov.fields), largest_loss)
         case other if getattr(other, "classes_", None) is not None:
             _no_use("bounds", bounds, None, "a classifier has classes")
             whole = callable(getattr(other, "predict_proba", None))

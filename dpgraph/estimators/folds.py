@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.statistics.rows.batches import refuse_clusters
 from dpgraph.statistics.rows.cells import cells_of, person_name
-from dpgraph.statistics.rows.clusters import refuse_clusters
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import converted, is_query, is_table
 from dpgraph.structure.domain import DomainError

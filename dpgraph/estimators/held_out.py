@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
-from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.records import ReleaseError
 from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.regression import judged_columns
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns
-from dpgraph.statistics.rows.codes import Codes, encode, select
+from dpgraph.statistics.rows.codes import Codes, encode, members, select
+from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
 from dpgraph.statistics.rows.features import (
     UNREADABLE,
     table_frame,
@@ -75,11 +73,6 @@ def _keeping(design: LinearDesign) -> LinearDesign:
             "add-remove, or declare what nulls count as"
         )
     return kept
-
-
-def entry_log_probabilities(model: HiddenMarkovModel, log: Any) -> Reals:
-    """ln P of each entry of a log."""
-    return entry_log_probability(model, encode(log, model.network.domain).columns)
 
 
 def foreign_classes(model: Any) -> tuple[Level, ...]:
@@ -196,9 +189,7 @@ def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: boo
     if group is None:
         assert cap is not None
         return rows_within(held, cap, strict)
-    domain = _told(group, strict)
-    codes = encode(held, domain).columns
-    return np.logical_and.reduce([codes[name] == domain.code(name, level) for name, level in group.where.items()])
+    return members(encode(held, _told(group, strict)).columns, group)
 
 
 def _told(group: RowGroup, strict: bool) -> Domain:
@@ -226,8 +217,7 @@ def declared_by(model: Any) -> Columns:
         case HiddenMarkovModel():
             return Columns(model.network.domain.variables, model.network.domain.strict)
         case _ if (design := design_of(model)) is not None:
-            names = (*design.features, design.target)
-            return Columns({name: design.declared(name) for name in names}, design.strict)
+            return columns_of(design)
     return Columns({})
 
 
@@ -235,11 +225,6 @@ def design_of(model: Any) -> LinearDesign | None:
     """What a regression of this package has declared; None of any other model."""
     found = getattr(model, "design", None)
     return found if isinstance(found, LinearDesign) and callable(getattr(model, "predict", None)) else None
-
-
-def outcomes_of_an_entry(model: HiddenMarkovModel) -> int:
-    """How many different entries a cell can hold."""
-    return math.prod(model.network.domain.sizes[name] for name in model.fields)
 
 
 def fitted_model(model: Any) -> Any:

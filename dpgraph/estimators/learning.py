@@ -121,11 +121,7 @@ def learn_network(
 
 def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
     """The charge of ``learn_network`` by the same settings, without rows: one event, perhaps of several."""
-    usual: dict[str, Any] = {
-        "budget": None, "unit": None, "delta": 0, "max_parents": None, "max_cells": None, "required": (),
-        "forbidden": (), "order": None, "target": None, "n": None, "seed": None, "noise": None,
-    }  # fmt: skip
-    name, task = chosen_method(learning_task(domain, **(usual | settings)), method)
+    name, task = chosen_method(learning_task(domain, **settings), method)
     return combined_event(METHODS[name].plan(task))
 
 
@@ -133,20 +129,15 @@ def learning_task(
     domain: Domain | Mapping[str, Variable | Iterable[Level]],
     *,
     epsilon: Number,
-    delta: Number,
-    budget: Budget | None,
-    unit: PrivacyUnit | None,
-    max_parents: int | None,
-    max_cells: int | None,
-    required: Iterable[Edge],
-    forbidden: Iterable[Edge],
-    order: Sequence[Any] | None,
-    target: str | None,
-    n: int | None,
-    seed: int | None,
-    noise: Noise | None,
+    delta: Number = 0,
+    budget: Budget | None = None,
+    unit: PrivacyUnit | None = None,
+    n: int | None = None,
+    seed: int | None = None,
+    noise: Noise | None = None,
+    **graphs: Any,
 ) -> Task:
-    """Reads the settings of ``learn_network``, all of them public."""
+    """Reads the settings of ``learn_network``, all of them public; ``graphs`` are those of ``read_constraints``."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
@@ -161,16 +152,7 @@ def learning_task(
         raise ReleaseError(f"budget is what is charged, such as dg.Budget(1), or None; got {budget!r:.60}")
     elif unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
-    constraints = read_constraints(
-        domain,
-        max_parents=max_parents,
-        max_cells=max_cells,
-        required=required,
-        forbidden=forbidden,
-        order=order,
-        target=target,
-    )
-    return Task(domain, spend, slack, budget, constraints, n, seed=seed, noise=noise)
+    return Task(domain, spend, slack, budget, read_constraints(domain, **graphs), n, seed=seed, noise=noise)
 
 
 def chosen_method(task: Task, method: str) -> tuple[str, Task]:

@@ -13,7 +13,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.analysis.choice import mechanism_named
 from dpgraph.estimators.fitting import (
     Fit,
     cap_for,
@@ -38,8 +37,6 @@ from dpgraph.estimators.reading import (
 )
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
-from dpgraph.inference.queries.rows import answers_of_codes
-from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget
@@ -48,7 +45,6 @@ from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, Rel
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.features import is_unread, table_frame
-from dpgraph.statistics.rows.infer import domain_of_rows
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
 from dpgraph.structure.network import Network
@@ -205,6 +201,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if not isinstance(self.mechanism, str):
             return self.mechanism
         if self.mechanism != "laplace":
+            from dpgraph.analysis.choice import mechanism_named
+
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
 
@@ -281,6 +279,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
         """A domain read off the rows, and the target's name."""
+        from dpgraph.statistics.rows.infer import domain_of_rows
+
         check_classification_targets(given.values)
         warnings.warn(
             'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
@@ -331,6 +331,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _intervals(self, X: Any, domain: Domain, interval: float) -> tuple[Any, Any, Any]:
         """The posterior of P(label | features) for each row, from the features that are there."""
+        from dpgraph.inference.queries.rows import answers_of_codes
+        from dpgraph.inference.queries.tables import drawn_tables
+
         features = self.model_.features
         there = [str(name) for name in getattr(X, "column_names", X.columns)] if is_table(X) else list(features)
         some = [name for name in features if name in there]

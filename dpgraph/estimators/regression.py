@@ -31,7 +31,8 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
-from dpgraph.statistics.regression import judged_columns, regression_features, regression_moments
+from dpgraph.statistics.regression import regression_moments
+from dpgraph.statistics.rows.design_columns import judged_columns, regression_features
 from dpgraph.statistics.rows.features import is_unread
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.arrow import Held, read_columns
-from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
-from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, column_values, feature_values
+from dpgraph.statistics.rows.arrow import Held
+from dpgraph.statistics.rows.batches import Batch, Columns
+from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, columns_of, design_values
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
@@ -49,8 +49,7 @@ class Products:
     @property
     def columns(self) -> Columns:
         """The features and the target."""
-        names = (*self.design.features, self.design.target)
-        return Columns({name: self.design.declared(name) for name in names}, self.design.strict)
+        return columns_of(self.design)
 
     @property
     def size(self) -> int:
@@ -59,9 +58,7 @@ class Products:
 
     def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
         """Codes and numbers of a batch, and which rows are whole. Sensitive."""
-        kept = np.ones(batch_length(batch), bool)
-        names = self.columns.names
-        return {name: column_values(batch[name], self.design, name, is_text, kept) for name in names}, kept
+        return design_values(batch, self.design, is_text)
 
     def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
         """Adds the sums of rows to a vector, in place. Sensitive."""
@@ -196,43 +193,6 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
     others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
-
-
-def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
-    """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
-
-    For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
-    number that has no declared meaning is NaN.
-
-    >>> import pandas as pd
-    >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
-    >>> read = regression_features(pd.DataFrame({"age": [20, None], "sex": ["M", "F"]}), design)
-    >>> {name: values.tolist() for name, values in read.items()}
-    {'age': [20.0, nan], 'sex': [1, 0]}
-    """
-
-    def read(batch: Batch, is_text: bool) -> list[Any]:
-        features = design.features.items()
-        return [feature_values(batch[name], feature, name, is_text, design.strict) for name, feature in features]
-
-    found = read_columns(rows, Columns(dict(design.features), design.strict), read)
-    return dict(zip(design.features, found, strict=True))
-
-
-def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-    """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
-
-    For each feature and the target an array, one value a row, and which rows a sum would hold: all of them, but for
-    rows with nulls where the design drops these.
-    """
-    kernel = Products(design)
-
-    def read(batch: Batch, is_text: bool) -> list[Any]:
-        found, kept = kernel.read(batch, is_text)
-        return [*found.values(), kept]
-
-    *found, kept = read_columns(rows, kernel.columns, read)
-    return dict(zip(kernel.columns.names, found, strict=True)), kept
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

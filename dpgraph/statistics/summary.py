@@ -14,8 +14,7 @@ from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.engines.parts import Kernel, Tally
 from dpgraph.statistics.engines.total import total
 from dpgraph.statistics.rows.arrow import UNREADABLE
-from dpgraph.statistics.rows.codes import Codes
-from dpgraph.statistics.rows.groups import group_of
+from dpgraph.statistics.rows.codes import Codes, group_of
 from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Level, undeclared_actions

@@ -12,8 +12,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import dpgraph as dg
 from dpgraph.estimators import held_out
 from dpgraph.estimators.evaluation import outcomes
+from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.errors import DomainError
+from dpgraph.statistics.rows.codes import encode
 from dpgraph.structure.tables import Probabilities
 
 RNG = np.random.default_rng(7)
@@ -102,7 +104,7 @@ def said(model, X, y):
     if isinstance(model, dg.results.NaiveBayes | dg.results.NaiveBayesEnsemble):
         return held_out.class_probabilities(model, X, y)[1]
     if isinstance(model, dg.results.HiddenMarkovModel):
-        return held_out.entry_log_probabilities(model, X)
+        return entry_log_probability(model, encode(X, model.network.domain).columns)
     if isinstance(model, LogisticRegression):
         return held_out.foreign_probabilities(model, X, y)[1]
     if isinstance(model, LinearRegression):

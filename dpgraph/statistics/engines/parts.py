@@ -23,8 +23,7 @@ from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
-from dpgraph.statistics.rows.codes import encode_column
-from dpgraph.statistics.rows.groups import members
+from dpgraph.statistics.rows.codes import encode_column, members
 from dpgraph.statistics.rows.levels import code_dtype
 from dpgraph.statistics.rows.persons import PersonCap, person_names
 from dpgraph.statistics.rows.row_cap import Flags

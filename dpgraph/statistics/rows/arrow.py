@@ -8,23 +8,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgraph.statistics.rows import csv_files, parquet
-from dpgraph.statistics.rows.batches import Batch, Declared, batch_length, batch_rows, check_columns, select_columns
-from dpgraph.statistics.rows.clusters import library_of, refuse_clusters
-from dpgraph.statistics.rows.cursors import is_cursor, tables_of
+from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.rows.batches import (
+    Batch,
+    Declared,
+    batch_length,
+    batch_rows,
+    check_columns,
+    library_of,
+    refuse_clusters,
+    select_columns,
+)
+from dpgraph.statistics.rows.cells import pandas_column
 from dpgraph.statistics.rows.locations import Place, is_there, place_of
-from dpgraph.statistics.rows.pandas import pandas_column
 from dpgraph.structure.conversion import OURS, converted, converted_each
 from dpgraph.structure.domain import DomainError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: The message about rows that fail in an unforeseen way.
 UNREADABLE = "the rows cannot be read"
+
+#: The endings of CSV files.
+CSV = (".csv", ".csv.gz")
+
+#: How many rows are fetched at once.
+BLOCK = 1 << 16
+
+FETCHING = "the rows of the cursor cannot be fetched"
 
 
 def read_columns(
@@ -160,8 +178,94 @@ def _from_path(path: Place, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     if path.is_folder() or parquet.is_parquet(path):
         for piece in parquet.pieces(path, domain):
             yield from ((batch, False) for batch in parquet.read(piece, domain, threads=True))
-    elif path.name.lower().endswith(csv_files.SUFFIXES):
-        yield from ((batch, True) for batch in csv_files.read(path, domain))
+    elif path.name.lower().endswith(CSV):
+        yield from ((batch, True) for batch in _from_csv(path, domain))
     else:
-        known = ", ".join(csv_files.SUFFIXES + parquet.SUFFIXES)
+        known = ", ".join(CSV + parquet.SUFFIXES)
         raise DomainError(f"{path} is neither {known} nor a folder of Parquet")
+
+
+def _from_csv(path: Place, domain: Declared) -> Iterator[Batch]:
+    """The declared columns of a CSV file: every column as text, an empty unquoted field as null.
+
+    In a strict declaration a line of too few or too many fields is a row of nulls, and text that is not UTF-8 is text:
+    no line refuses the file. A file that does not end where its quotes and lines end is damaged, and is refused.
+    """
+    import pyarrow.csv as csv
+
+    problem = f"{path} cannot be read as CSV; is it truncated or of another format?"
+    ragged: list[int] = []
+
+    def skip(row: Any) -> str:
+        ragged.append(1)
+        return "skip"
+
+    options: Any = {"newlines_in_values": True, "invalid_row_handler": skip if domain.strict else None}
+    with path.open() as source:
+        header = csv.ParseOptions(**options)
+        names = converted(lambda: csv.open_csv(source, parse_options=header).schema.names, problem)
+    check_columns(names, domain, path.name)
+    ragged.clear()
+    # In a file of one column an empty line is a row with a null; skipping it would let a value change n.
+    parsing = csv.ParseOptions(ignore_empty_lines=len(names) > 1, **options)
+    columns = _column_options(domain)
+    with path.open() as source:
+        reader = converted(lambda: csv.open_csv(source, convert_options=columns, parse_options=parsing), problem)
+        for batch in converted_each(iter(reader), problem):
+            yield select_columns(batch, domain)
+    for start in range(0, len(ragged), batch_rows(domain)):
+        rows = min(batch_rows(domain), len(ragged) - start)
+        yield {name: pa.nulls(rows, pa.binary()) for name in domain.names}
+
+
+def _column_options(domain: Declared) -> Any:
+    """Options that read every declared column as text, or as bytes where no row may be refused."""
+    import pyarrow.csv as csv
+
+    return csv.ConvertOptions(
+        include_columns=list(domain.names),
+        column_types=dict.fromkeys(domain.names, pa.binary() if domain.strict else pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+
+
+def is_cursor(rows: Any) -> bool:
+    """Whether rows are a cursor of PEP 249, by its methods."""
+    return callable(getattr(rows, "fetchmany", None)) and hasattr(rows, "description") and not hasattr(rows, "columns")
+
+
+def tables_of(cursor: Any) -> Iterator[Any]:
+    """The rows of a cursor as tables: one Arrow stream where the driver has it, else frames of objects."""
+    description = converted(lambda: cursor.description, FETCHING)
+    if description is None:
+        raise DomainError("the cursor has no rows; execute a SELECT with it first, and give it unread")
+    if callable(getattr(cursor, "fetch_record_batch", None)):
+        return iter([converted(cursor.fetch_record_batch, FETCHING)])
+    return _fetched(cursor, converted(lambda: [str(column[0]) for column in description], FETCHING))
+
+
+def _fetched(cursor: Any, names: list[str]) -> Iterator[pd.DataFrame]:
+    """The rows block by block; of no rows one empty frame, which has the columns."""
+    first = True
+    while True:
+        rows: list[Any] = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
+        if rows or first:
+            yield _frame(rows, names)
+        if not rows:
+            return
+        first = False
+
+
+def _frame(rows: list[Any], names: list[str]) -> pd.DataFrame:
+    """Rows as columns of objects, typed where all of a column is of one type."""
+    import pandas as pd
+
+    def made() -> pd.DataFrame:
+        columns = [pd.Series([row[i] for row in rows], dtype=object) for i in range(len(names))]
+        frame = pd.DataFrame(dict(enumerate(columns)))
+        frame.columns = names
+        return frame
+
+    return converted(made, FETCHING)

@@ -7,20 +7,30 @@ table is refused: a row is counted in every family or in none.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Unsigned
-from dpgraph.privacy.scope import RowCap, RowGroup
+from dpgraph.privacy.scope import Condition, RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import read_columns
 from dpgraph.statistics.rows.batches import Batch
-from dpgraph.statistics.rows.groups import members
 from dpgraph.statistics.rows.levels import DAMAGED, NULL, WRONG_TYPE, code_dtype, is_string, narrow_codes
 from dpgraph.structure.conversion import converted
-from dpgraph.structure.domain import NUMBERS_OF_DATES, Bins, Categories, Domain, DomainError, Variable, show_levels
+from dpgraph.structure.domain import (
+    NUMBERS_OF_DATES,
+    Bins,
+    Categories,
+    Domain,
+    DomainError,
+    Level,
+    Variable,
+    show_levels,
+)
 from dpgraph.structure.frozen import FrozenMap
 
 #: The advice of a refusal that a value caused.
@@ -86,6 +96,29 @@ def encode(rows: Any, domain: Domain) -> Codes:
 def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> dict[str, Unsigned]:
     """Encodes the variables of a domain in one batch of Arrow columns."""
     return {name: encode_column(batch[name], domain[name], name, is_text, domain.strict) for name in domain.names}
+
+
+def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGroup:
+    """The rows in which each variable has the level given; ``advice`` ends the refusal of an undeclared variable."""
+    if not isinstance(where, Mapping) or not where:
+        raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
+    return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))
+
+
+def members(columns: Mapping[str, npt.NDArray[Any]], group: RowGroup) -> npt.NDArray[np.bool_]:
+    """Flags of the rows of a group, by the codes of its variables. Sensitive."""
+    wanted: list[Any] = []
+    for condition in group.conditions:
+        variable: Any = condition.declaration
+        wanted.append(columns[condition.by] == variable.code(condition.level))
+    return np.logical_and.reduce(wanted)
+
+
+def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:
+    """One declared variable at one declared level."""
+    if name not in domain:
+        raise DomainError(f"where names {name!r}, which is not declared; {advice}")
+    return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])
 
 
 def select(codes: Codes, group: RowGroup) -> Codes:

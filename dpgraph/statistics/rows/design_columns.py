@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from dpgraph.statistics.rows.batches import Batch, Columns
+from dpgraph.statistics.rows.arrow import read_columns
+from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
 from dpgraph.statistics.rows.cells import NULL_WORDS, cells_of, typed_cells, word_number
 from dpgraph.statistics.rows.codes import STRICT, encode_column
 from dpgraph.statistics.rows.levels import is_string, mended, text_words, value_type
@@ -54,7 +55,62 @@ def _from_array(column: npt.NDArray[Any], name: str, declared: Columns) -> pa.Ar
     return converted(lambda: pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f"), problem)
 
 
-def column_values(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kept: Flags) -> npt.NDArray[Any]:
+def columns_of(design: LinearDesign) -> Columns:
+    """The features and the target of a design."""
+    names = (*design.features, design.target)
+    return Columns({name: design.declared(name) for name in names}, design.strict)
+
+
+def design_values(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+    """Codes and numbers of a batch, and flags of the rows without a null that drops them. Sensitive."""
+    kept = np.ones(batch_length(batch), bool)
+    names = columns_of(design).names
+    return {name: _column_values(batch[name], design, name, is_text, kept) for name in names}, kept
+
+
+def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
+    """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
+
+    For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
+    number that has no declared meaning is NaN.
+
+    >>> import pandas as pd
+    >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
+    >>> read = regression_features(pd.DataFrame({"age": [20, None], "sex": ["M", "F"]}), design)
+    >>> {name: values.tolist() for name, values in read.items()}
+    {'age': [20.0, nan], 'sex': [1, 0]}
+    """
+
+    def read(batch: Batch, is_text: bool) -> list[Any]:
+        return [one(batch[name], feature, name, is_text) for name, feature in design.features.items()]
+
+    def one(array: pa.Array, feature: Feature, name: str, is_text: bool) -> npt.NDArray[Any]:
+        if not isinstance(feature, Bounded):
+            return encode_column(array, feature, name, is_text, design.strict)
+        values = real_values(array, name, is_text, design.strict)
+        return values if feature.missing is None else np.where(np.isnan(values), feature.missing, values)
+
+    found = read_columns(rows, Columns(dict(design.features), design.strict), read)
+    return dict(zip(design.features, found, strict=True))
+
+
+def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+    """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
+
+    For each feature and the target an array, one value a row, and flags of the rows that a sum would hold: all of them,
+    but for rows with nulls where the design drops these.
+    """
+
+    def read(batch: Batch, is_text: bool) -> list[Any]:
+        found, kept = design_values(batch, design, is_text)
+        return [*found.values(), kept]
+
+    declared = columns_of(design)
+    *found, kept = read_columns(rows, declared, read)
+    return dict(zip(declared.names, found, strict=True)), kept
+
+
+def _column_values(array: pa.Array, design: LinearDesign, name: str, is_text: bool, kept: Flags) -> npt.NDArray[Any]:
     """One variable: numbers, none of them NaN, or the codes of levels; dropped rows are struck off ``kept``."""
     declared, drop = design.declared(name), design.on_missing == "drop"
     if isinstance(declared, Bounded):
@@ -79,14 +135,6 @@ def column_values(array: pa.Array, design: LinearDesign, name: str, is_text: boo
     codes, others = (encode_column(array, one, name, is_text, design.strict) for one in ends)
     _strike(codes != others, name, drop, kept)
     return codes
-
-
-def feature_values(array: pa.Array, declared: Feature, name: str, is_text: bool, strict: bool) -> npt.NDArray[Any]:
-    """One variable of rows to predict, none of them dropped."""
-    if not isinstance(declared, Bounded):
-        return encode_column(array, declared, name, is_text, strict)
-    values = real_values(array, name, is_text, strict)
-    return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)
 
 
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:

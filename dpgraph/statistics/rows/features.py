@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.statistics.rows.clusters import refuse_clusters
-from dpgraph.statistics.rows.cursors import is_cursor
+from dpgraph.statistics.rows.arrow import is_cursor
+from dpgraph.statistics.rows.batches import refuse_clusters
+from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.statistics.rows.design_columns import regression_features
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError
@@ -41,9 +43,6 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
     >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
     """
-    from dpgraph.statistics.regression import regression_features
-    from dpgraph.statistics.rows.codes import Codes, encode
-
     names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
     if not (isinstance(X, Codes) or is_table(X) or is_unread(X)):
         X = named_array(X, names, declared.strict)

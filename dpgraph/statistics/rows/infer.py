@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from dpgraph.statistics.rows.clusters import refuse_clusters
+from dpgraph.statistics.rows.batches import refuse_clusters
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight

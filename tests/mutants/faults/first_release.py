@@ -495,7 +495,7 @@ MUTANTS = (
     ),
     Mutant(
         "groups known by the level's name alone",
-        "statistics/rows/groups.py",
+        "statistics/rows/codes.py",
         "return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])",
         "return Condition(name, level, rows_declaration(name, level, domain))\n\n\n"
         "def rows_declaration(name: str, level: Level, domain: Domain) -> object:\n"
@@ -967,7 +967,7 @@ MUTANTS = (
     Mutant(
         "a null to predict from not what was declared",
         "statistics/rows/design_columns.py",
-        "return values if declared.missing is None else np.where(np.isnan(values), declared.missing, values)",
+        "return values if feature.missing is None else np.where(np.isnan(values), feature.missing, values)",
         "return values",
         (f"{REGRESSION}::test_rows_to_predict_are_read_as_rows_to_fit_are",),
     ),

@@ -143,14 +143,14 @@ MUTANTS = (
     ),
     Mutant(
         "objects of a strict table typed by all rows together",
-        "statistics/rows/pandas.py",
+        "statistics/rows/cells.py",
         "    if values.dtype != object:\n        try:",
         "    if True:\n        try:",
         (OBJECTS,),
     ),
     Mutant(
         "a ragged line left out of a strict table",
-        "statistics/rows/csv_files.py",
+        "statistics/rows/arrow.py",
         "range(0, len(ragged), batch_rows(domain))",
         "range(0, 0, batch_rows(domain))",
         (f"{STRICT}::test_no_line_refuses_a_csv_file",),

@@ -7,7 +7,7 @@ SUMS, PIPELINE = "tests/statistics/engines/test_regression_sums.py", "tests/esti
 MUTANTS = (
     Mutant(
         "a regression's group forgotten",
-        "statistics/rows/groups.py",
+        "statistics/rows/codes.py",
         "wanted.append(columns[condition.by] == variable.code(condition.level))",
         "wanted.append(columns[condition.by] >= 0 * (variable.code(condition.level) or 0))",
         (f"{SUMS}::test_a_declared_group_alone_is_summed",),

@@ -32,14 +32,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a group within a group forgets the outer one, by random trees", *FORGETFUL, (MACHINE,)),
     Mutant(
         "where keeps its last variable only",
-        "statistics/rows/groups.py",
+        "statistics/rows/codes.py",
         "for name, level in where.items()",
         "for name, level in list(where.items())[-1:]",
         (f"{PARALLEL}::test_the_order_of_conditions_does_not_matter",),
     ),
     Mutant(
         "rows chosen by the last variable only",
-        "statistics/rows/groups.py",
+        "statistics/rows/codes.py",
         "return np.logical_and.reduce(wanted)",
         "return wanted[-1]",
         (f"{ENGINES}::test_a_group_is_the_rows_that_meet_every_condition",),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.rows import cursors
+from dpgraph.statistics.rows import arrow
 from tests.tiers import Later
 
 duckdb = Later("duckdb")
@@ -35,7 +35,7 @@ def database():
 
 @pytest.mark.parametrize("block", [1, 7, 500, 1 << 16])
 def test_a_cursor_of_sqlite_counts_as_the_table_does(database, block, monkeypatch):
-    monkeypatch.setattr(cursors, "BLOCK", block)
+    monkeypatch.setattr(arrow, "BLOCK", block)
     cursor = database.execute("select a, b, c, id from people")
     assert_same(dg.count(cursor, NETWORK), dg.count(people(), NETWORK))
 
