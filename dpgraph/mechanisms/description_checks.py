@@ -21,7 +21,7 @@ def check_network(description: object, mechanism: object) -> None:
 def check_any_tables(description: object, mechanism: object) -> None:
     """Refuses what is not any table of a domain."""
     if not isinstance(description, AnyTables):
-        raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
+        raise ReleaseError(f"{type(mechanism).__name__} chooses among the tables of a domain (any_tables)")
 
 
 def check_graph(network: Network, mechanism: object) -> None:

@@ -1,10 +1,8 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
 ``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
-``cap_rows`` those of some rows of each person. ``count_groups`` and
-``regression_groups`` count and sum groups of rows in one pass, wherever the rows lie. ``any_tables`` makes statistics
-for mechanisms that choose which tables to measure. ``Codes``, ``Counts``, ``Moments`` and ``TableCounts``
-are as sensitive as the rows. Names are imported when they are first used.
+``cap_rows`` those of some rows of each person. ``count_groups`` and ``regression_groups`` count and sum groups of rows
+in one pass, wherever the rows lie. ``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
@@ -28,7 +26,5 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
     from dpgraph.statistics.rows.persons import cap_rows as cap_rows
-    from dpgraph.statistics.table_counts import TableCounts as TableCounts
-    from dpgraph.statistics.table_counts import any_tables as any_tables
 
 __getattr__, __dir__ = lazy_names(__name__)

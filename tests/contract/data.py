@@ -13,6 +13,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.statistics.table_counts import any_tables
 from tests.contract.enumeration import Pairs, Rows, pairs_of
 from tests.selection import counted
 
@@ -64,7 +65,7 @@ class Choices:
     def statistics(self, rows: Rows) -> Any:
         """Their rows, encoded."""
         listed = np.repeat(np.array(self.kinds), rows, axis=0)
-        return dg.statistics.any_tables(pd.DataFrame(listed, columns=list(self.domain.names)), self.domain)
+        return any_tables(pd.DataFrame(listed, columns=list(self.domain.names)), self.domain)
 
 
 @dataclass(frozen=True, eq=False)
