@@ -2,7 +2,8 @@
 
 ``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
 ``cap_rows`` those of some rows of each person. ``count_groups`` and ``regression_groups`` count and sum groups of rows
-in one pass, wherever the rows lie. ``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are imported when they are first used.
+in one pass, wherever the rows lie. ``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are
+imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
