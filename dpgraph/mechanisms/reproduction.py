@@ -1,7 +1,7 @@
-"""Whether a record can be reproduced: its mechanism, planned again from the record, would record the same.
+"""Checks of a record: its mechanism, planned again from the record, would record the same.
 
-An edited record is refused even where it claims too much: with other noise than was drawn, every posterior made from
-it would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
+An edited record is refused even where it claims too much: with other noise than was drawn, every posterior made from it
+would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def register_selection(
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     """Refuses a record that its mechanism could not have made.
 
-    ``structure`` is what was measured: a network or another description, None where there is none. For several releases
-    read as one it is a tuple of what each measured, or what they all are read in; releases that chose among tables
-    chose among tables of the same domain.
+    ``structure`` is the measured description, None where there is none. For several releases read as one it is a tuple
+    of their descriptions, or one description of all; releases that chose among tables chose among tables of the same
+    domain.
     """
     event, unit = provenance.event, provenance.unit
     if event.parts:
@@ -114,7 +114,7 @@ def _check_single(event: Event, unit: PrivacyUnit, structure: Structure) -> None
 
 
 def _difference(event: Event, planned: Event) -> str:
-    """What a record says otherwise than the plan of its mechanism."""
+    """The first difference between a record and the plan of its mechanism, in words."""
     if [m.table for m in event.measurements] != [m.table for m in planned.measurements]:
         return "does not measure what its record says"
     for said, true in zip(event.measurements, planned.measurements, strict=True):

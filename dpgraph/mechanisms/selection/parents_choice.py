@@ -60,9 +60,9 @@ def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
 
 
 def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
-    """The length of an interval that holds what one person adds to any scores, in parts of ``PARTS``.
+    """The length of an interval that holds all moves of scores by one person, in parts of ``PARTS``.
 
-    It is twice 2 (1 - p) for each row, p the least share of any level: one candidate may gain what another loses.
+    It is twice 2 (1 - p) for each row, p the least share of any level: one candidate may gain as another loses.
     """
     least = min((min(shares) for shares in margins.weights.values()), default=0)
     return 4 * (PARTS - least) * unit.rows_per_person * (2 if unit.n_is_public else 1)
@@ -178,7 +178,7 @@ class ParentsChoice:
         return Network.of(domain, {name: list(placed.get(name, self._needed(name))) for name in domain.names})
 
     def _steps(self, tables: AnyTables, placed: dict[str, Family], starting: bool) -> Iterator[Step]:
-        """The candidates of one choice, in an order that depends on what is public alone."""
+        """The candidates of one choice, in an order that depends on public values alone."""
         names = tables.domain.names
         for child in (name for name in names if name not in placed):
             allowed = [name for name in names if name != child and (name, child) not in self.forbidden]
@@ -193,7 +193,7 @@ class ParentsChoice:
         return sorted(parent for parent, other in self.required if other == child)
 
     def _is_measurable(self, cells: int) -> bool:
-        """Whether a table is small enough, and would not be sure to lose to "stop" by its noise alone."""
+        """True if a table is small enough, and its noise alone does not make it lose to "stop"."""
         return cells <= self.max_cells and cells * self.noise <= 4 * self.margins.rows + 4
 
     def _score(self, statistics: TableCounts, step: Step, unit: PrivacyUnit) -> int:
@@ -208,12 +208,10 @@ class ParentsChoice:
 
 
 def _subsets(names: list[str], most: int) -> Iterator[Family]:
-    """The sets of one to so many of some variables, in their order."""
     return (some for size in range(1, most + 1) for some in combinations(names, size))
 
 
 def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Arcs as pairs of names."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
     found: set[tuple[str, str]] = set()
