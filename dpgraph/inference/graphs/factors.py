@@ -97,9 +97,7 @@ def common_factors(
                 break
     rows = {name: slice(start, start + width) for name, start, width in zip(names, fit.starts, widths, strict=True)}
     return Factors(
-        names,
-        {name: fit.means[at] for name, at in rows.items()},
-        dict(zip(names, fit.covariances, strict=True)),
+        names, {name: fit.means[at] for name, at in rows.items()}, dict(zip(names, fit.covariances, strict=True))
     )
 
 

@@ -14,12 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.joint_releases import (
-    joint_estimates,
-    measured_tables,
-    pooled_estimates,
-    read_released,
-)
+from dpgraph.inference.network.joint_releases import joint_estimates, measured_tables, pooled_estimates, read_released
 from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
 from dpgraph.structure.basis import (

@@ -109,12 +109,7 @@ class Conditional:
 
 
 def conditional(
-    tables: DrawnTables,
-    targets: Sequence[str],
-    evidence: Evidence,
-    rows: Codes | None = None,
-    *,
-    whole: bool = True,
+    tables: DrawnTables, targets: Sequence[str], evidence: Evidence, rows: Codes | None = None, *, whole: bool = True
 ) -> Conditional:
     """The joint probability of some variables given evidence, in every draw and for every row of evidence.
 
@@ -323,11 +318,7 @@ def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> I
 
 
 def _normalised(
-    contraction: Contraction,
-    tables: DrawnTables,
-    codes: Mapping[str, Any],
-    evidence: Evidence,
-    draws: slice,
+    contraction: Contraction, tables: DrawnTables, codes: Mapping[str, Any], evidence: Evidence, draws: slice
 ) -> tuple[Reals, Reals]:
     """A part's joint of its targets, axes (row, draw, *targets), and the log of its sum over them, axes (row, draw)."""
     inputs = [*_inputs(contraction, tables, codes, evidence, draws)]
@@ -364,11 +355,7 @@ def _joint(plan: Sequence[Contraction], joints: Sequence[Reals], targets: Family
 
 
 def _inputs(
-    contraction: Contraction,
-    tables: DrawnTables,
-    codes: Mapping[str, Any],
-    evidence: Evidence,
-    draws: slice,
+    contraction: Contraction, tables: DrawnTables, codes: Mapping[str, Any], evidence: Evidence, draws: slice
 ) -> Iterator[Reals]:
     """The tables with fixed axes read at their levels, draws last; then the weights."""
     many = len(tables) > 1

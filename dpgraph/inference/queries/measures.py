@@ -216,11 +216,7 @@ def _quantile(weights: Reals, scale: _Scale, probability: float) -> Reals:
 
 
 def entropy(
-    model: Any,
-    variables: str | Sequence[str],
-    given: Mapping[str, Any] | None = None,
-    *,
-    interval: float = 0.9,
+    model: Any, variables: str | Sequence[str], given: Mapping[str, Any] | None = None, *, interval: float = 0.9
 ) -> Answer:
     """The entropy of one variable, or of several together, given evidence: -sum p ln p, in nats.
 
