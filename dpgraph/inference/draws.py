@@ -149,10 +149,9 @@ class Draws:
     def diagnostics(self) -> dict[str, Any]:
         """How the draws were made and how well the chains mixed.
 
-        ``r_hat`` is the R-hat that 99 % of the entries do not exceed, and ``effective_size`` what 99 % reach: among
-        thousands some are beyond any threshold by chance. Below a hundred entries these are the worst; ``r_hat``
-        and ``effective_sizes`` have each entry's. Independent draws have no chains to compare: R-hat is 1 and
-        every draw counts in full.
+        ``r_hat`` is the R-hat that 99 % of the entries do not exceed, ``effective_size`` the size that 99 % reach:
+        among thousands some are beyond any threshold by chance. Properties ``r_hat`` and ``effective_sizes`` have each
+        entry's. Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
         if self.mixing or not self.are_chains:
             return diagnostics_of(self, **{"chains": self.shape[0], **self.mixing})
@@ -251,24 +250,12 @@ def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt
 
 
 def mixed(r_hat: float, effective_size: float) -> bool:
-    """True for chains that are alike and long enough; not where either number is unknown.
-
-    >>> mixed(1.01, 400.0), mixed(1.2, 400.0), mixed(1.01, float("nan"))
-    (True, False, False)
-    """
+    """True for chains that are alike and long enough; not where either number is unknown."""
     return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE
 
 
 def mixing_note(diagnostics: Mapping[str, Any]) -> str:
-    """A short note on Markov chains that have not mixed, for whatever shows their draws; empty where they have.
-
-    Independent draws are never noted, however few.
-
-    >>> mixing_note({"r_hat": 1.2, "effective_size": 40.0, "draws": 1000})
-    'the chains have not mixed: R-hat 1.200, effective size 40'
-    >>> mixing_note({"r_hat": 1.0, "effective_size": 20.0, "draws": 20})
-    ''
-    """
+    """A short note on Markov chains that have not mixed; empty where they have, and for independent draws."""
     worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
     independent = worst == 1 and least == diagnostics["draws"]
     if independent or mixed(worst, least):

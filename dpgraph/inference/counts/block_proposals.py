@@ -55,13 +55,6 @@ def draw_by_blocks(
     Given are noisy versions of the counts, flat, with the law of the noise in each cell; the Dirichlet concentrations;
     the least and the largest number of each cell that matters; n, or None and log p(n) up to a constant, if not flat.
     Without ``compiled`` the loops are plain Python.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
-    >>> none, all_of_them = np.zeros(2, np.int64), np.full(2, 1000)
-    >>> drawn = draw_by_blocks(coin, np.ones(2), none, all_of_them, 1000, np.random.default_rng(0), 5)
-    >>> drawn.shape, set(drawn.sum(axis=1).tolist())
-    ((5, 2), {1000})
     """
     cells = lows.size
     block = block_size(measured, cells, np.inf if n is None else n)

@@ -42,14 +42,7 @@ def sample_counts(
     *,
     log_prior_n: LogPrior | None = None,
 ) -> Integers:
-    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> rng = np.random.default_rng(0)
-    >>> draws = sample_counts(np.array([7, 1, 4]), DiscreteLaplace(2.0), np.ones(3), 10, rng, size=5)
-    >>> draws.shape, set(draws.sum(axis=1).tolist())
-    ((5, 3), {10})
-    """
+    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise."""
     y = np.asarray(noisy, np.int64)
     if n is None and law.sums_to_zero:
         raise InferenceError("noise that sums to zero shows n; give it")

@@ -35,13 +35,7 @@ ROOT = math.sqrt(2 * math.pi)
 
 @dataclass(frozen=True)
 class Evidence:
-    """A noisy value of a count.
-
-    Attributes:
-        value: The value, in rows.
-        scales: The scale of each independent noise in it, in rows.
-        gaussian: True for Gaussian noise, else it is Laplace.
-    """
+    """A noisy value of a count, in rows, with the scale of each independent noise in it, Laplace or Gaussian."""
 
     value: float
     scales: tuple[float, ...]
@@ -142,11 +136,7 @@ def share_draws(part: Reals, rest: Reals, uniform: Reals, kinds: tuple[int, int]
 
 
 def checked_interval(value: object) -> float:
-    """The probability of an interval, between 0 and 1.
-
-    Raises:
-        InferenceError: If it is not.
-    """
+    """The probability of an interval, refused unless it is between 0 and 1."""
     return check_probability("interval", value)
 
 

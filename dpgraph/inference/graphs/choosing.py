@@ -111,7 +111,7 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
 
 
 def borrows(domain: Domain) -> bool:
-    """Whether pairs borrow from each other through common factors: where no joint of all variables does as much."""
+    """True where pairs borrow from each other through common factors: no joint of all variables does as much."""
     return len(domain.names) >= FEWEST and not is_small(domain)
 
 

@@ -39,8 +39,8 @@ class Alternative:
     Attributes:
         network: The graph.
         share: The share of draws of the pairs on which it is chosen.
-        weight: Its estimated probability given the release among the alternatives it was listed with, all graphs alike
-            beforehand; None where that cannot be estimated (``alternatives``).
+        weight: Its estimated probability given the release among the listed alternatives, all graphs alike beforehand;
+            None where there is no estimate (``alternatives``).
     """
 
     network: Network
@@ -201,7 +201,7 @@ class LearnedNetwork:
         return replace(_by_records(value, self.network, **settings), provenance=provenance)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
-        """Whether graphs are averaged unless the caller says which; ``tables`` where other methods could draw too."""
+        """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
         named = isinstance(method, Records) or (isinstance(method, str) and method in ("auto", "records"))
         learned = prior is None or isinstance(prior, str | HierarchicalPrior)
         if self._constraints is None or not named or not learned:
@@ -242,11 +242,7 @@ def _by_records(
 
 
 def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:
-    """Evidences as parts of their sum; None for each of so many graphs where there are none.
-
-    >>> _weights([-1000.0, -1000.0], 2), _weights(None, 1)
-    ([0.5, 0.5], [None])
-    """
+    """Evidences as parts of their sum; None for each of so many graphs where there are none."""
     if logs is None:
         return [None] * many
     odds = np.exp(np.array(logs) - max(logs))

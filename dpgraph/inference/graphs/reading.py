@@ -25,9 +25,9 @@ PART = 0.01
 def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:
     """The probabilities of a network from joints of its families, axes (variable, *parents), smoothed by their noise.
 
-    A configuration of the parents is given pseudo-rows in proportions of the child's own probabilities, as many as a
-    small part of the noise's standard deviation in a measured cell: a table that is near in total variation may put
-    1e-7 on a cell that one row in a hundred has, which the log-likelihood of new rows would show.
+    A configuration of the parents gets pseudo-rows in proportions of the child's own probabilities, a small part of the
+    noise's standard deviation in a measured cell: near in total variation may still be 1e-7 for a cell that one row in
+    a hundred has, to the cost of the log-likelihood.
     """
     found = {}
     for name in network.domain.names:
@@ -60,10 +60,10 @@ def _noise_of_cells(pairs: Pairs, family: Family) -> float:
 
 
 def read_families(noisy: Any, network: Network) -> Probabilities:
-    """The probabilities of a network whose families were measured.
+    """The probabilities of a network whose families were measured, from consistent tables (proofs.md P30).
 
-    Tables of one release or several are made consistent first (proofs.md P30). The interaction of a
-    variable with its parents is shrunk by its excess over the noise, and so are the parents in turn.
+    The interaction of a variable with its parents is shrunk by its excess over the noise, and so are the parents in
+    turn.
     """
     whole = reconcile(learning(noisy, network))
     n = max(1.0, whole.n)

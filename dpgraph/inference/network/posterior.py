@@ -144,7 +144,7 @@ def posterior_beyond_tables(
     rng: np.random.Generator,
     progress: bool = False,
 ) -> PosteriorDraws:
-    """Draws of a network some family of which lies in no measured table, by chains of records."""
+    """Draws of a network with a family that lies in no measured table, by chains of records."""
     if not isinstance(method, Records) and method not in ("auto", "records"):
         raise InferenceError(
             'no table holds some family, so records alone can draw: leave method out, or "records", or for longer '

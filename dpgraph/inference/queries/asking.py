@@ -195,7 +195,7 @@ def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evid
 
 
 def _inside(tables: DrawnTables, targets: Family, event: Evidence) -> npt.NDArray[np.bool_]:
-    """Which cells of the targets' joint table the event holds in, flat."""
+    """A mask of the cells of the targets' joint table, flat, that make up the event."""
     domain, held = tables.network.domain, np.ones((), bool)
     for name in targets:
         levels = np.ones(domain.sizes[name], bool)

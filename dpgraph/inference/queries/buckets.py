@@ -216,20 +216,10 @@ class Bucket:
 def eliminated(
     tables: DrawnTables, names: Sequence[str], evidence: Evidence, draws: Any, *, maximum: bool
 ) -> tuple[list[Bucket], Reals]:
-    """Eliminates all unobserved variables of some tables, by sums or maxima.
+    """Eliminates all unobserved variables of some tables, by sums or maxima, for some draws, a slice or positions.
 
-    Args:
-        tables: Draws of a network's tables.
-        names: The variables whose tables count; with each its ancestors.
-        evidence: The evidence and interventions.
-        draws: Which draws, a slice or positions.
-        maximum: Maxima instead of sums.
-
-    Returns:
-        The buckets in the order of elimination, and the log of the sum or maximum of the product, shape (draws,).
-
-    Raises:
-        InferenceError: If a table would be too large; the message names its width.
+    The tables are of ``names``, which hold the ancestors of each. Returns the buckets in the order of elimination, and
+    the log of the sum or maximum of the product, shape (draws,); a table that is too large is refused.
     """
     network, fixed = tables.network, {**evidence.levels, **evidence.do}
     factors: list[tuple[Family, Reals]] = []

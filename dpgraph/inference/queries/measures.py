@@ -180,11 +180,7 @@ def expectation(
 
 
 def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Scale:
-    """The numbers of a variable's levels, in increasing order.
-
-    Raises:
-        InferenceError: If there are none.
-    """
+    """The numbers of a variable's levels, in increasing order; refused where there are none."""
     variable = domain[name]
     if values is not None:
         numbers = {domain.code(name, level): value for level, value in values.items()}

@@ -19,10 +19,8 @@ Weights = tuple[float, ...]
 class Evidence:
     """Evidence and interventions, by positions of levels.
 
-    Attributes:
-        levels: Variables observed at one level.
-        weights: Variables observed in part: a weight for each level, the largest 1; the levels of a set have weight 1.
-        do: Variables set to a level from outside; they no longer depend on their parents.
+    ``levels`` has variables observed at one level; ``weights`` a weight for each level of others, the largest 1, the
+    levels of a set having weight 1; ``do`` variables set from outside, which no longer depend on their parents.
     """
 
     levels: FrozenMap[str, int]
@@ -47,11 +45,6 @@ def read_evidence(
     """Evidence by the names of variables: a level, a collection of levels, or a weight for each level.
 
     Weights are proportional to the probability of the observation at each level; levels without one have weight 0.
-
-    Raises:
-        NetworkError: If a variable is unknown.
-        DomainError: If a level is unknown, a collection is empty, weights are negative or all 0, or a variable is both
-            given and set.
     """
     levels: dict[str, int] = {}
     weights: dict[str, Weights] = {}

@@ -114,12 +114,7 @@ def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.Dat
 
 
 def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> RowAnswers:
-    """The answers for rows of codes: a column for each observed variable, -1 where a row does not have it.
-
-    Raises:
-        DomainError: If a row's evidence has probability 0 in a draw.
-        InferenceError: If a table would be too large.
-    """
+    """The answers for rows of codes: a column for each observed variable, -1 where a row does not have it."""
     ends, parts = tails(interval), []
     for values, log in _computed(tables, targets, codes):
         if np.isneginf(log).any():
@@ -188,10 +183,7 @@ def _distinct(codes: Codes) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
 def codes_of_rows(network: Network, rows: Any) -> tuple[dict[str, npt.NDArray[np.int64]], Any]:
     """A column of positions for each column of the rows, -1 for nulls, and the rows' index.
 
-    Raises:
-        NetworkError: If a column is no variable.
-        DomainError: If the rows are no table, there are none, columns differ in length, or a value is no level; the
-            message names the column and its levels, never the value.
+    A message of refusal names a column and its levels, never a value.
     """
     import pandas as pd
 

@@ -32,8 +32,7 @@ BLOCK, LEAST_SIZE = 1 << 19, 100.0
 class Sampled:
     """Estimates by likelihood weighting: P(targets | evidence), its Monte Carlo variance, both with axes (draw, entry).
 
-    ``log_evidence`` is ln of the estimated P(evidence), ``effective_sizes`` (sum of weights)^2 / (sum of squared
-    weights), each of a draw.
+    Of each draw ``log_evidence`` is ln of the estimated P(evidence), and ``effective_sizes`` (sum w)^2 / sum w^2.
     """
 
     probabilities: Reals
@@ -52,13 +51,7 @@ def sampled(
 ) -> Sampled:
     """Estimates P(targets | evidence) in every draw, where the targets' joint table has few cells.
 
-    ``inside`` says which of these cells are in an event, whose probability alone is then estimated.
-
-    Raises:
-        InferenceError: If no sample of some draw agrees with the evidence.
-
-    Warns:
-        ConvergenceWarning: If the effective number of samples is below 100 in some draw.
+    ``inside`` marks the cells of an event, whose probability alone is then estimated.
     """
     count = samples or min(MOST_SAMPLES, max(LEAST_SAMPLES, ALL_SAMPLES // len(tables)))
     place = np.arange(math.prod(tables.network.shape(targets))) if inside is None else np.where(inside, 0, 1)
