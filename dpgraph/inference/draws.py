@@ -153,11 +153,13 @@ class Draws:
         among thousands some are beyond any threshold by chance. Properties ``r_hat`` and ``effective_sizes`` have each
         entry's. Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
+        size, chains = len(self), int(self.mixing.get("chains", self.shape[0]))
+        made = {"method": self.method, "reason": self.reason, "chains": chains, "draws": size}
         if self.mixing or not self.are_chains:
-            return diagnostics_of(self, **{"chains": self.shape[0], **self.mixing})
+            return {**made, "r_hat": 1.0, "effective_size": float(size), **self.mixing, "chains": chains}
         worst, least = (np.concatenate([np.ravel(a) for a in d.values()]) for d in (self.r_hat, self.effective_sizes))
-        found = np.quantile(worst, JUDGED, method="higher"), np.quantile(least, 1 - JUDGED, method="lower")
-        return diagnostics_of(self, chains=self.shape[0], r_hat=float(found[0]), effective_size=float(found[1]))
+        made["r_hat"] = float(np.quantile(worst, JUDGED, method="higher"))
+        return made | {"effective_size": float(np.quantile(least, 1 - JUDGED, method="lower"))}
 
     def judged(self) -> Any:
         """The same draws; of chains with how well they mixed, found once."""
@@ -201,6 +203,7 @@ class ParameterDraws(Draws):
         chains: How many chains drew them; 1 for independent draws.
         mixing: As in all draws.
         provenance: The release behind them.
+        asked: The number of draws that count, where equally long chains have more; else None.
     """
 
     parameters: FrozenMap[str, Reals]
@@ -209,6 +212,7 @@ class ParameterDraws(Draws):
     chains: int = 1
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
     provenance: Provenance | None = None
+    asked: int | None = None
 
     def __post_init__(self) -> None:
         frozen = ((name, frozen_array(values, np.float64)) for name, values in self.parameters.items())
@@ -219,6 +223,13 @@ class ParameterDraws(Draws):
         """The draws of each unknown by its name, axes (chain, draw, ...)."""
         return {name: values.reshape(self.chains, -1) for name, values in self.parameters.items()}
 
+    def __len__(self) -> int:
+        return self.asked or super().__len__()
+
+    def flat(self, name: str) -> Reals:
+        """The draws of one parameter that count, shape (draws,)."""
+        return self.parameters[name][: len(self)]
+
 
 def doubles(array: Reals) -> Reals:
     """Draws in doubles: as they are, or of tables in a file in single precision, whose columns sum to 1 again."""
@@ -226,20 +237,6 @@ def doubles(array: Reals) -> Reals:
         return array
     read = np.asarray(array, np.float64)
     return read / read.sum(axis=2, keepdims=True)
-
-
-def diagnostics_of(
-    draws: Any, *, chains: float = 1, r_hat: float | None = None, effective_size: float | None = None
-) -> dict[str, Any]:
-    """The entries that the diagnostics of all draws have; an R-hat of 1 and full size where none are given."""
-    return {
-        "method": draws.method,
-        "reason": draws.reason,
-        "chains": int(chains),
-        "draws": len(draws),
-        "r_hat": 1.0 if r_hat is None else r_hat,
-        "effective_size": float(len(draws)) if effective_size is None else effective_size,
-    }
 
 
 def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt.NDArray[np.int64]:

@@ -146,7 +146,11 @@ def mean_law(total: Evidence, squares: Evidence, rows: Reals) -> tuple[Reals, Re
     Given are the noisy sums of the losses and of their squares, and equally likely numbers of rows.
     """
     middle = float(np.median(rows))
-    m = _mean_window(total.value / middle, total.deviation / middle + 1 / math.sqrt(middle))
+    centre, spread = total.value / middle, total.deviation / middle + 1 / math.sqrt(middle)
+    low, high = (min(max(centre + side * WIDE * spread, 0.0), 1.0) for side in (-1, 1))
+    if low == high:
+        low, high = max(0.0, low - WIDE * spread), min(1.0, high + WIDE * spread)
+    m = np.linspace(low, high, POINTS)
     for _ in range(2):
         log = _mean_log_likelihood(total, squares, rows, m)
         kept = np.flatnonzero(log >= log.max() - 30)
@@ -160,14 +164,6 @@ def allows_zero(total: Evidence, squares: Evidence, rows: Reals, best: Reals, su
     """Tests the likelihood of a mean of 0 for being at most so many nats below the best mean's."""
     log = _mean_log_likelihood(total, squares, rows, np.append(best, 0.0))
     return bool(log[-1] >= log.max() - surprise)
-
-
-def _mean_window(centre: float, spread: float) -> Reals:
-    """A part of [0, 1] that holds all that matters."""
-    low, high = (min(max(centre + side * WIDE * spread, 0.0), 1.0) for side in (-1, 1))
-    if low == high:
-        low, high = max(0.0, low - WIDE * spread), min(1.0, high + WIDE * spread)
-    return np.linspace(low, high, POINTS)
 
 
 def _mean_log_likelihood(total: Evidence, squares: Evidence, rows: Reals, m: Reals) -> Reals:

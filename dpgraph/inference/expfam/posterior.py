@@ -56,10 +56,10 @@ def moments_posterior(
     """Draws the parameters of an exponential family given noisy moments; arguments as of ``inference.posterior``.
 
     ``Exact()`` draws a binomial or multinomial independently, known n or not. ``Gibbs(...)`` runs chains under the
-    central limit theorem, for any family, which are kept whole but for the draws beyond the number asked for.
-    ``Quadrature()`` draws from the same model without chains, for one parameter and a public n. ``PlugIn()`` is the
-    conjugate posterior with the noisy sums, made possible, taken as exact. ``Automatic()``: exact where it exists, else
-    quadrature, else chains. A missing prior is uniform for a binomial or multinomial family; others need one.
+    central limit theorem, for any family. ``Quadrature()`` draws from the same model without chains, for one parameter
+    and a public n. ``PlugIn()`` is the conjugate posterior with the noisy sums, made possible, taken as exact.
+    ``Automatic()``: exact where it exists, else quadrature, else chains. A missing prior is uniform for a binomial or
+    multinomial family; others need one.
     """
     asked = chosen_method(method, METHODS)
     family = description.family
@@ -84,7 +84,7 @@ def moments_posterior(
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
     parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
-    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains)
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains, asked=draws)
 
 
 def _check(value: object, method: Method) -> None:

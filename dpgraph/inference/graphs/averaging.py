@@ -134,8 +134,7 @@ def averaged_posterior(
     given = evidence_for(network, value)
     settings = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
     settings |= vars(method) if isinstance(method, Records) else {}
-    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings)
-    made = made.judged()
+    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings).judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 

@@ -183,12 +183,9 @@ class _Fit:
         """The posterior mean of the squares of each pair's block less its factors."""
         apart = (self.blocks - self.means @ self.means.T) ** 2
         left = np.add.reduceat(np.add.reduceat(apart, self.starts, axis=0), self.starts, axis=1)
-        return left + self._unsure()
-
-    def _unsure(self) -> Reals:
         squares = self.squares()
         alone = squares - self.widths[:, None, None] * self.covariances
-        return np.tensordot(squares, squares, ((1, 2), (1, 2))) - np.tensordot(alone, alone, ((1, 2), (1, 2)))
+        return left + np.tensordot(squares, squares, ((1, 2), (1, 2))) - np.tensordot(alone, alone, ((1, 2), (1, 2)))
 
     def learn_strengths(self) -> None:
         """How strong each pair is by itself, and the shares of the strengths."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.entropy import LARGEST
-from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.pair_estimates import Pairs
+from dpgraph.inference.graphs.reading import conditional
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain

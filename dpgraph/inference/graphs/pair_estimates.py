@@ -78,10 +78,6 @@ class Pairs:
             return self.tables[one, other]
         return self.tables[other, one].T
 
-    def dependence(self, one: str, other: str) -> float:
-        """The total variation of a pair's shrunk probabilities from independence."""
-        return dependence(self.table(one, other))
-
     def redrawn(self, rng: np.random.Generator) -> Pairs:
         """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
@@ -300,13 +296,13 @@ def _single(found: Any, name: str, size: int, n: float) -> Reals:
     if size == 1:
         return np.ones(1)
     counts = n / size + residual_matrix(size)[1][:, 1:] @ found[(name,)][0]
-    kept = onto_simplex(counts / n)
-    return (kept + FLOOR / size) / (1 + FLOOR)
+    return positive_shares(counts / n)
 
 
-def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    """The kept part of each cell of a pair's excess over independence, and the standard deviation of the error."""
-    return likeliest(excess, spread, first, second)[:2]
+def positive_shares(shares: Reals) -> Reals:
+    """Probabilities near some shares, none of them 0."""
+    kept = onto_simplex(shares)
+    return (kept + FLOOR / kept.size) / (1 + FLOOR)
 
 
 def likeliest(

@@ -142,7 +142,11 @@ class Latent:
         self, kernel: Sweep, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
     ) -> tuple[Integers, Integers]:
         """One sweep in place: the accepted and tried moves, and of these the shifts of each row, shape (2, rows)."""
-        self.records = with_room(self.records, self.n, self.n + self.steps.attempts * self.steps.most_records)
+        needed = self.n + self.steps.attempts * self.steps.most_records
+        if needed > len(self.records):
+            roomy = np.zeros((needed + needed // 4, self.records.shape[1]), self.records.dtype)
+            roomy[: self.n] = self.records[: self.n]
+            self.records = roomy
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
         self.n = kernel(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
@@ -272,15 +276,6 @@ def row_sizes(layout: Layout) -> Integers:
     """The number of levels in each row of theta."""
     many = np.diff(layout.nodes[:, THETA], append=layout.prior.size) // layout.nodes[:, LEVELS]
     return np.repeat(layout.nodes[:, LEVELS], many)
-
-
-def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
-    """The records in an array with room for more, the same one if it has it."""
-    if needed <= records.shape[0]:
-        return records
-    roomy = np.zeros((needed + needed // 4, records.shape[1]), records.dtype)
-    roomy[:n] = records[:n]
-    return roomy
 
 
 def starting_records(

@@ -49,13 +49,7 @@ Codes = Mapping[str, npt.NDArray[np.integer[Any]]]
 
 @dataclass(frozen=True)
 class Part:
-    """Tables that hang together.
-
-    Attributes:
-        families: The variables whose conditional tables they are.
-        free: The unobserved variables among their axes, targets too.
-        targets: The targets among those.
-    """
+    """Tables that hang together, by variable, their unobserved variables, and the targets among these."""
 
     families: Family
     free: Family
@@ -113,9 +107,16 @@ def conditional(
     of the evidence. Unless ``log_evidence`` must be ``whole``, parts that only it depends on are skipped. A table that
     is too large is refused.
     """
-    plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
+    weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
+    pattern = tuple(evidence.levels), weighted, tuple(evidence.do)  # weighted: how many levels are left
+    plan = _plan(_Same(tables.network), tuple(targets), pattern, rows is not None, len(tables) > 1)
     for contraction in plan:
-        check_size(contraction)
+        if contraction.cells > MOST_CELLS:
+            raise InferenceError(
+                f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
+                f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at "
+                'once, give more evidence, or use method="sampling"'
+            )
     plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
@@ -130,16 +131,6 @@ def conditional(
     return Conditional(found, logs)
 
 
-def check_size(contraction: Contraction) -> None:
-    """Refuses a question whose largest table is too large, before any sum."""
-    if contraction.cells > MOST_CELLS:
-        raise InferenceError(
-            f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
-            f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at once, "
-            'give more evidence, or use method="sampling"'
-        )
-
-
 class _Same:
     """A network as a key that is equal to itself alone, so that no table of levels is compared."""
 
@@ -151,12 +142,6 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.network is other.network
-
-
-def _pattern(evidence: Evidence) -> tuple[Family, tuple[tuple[str, int], ...], Family]:
-    """The known variables, whatever their levels; of weighted ones the number of levels that are left."""
-    weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
-    return tuple(evidence.levels), weighted, tuple(evidence.do)
 
 
 @lru_cache(maxsize=PLANS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +111,7 @@ def _weighted(
                 codes[name] = np.full((size, count), level, np.intp)
                 weights += np.log(table[(place, level, *parents)])
                 continue
-            codes[name] = _levels_drawn(table, place, parents, rng.random((size, count)))
+            codes[name] = levels_drawn(table, place, parents, rng.random((size, count)))
             if name in evidence.weights:
                 weights += np.log(np.array(evidence.weights[name]))[codes[name]]
     cells = np.zeros((size, count), np.intp)
@@ -121,12 +120,11 @@ def _weighted(
     return cells, weights
 
 
-def _levels_drawn(
+def levels_drawn(
     table: Reals, place: npt.NDArray[np.intp], parents: tuple[npt.NDArray[np.intp], ...], uniform: Reals
 ) -> npt.NDArray[np.intp]:
     """A level for each sample given its parents' levels, by its uniform number."""
-    thresholds: Iterator[Reals] = iter(np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0))
     code = np.zeros(uniform.shape, np.intp)
-    for threshold in thresholds:
+    for threshold in np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0):
         code += uniform >= threshold[(place, *parents)]
     return code
