@@ -50,7 +50,7 @@ def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None
     parameter.
 
     Args:
-        found: What ``audit.calibration`` returned, or several under their names.
+        found: A calibration, or several under their names.
         axes: Where to draw; new ones by default.
     """
     axes = _axes(axes, (5, 5))
@@ -78,11 +78,11 @@ def posterior(
     """The posterior mean and credible interval of each probability of one variable.
 
     Args:
-        draws: What ``posterior`` returned.
+        draws: A noise-aware posterior.
         variable: Whose conditional probability table.
         probability: Of the intervals.
         axes: Where to draw; new ones by default.
-        plug_in: What ``dg.posterior`` returned of the same release, to be drawn beside it; it leaves the noise out.
+        plug_in: The plug-in posterior of the same release, to be drawn beside it; it leaves the noise out.
 
     Raises:
         DomainError: If the variable is not one of the network's, or the plug-in is of another network.
@@ -108,7 +108,7 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
     """The mean and the interval of each entry of an answer; of one set of probabilities points alone.
 
     Args:
-        found: What ``dg.query``, ``dg.contrast`` or another question returned.
+        found: The answer of ``dg.query``, ``dg.contrast`` or another question.
         axes: Where to draw; new ones by default.
         plug_in: The answer to the same question of ``dg.posterior``'s draws or its mean, to be drawn beside it.
 
@@ -148,7 +148,7 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     """The DAG in layers, parents above their children: variables darker, and arcs wider, the more they cost.
 
     Args:
-        report: What ``privacy_cost`` returned.
+        report: The report of ``privacy_cost``.
         by: The column of ``report.nodes`` that colours: ``"rmse"``, ``"n needed"``, ``"cells"``, or with n ``"tv"``.
         axes: Where to draw; new ones by default.
 
@@ -165,11 +165,7 @@ def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
     low, high = float(values.min()), float(values.max())
     scale = (LogNorm if low > 0 and high > 20 * low else Normalize)(low, high if high > low else low + 1)
     shades = colormaps["cividis_r"](scale(values.astype(float)))
-    dearest = max((row["cost"] for row in report.arc_rows), default=1.0)
-    arcs = []
-    for row in report.arc_rows:
-        share = (row["cost"] - 1) / (dearest - 1) if dearest > 1 else 0.0
-        arcs.append((row["parent"], row["child"], {"color": "0.35", "linewidth": 0.7 + 2.8 * share}))
+    arcs = [(*arc, {"color": "0.35", "linewidth": 0.7 + 2.8 * share}) for arc, share in report.arc_shares.items()]
     axes = _graph(axes, report.network, arcs, shades)
     from matplotlib.cm import ScalarMappable
 
@@ -187,7 +183,7 @@ def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
     takes as long as choosing on twenty draws. Arcs of methods that paid for their choices are all of one shade.
 
     Args:
-        found: What ``dg.learn_network`` or ``dg.choose_network`` returned.
+        found: The network of ``dg.learn_network`` or ``dg.choose_network``.
         axes: Where to draw; new ones by default.
 
     Raises:
@@ -237,7 +233,7 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
     """The expected error of each mechanism over epsilon, both on log scales.
 
     Args:
-        report: What ``privacy_cost`` returned: its network, delta, unit and n.
+        report: The report of ``privacy_cost``: its network, delta, unit and n.
         epsilons: The budgets; from a tenth to ten times the report's own by default.
         axes: Where to draw; new ones by default.
 

@@ -1,4 +1,4 @@
-"""Noise sources for tests and studies: reproducible noise, and a source that records what it is asked.
+"""Noise sources for tests and studies: reproducible noise, and a source that records its calls.
 
 Neither is private. Releases made with them say so, and the release path cannot import this module. Beside them the
 checks of scikit-learn that an estimator of dpgraph's fails by design, each with its reason.

@@ -1,1 +1,1 @@
-"""What privacy costs on a graph, in closed form, before any row is read."""
+"""The cost of privacy on a graph, in closed form, before any row is read."""

@@ -1,4 +1,4 @@
-"""What privacy costs on a network, before any data: sensitivities, noise, expected errors, and which mechanism to use.
+"""The cost of privacy on a network, before any data: sensitivities, noise, expected errors, and a mechanism.
 
 Everything is a function of the DAG, the numbers of levels and the privacy parameters, and where a number of rows and
 probabilities matter they are hypothetical: yours, or a public network's.
@@ -63,7 +63,7 @@ DRAWN = 200_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyReport:
-    """What privacy costs on one network under one budget.
+    """The cost of privacy on one network under one budget.
 
     Attributes:
         nodes: A frame with a row for each family under the recommended mechanism: its cells, the table it is read from
@@ -95,7 +95,7 @@ class PrivacyReport:
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
-        """What each family costs."""
+        """The cost of each family."""
         return _frame(self.family_rows)
 
     @cached_property
@@ -105,13 +105,20 @@ class PrivacyReport:
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
-        """What each arc costs; see ``analysis.arcs.arc_costs``."""
+        """The cost of each arc; see ``analysis.arcs.arc_costs``."""
         return _frame(self.arc_rows, ARC_COLUMNS)
 
     @cached_property
     def arc_rows(self) -> TableRows:
         """The rows of ``arcs``."""
         return arc_costs(self.network)
+
+    @property
+    def arc_shares(self) -> dict[tuple[str, str], float]:
+        """The cost of each arc above 1 as a share of the dearest arc's: the widths of arcs in pictures."""
+        above = {(row["parent"], row["child"]): row["cost"] - 1 for row in self.arc_rows}
+        most = max(above.values(), default=0.0)
+        return {arc: max(0.0, one / most) if most > 0 else 0.0 for arc, one in above.items()}
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -129,7 +136,7 @@ class PrivacyReport:
         }
 
     def n_for(self, error: float) -> int:
-        """How many rows it takes until no family's table is expected to be off by more, at this epsilon.
+        """The number of rows from which on no family's table is expected to be off by more, at this epsilon.
 
         Args:
             error: A total variation error, between 0 and 1: half the sum over a table's cells of the error of their
@@ -150,7 +157,7 @@ class PrivacyReport:
         return math.ceil(found - 1e-6)
 
     def epsilon_for(self, error: float) -> float:
-        """Which epsilon it takes until no family's table is expected to be off by more, with n rows.
+        """The epsilon at which no family's table is expected to be off by more, with n rows.
 
         Priced again at the epsilon that was found, since it may suit another mechanism, until both agree.
 
@@ -172,7 +179,7 @@ class PrivacyReport:
         return epsilon
 
     def in_words(self) -> list[str]:
-        """What the numbers mean for what to do: how far off, how many rows or which epsilon it takes, which arc costs.
+        """Sentences on the error of the worst table, the rows or epsilon that an error needs, and the dearest arc.
 
         The inverse questions are about every table being within 0.05 of its rows' shares, the strictest use. Of graphs
         of more than 200 arcs neither epsilon nor an arc is told, which takes time there: ``epsilon_for``, ``arcs``.

@@ -1,4 +1,4 @@
-"""What privacy costs at other budgets and other numbers of rows than a report was made for; no data."""
+"""The cost of privacy at other budgets and numbers of rows than those of a report; no data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,8 @@ COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
 def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
     """The comparison of mechanisms, and each family under the best one, at every epsilon and n of a grid.
 
-    Args:
-        report: What ``privacy_cost`` returned; its epsilon is one of the grid's.
-        n: A number of rows that is one of the grid's.
-
-    Returns:
-        ``epsilons`` and ``rows``, the place of the report's own in ``start``, and ``budgets``: for each epsilon what to
-        type, the mechanisms (``rmse`` for each n), the ``COLUMNS`` of families, and their ``tv`` and ``kl`` for each n.
+    The report's epsilon and ``n`` are on the grid, at ``start``. Each of the ``budgets`` has the recommendation in
+    Python, the mechanisms (``rmse`` for each n), the ``COLUMNS`` of families, and their ``tv`` and ``kl`` for each n.
 
     >>> from dpgraph.analysis.cost import privacy_cost
     >>> from dpgraph.files.networks import read_network

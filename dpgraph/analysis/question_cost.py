@@ -1,7 +1,7 @@
 """How wide the interval of an answer will be, before any data: by simulated data sets of a network, no row read.
 
 Each simulated world has rows from public probabilities, a release of them as it would be made, the noise-aware
-posterior and the answer. Its budget is made for the purpose, and what it protects is nobody.
+posterior and the answer. Its budget is made for the purpose and protects nobody.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class QuestionCost:
 
     @cached_property
     def without_noise(self) -> float:
-        """The same from exact counts: what n rows leave open, whatever epsilon."""
+        """The expected width from exact counts, whatever epsilon."""
         return float(self.widths["without noise"].to_numpy().max())
 
     def __repr__(self) -> str:

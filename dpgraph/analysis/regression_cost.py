@@ -36,7 +36,7 @@ def regression_cost(
     spread: float | None,
     second_moments: npt.ArrayLike | None,
 ) -> pd.DataFrame:
-    """The expected standard error of each coefficient: ``privacy_cost`` of a design, which says what the rows mean."""
+    """The expected standard error of each coefficient: ``privacy_cost`` of a design explains the rows."""
     _number_between(noise, "noise", 0, 1)
     for size in sizes:
         check_whole("n", int(size) if isinstance(size, np.integer) else size)
@@ -131,7 +131,7 @@ def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) ->
 
 
 def _matrix_entries(design: LinearDesign, unit: PrivacyUnit) -> Iterator[tuple[list[tuple[int, int]], int]]:
-    """Which entries of X'X, or of X'y as column ``size``, each released number stands in, and its weight."""
+    """The entries of X'X, or of X'y as column ``size``, of each released number, and its weight."""
     kinds = [column.kind for column in design.columns]
     last = len(kinds) - 1
     for (i, j), weight in zip(design.pairs, design.weights, strict=True):

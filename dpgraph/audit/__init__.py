@@ -1,6 +1,6 @@
 """Checks to run on your own network, mechanism and pipeline: is a privacy claim true, is a posterior calibrated?
 
-``report`` runs them all on one network and says what each can and cannot see; ``dpgraph audit`` is the command.
+``report`` runs all checks on one network and states the limits of each; ``dpgraph audit`` is the command.
 ``privacy_loss`` is the exact loss of any mechanism between two data sets, ``calibration`` checks a posterior.
 None needs data: rows are made up. None is a proof of privacy: a check finds faults, or finds none.
 """

@@ -137,7 +137,7 @@ class Calibration:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """What ``share_beyond`` and ``worst`` of a right posterior exceed with a chance of 2.5 % each."""
+        """The values that ``share_beyond`` and ``worst`` of a right posterior exceed with a chance of 2.5 % each."""
         share, worst = np.quantile(self.null, 1 - FALSE_ALARM / 2, axis=0, method="higher")
         return float(share), float(worst)
 

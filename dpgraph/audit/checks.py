@@ -1,4 +1,4 @@
-"""What one check of an audit found, and what such a check can and cannot see."""
+"""The result of one check of an audit, and the time that it may take."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ FALSE_ALARM = 1e-6
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found.
+    """The result of one check.
 
     Attributes:
-        name: Which check: ``"exact loss"``, ``"replay"`` or ``"calibration"``.
-        subject: What was checked: a mechanism, a pipeline, a posterior.
+        name: ``"exact loss"``, ``"replay"`` or ``"calibration"``.
+        subject: The mechanism, pipeline or posterior.
         verdict: ``"pass"``: no fault was found; ``"fail"``: a fault was found; ``"not possible"``: nothing is known.
-        found: What was found, in words.
-        sees: What the check can see.
-        blind: What it cannot see.
-        numbers: What was measured, by name.
-        seconds: How long it took.
+        found: The finding in words.
+        sees, blind: Faults that the check can see, and that it cannot see.
+        numbers: Measured numbers, by name.
+        seconds: The time of the check.
 
     >>> Check("calibration", "a coin", "pass", "fair", "a bias above 1 %", "anything else").verdict
     'pass'
@@ -60,7 +59,7 @@ class Clock:
         return max(0.0, self.seconds - self.spent)
 
     def part(self, share: float) -> Clock:
-        """A clock that begins now and has a share of what is left."""
+        """A clock that begins now and has a share of the seconds that are left."""
         return Clock(share * self.left)
 
 

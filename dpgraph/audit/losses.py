@@ -55,7 +55,7 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a mechanism made of one data set: its noise calls, its claim and its value, or its exception."""
+    """The run of a mechanism on one data set: its noise calls, its claim and its value, or its exception."""
 
     calls: list[NoiseCall]
     event: Event | None
@@ -65,7 +65,7 @@ class Run:
 
 @dataclass
 class _Runs:
-    """Runs of one mechanism, each data set once; the first of every number of rows is what the others must repeat."""
+    """Runs of one mechanism, each data set once; all runs of a number of rows must repeat the first one."""
 
     network: Network
     mechanism: Any
@@ -92,7 +92,7 @@ class _Runs:
 
 
 def once(network: Network, mechanism: Any, unit: PrivacyUnit, rows: Rows, script: int) -> Run:
-    """Releases a data set with recorded noise; an exception is kept, as what an attacker would see."""
+    """Releases a data set with recorded noise; an exception is kept, as an attacker would see it."""
     noise, budget = RecordingNoise(script), Budget(10**9, "0.999", unit=unit)
     try:
         made = release(statistics_of(network, rows), mechanism, budget=budget, noise=noise)
@@ -200,7 +200,7 @@ class _Search:
     words: str = ""
 
     def search(self, scripts: int) -> None:
-        """Tries all pairs if they fit into the time, else the most telling and what leads uphill from them."""
+        """Tries all pairs if there is time, else the most telling pairs and those that lead uphill from them."""
         telling = telling_neighbours(self.network, self.unit, self.rng)
         trial = next(telling)[-1]
         one = once(self.network, self.mechanism, self.unit, trial, 0)  # the first run also loads and compiles
@@ -253,7 +253,7 @@ class _Search:
         return None
 
     def _seconds_a_pair(self, pairs: Sequence[Pair]) -> float:
-        """What comparing a pair takes where many are compared at once, on a few of them."""
+        """The time of comparing a pair where many are compared at once, measured on a few pairs."""
         few = [pair for pair in pairs if len(pair[-1]) == len(pairs[0][-1])][:256]
         runs = {rows: once(self.network, self.mechanism, self.unit, rows, 0) for pair in few for rows in pair}
         if any(one.error is not None or len(one.calls) != len(runs[few[0][0]].calls) for one in runs.values()):

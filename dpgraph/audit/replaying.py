@@ -64,7 +64,7 @@ OTHERS = 20
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What one run of a pipeline left."""
+    """The traces of one run of a pipeline."""
 
     value: Any
     error: str | None
@@ -240,7 +240,7 @@ def recorded(noise: RecordingNoise) -> Iterator[None]:
 
 
 class _Log(logging.Handler):
-    """Keeps what is logged."""
+    """Keeps the lines of the log."""
 
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
@@ -252,7 +252,7 @@ class _Log(logging.Handler):
 
 
 def _moved(one: Trace, other: Trace) -> str | None:
-    """What differs between two runs, or None."""
+    """The difference between two runs, or None."""
     named = {
         "a warning, or its words,": (one.warned, other.warned),
         "what is printed": (one.printed, other.printed),
@@ -331,7 +331,7 @@ def _difference(one: Any, other: Any, where: str, seen: dict[tuple[int, int], An
 
 
 def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
-    """Whether two values of one type are equal, or what both are made of, by name."""
+    """Whether two values of one type are equal, or the parts of both, by name."""
     if isinstance(one, float | np.floating):
         return bool(one == other or (one != one and other != other))
     if isinstance(one, PLAIN):

@@ -1,4 +1,4 @@
-"""One report on a network, its mechanisms and a pipeline: what each check found, can see and cannot see."""
+"""One report on a network, its mechanisms and a pipeline: the findings and the limits of each check."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class AuditReport:
         return pd.DataFrame(rows, columns=names)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, with what each check measured."""
+        """Plain values for JSON, with the numbers of each check."""
         head: dict[str, Any] = {"verdict": self.verdict, "epsilon": plain(self.epsilon), "delta": plain(self.delta)}
         head |= {"neighbours": self.unit.neighbours, "rows_per_person": self.unit.rows_per_person}
         head |= {"variables": len(self.network.families), "cells": self.network.cell_count, "seconds": self.seconds}
@@ -243,7 +243,7 @@ def mechanisms_of(asked: Sequence[Any] | None, epsilon: Fraction, delta: Fractio
 
 
 def _within(check: Check, epsilon: Fraction, delta: Fraction) -> Check:
-    """The check, failed if the claim is above what was asked about."""
+    """The check, failed if the claim is above the budget of the audit."""
     numbers = check.numbers
     if "epsilon" not in numbers or (numbers["epsilon"] <= epsilon and numbers["delta"] <= delta):
         return check

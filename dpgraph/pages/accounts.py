@@ -46,7 +46,7 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 @page_of.register
 def _of_ledger_alone(ledger: Ledger) -> Page:
-    """Whose ledger it is, by its first row, and all that it keeps; a page of the budget says what is left of it."""
+    """The ledger by its first row, and all its rows; a page of the budget has the rest of the budget too."""
     said = Words(["What each row cost is below; the page of the budget says how much is left."])
     head = [said, Facts(_ledger_facts(ledger))]
     return Page(f"The privacy ledger of {ledger.dataset}", "", [Section("The ledger", head), *_kept(ledger)])
@@ -77,7 +77,7 @@ def _kept(ledger: Ledger) -> list[Section]:
 
 
 def _verified(found: Verification) -> Words:
-    """What a check of all digests and totals found."""
+    """The result of a check of all digests and totals."""
     if found.ok:
         return Words(
             [

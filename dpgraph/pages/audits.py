@@ -1,4 +1,4 @@
-"""Pages of an audit, what each check found and what it cannot see, and of a calibration.
+"""Pages of an audit, with the findings and limits of each check, and of a calibration.
 
 It is imported where an audit is shown alone: audits bring seeded noise, which nothing else that is shown needs.
 """
@@ -43,7 +43,7 @@ def _of_audit(report: AuditReport) -> Page:
 
 @page_of.register
 def _of_calibration(found: Calibration) -> Page:
-    """The verdict, the ranks against what they should be, how often intervals held, and every parameter."""
+    """The verdict, the ranks against uniform quantiles, the coverage of intervals, and every parameter."""
     share, worst = found.limits
     words = [
         "Everything here was simulated: tables from the prior, rows from the tables, a release from the rows, and a "

@@ -26,7 +26,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """Names and their values."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -96,7 +96,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Sorted ranks, 0 to 1, against uniform quantiles: those of a right posterior are within the band."""
+    """Sorted ranks, 0 to 1, against uniform quantiles: ranks of a right posterior are within the band."""
 
     ranks: Sequence[float]
     band: float
@@ -203,7 +203,7 @@ class Families:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the blocks under it."""
 
     title: str
     blocks: Sequence[Any]
@@ -211,7 +211,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: what it is of, its sections, and the data of its program."""
+    """A page: its title, its sections, and the data of its program."""
 
     title: str
     subtitle: str

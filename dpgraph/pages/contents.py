@@ -1,7 +1,7 @@
-"""What a page of each kind of value says: one function for each class, found by ``page_of``.
+"""The parts that pages share, and ``page_of``, which finds the function of a value's class.
 
-Only what is public has one: what left through a release, what was learned from that, and what was declared. Rows,
-codes, counts and moments have none, and no function here takes a value of a class it does not know.
+Only public values have a page: released ones, learned ones and declared ones. Rows, codes, counts and moments have
+none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def page_of(value: Any) -> Page:
 
 
 def protection(record: Provenance | None, *, learned: bool = True) -> Section:
-    """What was protected and for whom, of a value that was released or learned."""
+    """The protection and its unit, of a value that was released or learned."""
     if record is None:
         return Section("What was protected", [Words([NO_RECORD])])
     warning = [] if record.private else [Words([NOT_PRIVATE], "warning")]
@@ -51,7 +51,7 @@ def protection(record: Provenance | None, *, learned: bool = True) -> Section:
 
 
 def measurements(record: Provenance) -> Section:
-    """Every measurement behind a release: what, with which noise, and how far one person moves it."""
+    """Every measurement behind a release, with its noise and the movement by one person."""
     rows: list[list[Any]] = []
     for event in record.event.events:
         for m in event.measurements:
@@ -78,17 +78,11 @@ def computed(value: Any) -> Section:
     return Section("How it was computed", [facts_of(dict(value.diagnostics))])
 
 
-def drawn(network: Network, label: str, hint: str, arc_rows: Sequence[Mapping[str, Any]] = ()) -> Graph:
-    """The DAG; ``hint`` says what choosing a variable shows, and arcs are wider the more they cost."""
+def drawn(network: Network, label: str, hint: str, shares: Mapping[tuple[str, str], float] | None = None) -> Graph:
+    """The DAG, with arcs as wide as their shares; ``hint`` tells the reader to choose a variable."""
     places, position = layered(network), network.position
-    prices = {(row["parent"], row["child"]): row["cost"] for row in arc_rows}
-    dearest = max(prices.values(), default=1.0)
     arcs = [
-        (
-            position[parent],
-            position[child],
-            (prices.get((parent, child), 1.0) - 1) / (dearest - 1) if dearest > 1 else 0.0,
-        )
+        (position[parent], position[child], (shares or {}).get((parent, child), 0.0))
         for child, parents in network.parents.items()
         for parent in parents
     ]

@@ -1,4 +1,4 @@
-"""The page of what privacy costs on a network: sliders, mechanisms compared, the DAG, families, arcs."""
+"""The page of the cost of privacy on a network: sliders, mechanisms compared, the DAG, families, arcs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _of_report(report: PrivacyReport) -> Page:
     who = Section("Who would be protected", [words])
     if isinstance(network, Margins):
         return Page(title, summary, [who, *_of_tables(report, facts)])
-    graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_rows)
+    graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_shares)
     sections = [
         who,
         Section("What it would cost", [Costs(float(report.delta), report.n is not None)]),
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_tables(report: PrivacyReport, facts: list[tuple[str, str]]) -> list[Section]:
-    """What tables without a graph cost, by their own names: there is no drawing to choose a variable in."""
+    """The cost of tables without a graph, by their own names: there is no drawing to choose a variable in."""
     compared_rows = compared(report.mechanism_rows)
     mechanisms = Table(list(compared_rows[0]), [list(row.values()) for row in compared_rows])
     rows = [

@@ -23,7 +23,7 @@ def _of_evaluation(value: Evaluation) -> Page:
 
 @page_of.register
 def _of_cross_validation(value: CrossValidation) -> Page:
-    """What the whole call promised, the scores of all held-out rows, and what each fit cost."""
+    """The promise of the whole call, the scores of all held-out rows, and the cost of each fit."""
     record = value.evaluation.release.provenance
     fit = Event("one fit", value.training_epsilon, value.training_delta)
     share = f"{value.folds - 1} of {value.folds} parts of the rows"

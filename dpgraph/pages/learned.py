@@ -125,7 +125,7 @@ def _of_learned(value: LearnedNetwork) -> Page:
 
 
 def _chosen(value: LearnedNetwork) -> Section:
-    """The edges with how often they are chosen, and what that means."""
+    """The edges with the share of draws that choose them, and its meaning."""
     frame = value.edges
     known = bool(frame["share"].notna().any())
     rows = [
@@ -304,7 +304,7 @@ def _of_regression_draws(value: RegressionDraws) -> Page:
 
 
 def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
-    """What each column does to the target over its whole declared range, so that bars can be compared."""
+    """The effect of each column on the target over its whole declared range, so that bars can be compared."""
     columns = [column for column in design.columns[:-1] if column.kind != "intercept"]
     if not columns:
         return [Words(["There is an intercept alone."])]
@@ -325,7 +325,7 @@ def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
 
 
 def _declared(design: LinearDesign) -> Section:
-    """What was declared of the columns: public from the start."""
+    """The declaration of the columns: public from the start."""
     rows = []
     for name, feature in {**design.features, design.target: design.bounds}.items():
         if isinstance(feature, Bounded):

@@ -1,4 +1,4 @@
-"""Pages of releases: the record, what was measured, and the released value itself."""
+"""Pages of releases: the record, the measurements, and the released value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _of_release(release: Release) -> Page:
 
 
 def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
-    """What there is to show of a released value."""
+    """The sections and the program's data of a released value."""
     match value:
         case NoisyCounts():
             return _counts(value)

@@ -1,4 +1,4 @@
-"""What a record of privacy means, in sentences for readers who are no statisticians."""
+"""The meaning of a record of privacy, in sentences for readers who are no statisticians."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def whom(unit: PrivacyUnit) -> str:
 
 
 def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | float = 0) -> list[str]:
-    """What epsilon and delta promise one person, in three sentences.
+    """The promise of epsilon and delta to one person, in three sentences.
 
     >>> promise(PrivacyUnit(), 1)[0]
     'Any outcome is at most 2.72 times as likely as it would be had any one person said something else.'

@@ -28,10 +28,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 def write_html(value: Any, path: str | Path, *, progress: bool = False) -> None:
     """Writes a page of a public value: one file, to be opened without a network, for people who hold no Python.
 
-    It says what was protected and for whom, in words; and shows, of a network or ``privacy_cost``, the DAG coloured by
-    cost, mechanisms compared and what to use, with sliders for epsilon and the number of rows; of a release what was
-    measured with which noise; of a posterior probabilities with intervals; of a hidden Markov model its states over
-    time; of a regression its coefficients; of an evaluation its scores; of a budget what was spent, by whom.
+    The page has the protection and its unit in words. A network or a cost report has the DAG coloured by cost, the
+    mechanisms compared and a recommendation, with sliders for epsilon and the number of rows; a release its
+    measurements and their noise; a posterior probabilities with intervals; a hidden Markov model its states over time;
+    a regression its coefficients; an evaluation its scores; a budget its charges.
 
     Args:
         value: A Network, what ``privacy_cost`` or ``audit.report`` returned, a Release, a posterior or its draws,

@@ -1,4 +1,4 @@
-"""Markov chain Monte Carlo on private rows: what each update costs, Barker's step, annealed importance sampling.
+"""Markov chain Monte Carlo on private rows: the cost of updates, Barker's step, annealed importance sampling.
 
 Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Each update is the
 exponential mechanism, or a Metropolis step, and is charged (proofs.md P41 to P43, also on plain Metropolis, which is
@@ -105,7 +105,7 @@ def composed_cost(update: PrivacyCost, updates: int, delta: Number = 0) -> Priva
     acceptance are bounded-range, so each is epsilon^2 / 8-zCDP (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021).
 
     Args:
-        update: What one update costs.
+        update: The cost of one update.
         updates: T.
         delta: Of the whole.
 
@@ -162,7 +162,7 @@ def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCos
     chain bounds it, and a chain that is close for these rows may be far for their neighbours.
 
     Args:
-        sample: What a draw from the private law itself costs, such as epsilon of ``PosteriorSample``; a delta of its
+        sample: The cost of a draw from the private law itself, such as epsilon of ``PosteriorSample``; a delta of its
             own is added.
         distance: The largest total variation distance, 1/2 sum |p - q|, between the sampler's law and the private
             one, over all data sets.

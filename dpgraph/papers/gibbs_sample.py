@@ -1,6 +1,6 @@
 """Gibbs sampling of a hidden Markov model on private rows, every update charged (Foulds et al. 2016, section 4.1).
 
-The mechanism, what it releases, the model of that, and both in files.
+The mechanism, its released sweeps, their model, and both in files.
 
 Noise on the statistics (``LaplaceMechanism``) is more accurate: docs/mechanisms.md has the figures.
 """
@@ -278,7 +278,7 @@ def _plan(mechanism: GibbsSample, network: Network, unit: PrivacyUnit) -> _Plan:
 
 
 def _event(mechanism: GibbsSample) -> Event:
-    """What the updates cost together: epsilon, delta and the number of sweeps say it."""
+    """The cost of all updates: epsilon, delta and the number of sweeps determine it."""
     update, updates = _update_epsilon(mechanism), 2 * mechanism.sweeps
     rho = rounded(update**2 * updates / 8, up=True)
     pure = update * updates <= exact(mechanism.epsilon)
@@ -337,7 +337,7 @@ class MarkovSweeps:
         transition: P(next state | state), shape (sweeps, states, states).
         emissions: For each field P(level | state), shape (sweeps, states, levels).
         states: Shape (sweeps, sequences, steps).
-        provenance: What was released, for whom, and whether the noise was private.
+        provenance: The record of the release.
 
     Raises:
         NetworkError: If the parts do not fit each other.

@@ -144,7 +144,7 @@ class RegressionSample:
         return SampledWeights(design, drawn / norm, self.radius, self.precision)
 
     def model_of(self, release: Release[Any]) -> SampledRegressionModel:
-        """What ``PrivateLinearRegression`` keeps of a release by this mechanism."""
+        """The model of a release by this mechanism, for ``PrivateLinearRegression``."""
         return SampledRegressionModel(release.value, release.provenance)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class RegressionSample:
 
 
 def _event(mechanism: RegressionSample) -> Event:
-    """What the draws cost together."""
+    """The cost of all draws."""
     epsilon = exact(mechanism.epsilon)
     selections = (Selection("continuous", epsilon / mechanism.draws, mechanism.draws),)
     return Event("RegressionSample (idealized numerics)", epsilon, selections=selections)
@@ -288,7 +288,7 @@ class SampledRegressionModel:
 
     @property
     def target(self) -> str:
-        """What is predicted."""
+        """The target."""
         return self.design.target
 
     def coefficients(self) -> pd.DataFrame:

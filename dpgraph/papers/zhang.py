@@ -1,6 +1,6 @@
 """The error bounds of Zhang, Rubinstein and Dimitrakakis 2016, and the exact values they bound.
 
-Those of section 3.1 are about Algorithm 1: discrete Laplace noise of one scale on every family count, clipped to
+The bounds of section 3.1 are about Algorithm 1: discrete Laplace noise of one scale on every family count, clipped to
 [0, n]. None looks at data: counts are hypothetical, or noisy ones that are already public. Exact values of private
 counts must not be shown.
 """
@@ -129,7 +129,7 @@ def divergence_bound(network: Network, scale: float, n: int, delta: float, prior
 def corrected_divergence_bound(
     network: Network, scale: float, n: int, delta: float, prior: float = 1.0
 ) -> DivergenceBound:
-    """What can be proved in place of Theorem 1: E KL <= sum E|Z| [psi(prior + n) - psi(prior)] over all cells.
+    """A provable bound in place of Theorem 1: E KL <= sum E|Z| [psi(prior + n) - psi(prior)] over all cells.
 
     One noise draw moves the sum by at most n [psi(A + (K - 1) n) - psi(prior)], A = K prior, so McDiarmid's inequality
     gives the second bound. Still far above ``expected_divergence``, which should be used instead.
@@ -321,7 +321,7 @@ def _fourier_distance(network: Network, epsilon: Fraction, unit: PrivacyUnit) ->
 
 
 def _map_loss(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator[tuple[Any, ...]]:
-    """Lemma 4 on the grid, beside T times a Gamma quantile: what a normal log posterior loses."""
+    """Lemma 4 on the grid, beside T times a Gamma quantile: the loss of a normal log posterior."""
     from scipy.special import gammaincinv
 
     mechanism = MapEstimate(epsilon, selector="exponential")

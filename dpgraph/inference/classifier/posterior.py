@@ -51,6 +51,7 @@ def classifier_posterior(
         drawn = draw_by_counts(given, target, prior=prior, rng=rng)
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
     made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
+    assert isinstance(made, PosteriorDraws)  # no other method was asked for
     return replace(made, provenance=provenance)
 
 
