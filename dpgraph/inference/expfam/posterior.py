@@ -72,7 +72,7 @@ def moments_posterior(
         InferenceError: If the prior is another family's or is needed, or the method does not exist for the family.
 
     >>> import dpgraph as dg
-    >>> moments = dg.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
+    >>> moments = dg.statistics.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
     >>> noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0)).value
     >>> posterior = moments_posterior(noisy.description, noisy, rng=np.random.default_rng(0))
     >>> posterior.method, 0.5 < posterior.mean()["p"] < 0.9
