@@ -14,15 +14,13 @@ import click
 
 from dpgraph.cli.auditing import audit
 from dpgraph.cli.budgets import SPENDING, read_defaults
-from dpgraph.cli.evaluating import evaluate
 from dpgraph.cli.exit_codes import ended
 from dpgraph.cli.fitting import fit, refit
 from dpgraph.cli.learning import learn
 from dpgraph.cli.ledger import ledger
-from dpgraph.cli.models import predict, sample
+from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
 from dpgraph.cli.queries import query
-from dpgraph.cli.reporting import report
 
 
 class _Refusing(click.Group):

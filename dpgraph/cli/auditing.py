@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from dpgraph.cli.budgets import unit_of
-from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON, writable
-from dpgraph.cli.output import show
-from dpgraph.cli.reporting import HTML, write_page
+from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, whole, writable
+from dpgraph.cli.output import show, write_page
 
 #: The exit code of an audit that found a fault.
 FAULT_FOUND = 4
@@ -35,7 +34,7 @@ FAULT_FOUND = 4
     metavar="FILE.py:NAME",
     help="A function of your own, NAME(rows, budget) or NAME(release), to be replayed. The file is run.",
 )
-@click.option("--worlds", type=click.IntRange(min=0), default=100, show_default=True, help="For calibration; 0: none.")
+@whole("--worlds", 0, 100, "For calibration; 0: none.")
 @click.option(
     "--seconds",
     type=click.FloatRange(0, min_open=True),
@@ -49,16 +48,13 @@ FAULT_FOUND = 4
 def audit(
     ctx: click.Context,
     network: str,
-    epsilon: str,
-    delta: str,
     mechanisms: tuple[str, ...],
     neighbours: str,
     rows_per_person: int,
     pipeline: str | None,
-    worlds: int,
-    seconds: float,
     as_json: bool,
     html: Path | None,
+    **asked: Any,
 ) -> None:
     """Look for faults on NETWORK: exact losses, a pipeline's replay, calibration; reads no rows.
 
@@ -66,18 +62,15 @@ def audit(
     written all the same. 1: the audit was refused.
     """
     page = None if html is None else writable(html, ".html")
-    made = None if pipeline is None else function_of(pipeline)
+    asked["pipeline"] = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.choice import mechanism_named
     from dpgraph.audit import report
     from dpgraph.files.networks import read_network
 
     graph, unit = read_network(network), unit_of(neighbours, rows_per_person)
-    chosen: Any = [
-        mechanism_named(name, graph, epsilon=epsilon, delta=delta, unit=unit) if name == "auto" else name
-        for name in mechanisms
-    ]
-    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanisms": chosen or None, "unit": unit}
-    found = report(graph, **asked, pipeline=made, worlds=worlds, seconds=seconds, progress=True)
+    promise = {"epsilon": asked["epsilon"], "delta": asked["delta"], "unit": unit}
+    chosen: Any = [mechanism_named(name, graph, **promise) if name == "auto" else name for name in mechanisms]
+    found = report(graph, mechanisms=chosen or None, unit=unit, progress=True, **asked)
     if page is not None:
         write_page(found, page)
     show(found.to_json() if as_json else f"{network}: {found!r}")
@@ -88,18 +81,21 @@ def function_of(words: str) -> Callable[..., Any]:
     """The function of a name in a Python file, which is run."""
     import importlib.util
 
+    def refused(why: str) -> click.BadParameter:
+        return click.BadParameter(why, param_hint="--pipeline")
+
     file, _, name = words.rpartition(":")
     if not file or not Path(file).is_file():
-        raise click.BadParameter(f"{words!r} is not FILE.py:NAME of a file that is there", param_hint="--pipeline")
+        raise refused(f"{words!r} is not FILE.py:NAME of a file that is there")
     spec = importlib.util.spec_from_file_location("dpgraph_pipeline", file)
     if spec is None or spec.loader is None:
-        raise click.BadParameter(f"{file} is not a Python file", param_hint="--pipeline")
+        raise refused(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise click.BadParameter(f"{file} fails: {type(error).__name__}: {error}", param_hint="--pipeline") from None
+        raise refused(f"{file} fails: {type(error).__name__}: {error}") from None
     found = getattr(module, name, None)
     if not callable(found):
-        raise click.BadParameter(f"{file} has no function {name!r}", param_hint="--pipeline")
+        raise refused(f"{file} has no function {name!r}")
     return found

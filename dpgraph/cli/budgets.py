@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from dpgraph.cli.options import EPSILON
+from dpgraph.cli.options import EPSILON, RELATIONS, choice
 from dpgraph.cli.output import Undelivered, say, show
 
 if TYPE_CHECKING:
@@ -29,44 +29,32 @@ CONFIG = "dpgraph.toml"
 #: The commands that spend, by what is typed first.
 SPENDING = ("release", "learn", "fit", "evaluate")
 
-_OPTIONS = {
-    "ledger": click.option(
-        "--ledger",
-        metavar="LEDGER",
-        envvar="DPGRAPH_LEDGER",
-        show_envvar=True,
-        help='Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',
-    ),
-    "dataset": click.option(
-        "--dataset", metavar="NAME", envvar="DPGRAPH_DATASET", show_envvar=True, help="Whose budget in the ledger."
-    ),
-    "who": click.option(
-        "--who", metavar="NAME", envvar="DPGRAPH_WHO", show_envvar=True, help="Who spends, for the ledger's row."
-    ),
-    "purpose": click.option(
-        "--purpose", metavar="TEXT", envvar="DPGRAPH_PURPOSE", show_envvar=True, help="What for, for the ledger's row."
-    ),
+
+def _in_ledger(name: str, metavar: str, help: str) -> Callable[..., Any]:
+    """An option that the environment may set in its place."""
+    return click.option(f"--{name}", metavar=metavar, envvar=f"DPGRAPH_{name.upper()}", show_envvar=True, help=help)
+
+
+_IN_LEDGER = {
+    "ledger": 'Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',
+    "dataset": "Whose budget in the ledger.",
+    "who": "Who spends, for the ledger's row.",
+    "purpose": "What for, for the ledger's row.",
 }
-
-
+_METAVARS = {"ledger": "LEDGER", "purpose": "TEXT"}
 _SPENT = (
     EPSILON,
-    click.option(
+    choice(
         "--neighbours",
-        type=click.Choice(["replace", "add-remove"]),
-        default=None,
+        RELATIONS,
         help="What one person may change: replace, the default, makes the number of rows public; add-remove, the "
         "default where --person may have several rows, keeps it private. With --ledger the default is the ledger's.",
     ),
     click.option(
-        "--person",
-        metavar="COLUMN",
-        help="The column that says whose row it is; rows beyond the cap are dropped.",
+        "--person", metavar="COLUMN", help="The column that says whose row it is; rows beyond the cap are dropped."
     ),
-    click.option(
-        "--rows-per-person", type=int, default=None, help="How many rows one person may hold; 1, or the ledger's."
-    ),
-    *_OPTIONS.values(),
+    click.option("--rows-per-person", type=int, help="How many rows one person may hold; 1, or the ledger's."),
+    *(_in_ledger(name, _METAVARS.get(name, "NAME"), words) for name, words in _IN_LEDGER.items()),
     # Eager, so that it is known when --out is judged.
     click.option("--dry-run", is_flag=True, is_eager=True, help="Print what would be spent; touch no rows."),
 )
@@ -102,8 +90,16 @@ class Payer:
     def budget(self, delta: str = "0") -> Budget:
         """The budget that a command spends from: a ledger's, or one of the epsilon and delta that it may spend."""
         from dpgraph.privacy.accounting import Budget
+        from dpgraph.privacy.errors import LedgerError
 
-        self._check()
+        if self.ledger and not self.dataset:
+            raise click.UsageError("--ledger needs --dataset, or DPGRAPH_DATASET: whose budget in it")
+        if self.dataset and self.ledger is None:
+            raise click.UsageError("a data set is named and no ledger: give --ledger, or DPGRAPH_LEDGER")
+        source_of = click.get_current_context().get_parameter_source
+        for name in ("dataset", "who", "purpose"):
+            if getattr(self, name) and not self.ledger and source_of(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name} is of a ledger's row; give --ledger")
         rows = 1 if self.rows_per_person is None else self.rows_per_person
         if self.person is None and rows > 1:
             say(
@@ -117,19 +113,15 @@ class Payer:
         assert self.dataset is not None
         budget = Budget.open(self.ledger, dataset=self.dataset, who=self.who or "", purpose=self.purpose or "")
         click.get_current_context().call_on_close(budget.ledger.close)
-        _check_unit(budget.unit, self.neighbours, self.rows_per_person)
+        unit = budget.unit
+        rows = unit.rows_per_person if self.rows_per_person is None else self.rows_per_person
+        asked = unit_of(self.neighbours or unit.neighbours, rows)
+        if asked != unit:
+            raise LedgerError(
+                f"this data set's ledger protects {unit}, and {asked} was asked for; leave --neighbours and "
+                "--rows-per-person out to use it as it is"
+            )
         return budget
-
-    def _check(self) -> None:
-        """Whether a ledger and a data set in it are said both or neither."""
-        if self.ledger and not self.dataset:
-            raise click.UsageError("--ledger needs --dataset, or DPGRAPH_DATASET: whose budget in it")
-        if self.dataset and self.ledger is None:
-            raise click.UsageError("a data set is named and no ledger: give --ledger, or DPGRAPH_LEDGER")
-        source_of = click.get_current_context().get_parameter_source
-        for name in ("dataset", "who", "purpose"):
-            if getattr(self, name) and not self.ledger and source_of(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name} is of a ledger's row; give --ledger")
 
 
 def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
@@ -137,18 +129,6 @@ def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
     from dpgraph.privacy.records import PrivacyUnit
 
     return PrivacyUnit(neighbours, rows_per_person)
-
-
-def _check_unit(unit: PrivacyUnit, neighbours: str | None, rows_per_person: int | None) -> None:
-    """Holds what was typed to whom a ledger's budget protects."""
-    from dpgraph.privacy.errors import LedgerError
-
-    asked = unit_of(neighbours or unit.neighbours, unit.rows_per_person if rows_per_person is None else rows_per_person)
-    if asked != unit:
-        raise LedgerError(
-            f"this data set's ledger protects {unit}, and {asked} was asked for; leave --neighbours and "
-            "--rows-per-person out to use it as it is"
-        )
 
 
 def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
@@ -235,8 +215,8 @@ def read_defaults(config: Path | None) -> dict[str, Any] | None:
     if path.suffix.lower() != ".toml":
         raise FileError(f"{path}: the name of a file of defaults must end in .toml")
     found = read_document(path)
-    if unknown := sorted(set(found) - set(_OPTIONS)):
-        raise FileError(f"{path} sets {excerpt(unknown[0])}; a file of defaults may set {', '.join(_OPTIONS)}")
+    if unknown := sorted(set(found) - set(_IN_LEDGER)):
+        raise FileError(f"{path} sets {excerpt(unknown[0])}; a file of defaults may set {', '.join(_IN_LEDGER)}")
     for name, value in found.items():
         if not isinstance(value, str):
             raise FileError(f"{path}: {name} must be text")

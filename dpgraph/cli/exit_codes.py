@@ -1,8 +1,8 @@
 """How a command ends: its exit code, its last words, and that it ends soon and cleanly when it is told to stop.
 
-| code | what it says |
+| code | meaning |
 |---|---|
-| 0 | done: what was asked for is written or printed; words on stderr may be lost |
+| 0 | done: the result is written or printed; words on stderr may be lost |
 | 1 | refused: nothing was written |
 | 2 | wrong usage: nothing was read |
 | 3 | done, and charged where it costs, but not delivered whole: stdout closed or full, no room for ``--out`` |
@@ -23,7 +23,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -32,15 +32,11 @@ import click
 from dpgraph.cli.output import Undelivered, say
 from dpgraph.privacy.display import escaped
 
-#: How long a command that is told to stop may take to end by itself, in seconds.
-GRACE = 5.0
-
-#: How often an interruption that was held is tried again, in seconds.
-AGAIN = 0.05
-
-_COMPILERS = re.compile(r"[/\\](numba|llvmlite)[/\\]")
-
+#: How long a command that is told to stop may take to end by itself, and how often an interruption that was held is
+#: tried again, in seconds.
+GRACE, AGAIN = 5.0, 0.05
 STOPPING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))
+_COMPILERS = re.compile(r"[/\\](numba|llvmlite)[/\\]")
 
 
 class Stopped(BaseException):
@@ -49,55 +45,6 @@ class Stopped(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
-
-
-class Hearing:
-    """Which signals have come, and whether the next one may still interrupt."""
-
-    def __init__(self) -> None:
-        self.open = True
-        self.told: list[int] = []
-        self.held = threading.Event()
-        self.again = False
-
-    def stop(self, number: int, frame: FrameType | None) -> None:
-        """Interrupts the command, unless a loop is being compiled; a second signal does not wait for it."""
-        if not self.open:
-            return
-        if self.told and not self.again:
-            _end_now(number)
-        self.again = False
-        self.told.append(number)
-        if _compiling(frame):
-            self.held.set()
-            return
-        raise Stopped(number)
-
-    @contextmanager
-    def dropped(self) -> Iterator[None]:
-        """Hears of interruptions that Python drops, since they came in a finaliser."""
-        before = sys.unraisablehook
-
-        def hook(told: Any) -> None:
-            if isinstance(told.exc_value, Stopped):
-                self.held.set()
-            else:
-                before(told)
-
-        sys.unraisablehook = hook
-        try:
-            yield
-        finally:
-            sys.unraisablehook = before
-
-
-def _compiling(frame: FrameType | None) -> bool:
-    """Whether a compiler is at work: an exception inside its callbacks is lost, and its library may crash of it."""
-    while frame is not None:
-        if _COMPILERS.search(frame.f_code.co_filename):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def ended(command: Callable[[], Any]) -> int:
@@ -123,8 +70,15 @@ def _code(command: Callable[[], Any], hearing: Hearing) -> int:
     except (click.Abort, KeyboardInterrupt):
         say("Aborted!")
         return 128 + signal.SIGINT
+    except click.UsageError as error:
+        words = io.StringIO()
+        error.show(words)
+        for line in words.getvalue().removesuffix("\n").split("\n"):
+            say(line)
+        return error.exit_code
     except click.ClickException as error:
-        _tell(error)
+        if not (isinstance(error, Undelivered) and error.silent):
+            say(f"Error: {error.format_message()}")
         return error.exit_code
     except OSError as error:
         if error.errno is None:
@@ -134,19 +88,8 @@ def _code(command: Callable[[], Any], hearing: Hearing) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _tell(error: click.ClickException) -> None:
-    """The words of a refusal; of wrong usage with its usage lines."""
-    if isinstance(error, click.UsageError):
-        words = io.StringIO()
-        error.show(words)
-        for line in words.getvalue().removesuffix("\n").split("\n"):
-            say(line)
-    elif not (isinstance(error, Undelivered) and error.silent):
-        say(f"Error: {error.format_message()}")
-
-
 def _fill_closed_streams() -> None:
-    """Takes the numbers of closed standard streams, so that no file that is written gets what is meant for them.
+    """Takes the numbers of closed standard streams, which keeps messages out of output files.
 
     They are open for reading, so that whoever writes to them is told that it cannot.
     """
@@ -179,18 +122,68 @@ def _settled(stream: Any) -> bool:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Warnings as a line each, escaped as all words are, without the place in the code."""
-    before = warnings.formatwarning
-
-    def line(message: Any, *_: Any, **__: Any) -> str:
-        return f"warning: {escaped(message)}\n"
-
-    warnings.formatwarning = line  # pyright: ignore[reportAttributeAccessIssue]
+def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
+    """A module with another value for a while."""
+    before = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        warnings.formatwarning = before
+        setattr(module, name, before)
+
+
+def _plain_warnings() -> AbstractContextManager[None]:
+    """Warnings as a line each, escaped as all words are, without the place in the code."""
+    return _patched(warnings, "formatwarning", lambda message, *_, **__: f"warning: {escaped(message)}\n")
+
+
+class Hearing:
+    """Which signals have come, and whether the next one may still interrupt.
+
+    Attributes:
+        open: Whether the command still runs.
+        told: The signals that have come.
+        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
+        again: Whether the next call is such an interruption, and no second signal.
+    """
+
+    def __init__(self) -> None:
+        self.open = True
+        self.told: list[int] = []
+        self.held = threading.Event()
+        self.again = False
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Interrupts the command, unless a loop is being compiled; a second signal does not wait for it."""
+        if not self.open:
+            return
+        if self.told and not self.again:
+            _end_now(number)
+        self.again = False
+        self.told.append(number)
+        if _compiling(frame):
+            self.held.set()
+            return
+        raise Stopped(number)
+
+    def dropped(self) -> AbstractContextManager[None]:
+        """Hears of interruptions that Python drops, since they came in a finaliser."""
+        before = sys.unraisablehook
+
+        def hook(told: Any) -> None:
+            if isinstance(told.exc_value, Stopped):
+                self.held.set()
+            else:
+                before(told)
+
+        return _patched(sys, "unraisablehook", hook)
+
+
+def _compiling(frame: FrameType | None) -> bool:
+    """Whether a compiler is at work: an exception inside its callbacks is lost, and its library may crash of it."""
+    while frame is not None and not _COMPILERS.search(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
@@ -199,10 +192,10 @@ def _stoppable() -> Iterator[Hearing]:
 
     A signal that was ignored when the process began, as by ``nohup``, stays ignored.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield Hearing()
-        return
     hearing = Hearing()
+    if threading.current_thread() is not threading.main_thread():
+        yield hearing
+        return
     heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     with _watched(heard, hearing), hearing.dropped():
         before = {number: signal.signal(number, hearing.stop) for number in heard}
@@ -217,10 +210,9 @@ def _stoppable() -> Iterator[Hearing]:
 @contextmanager
 def _watched(heard: list[int], hearing: Hearing) -> Iterator[None]:
     """A thread that sends a held signal again, and ends the process if the main thread does not hear it in time."""
-    main = threading.get_ident()
+    main, over = threading.get_ident(), threading.Event()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    over = threading.Event()
 
     def watch() -> None:
         while (number := os.read(reader, 1)[0]) not in heard:
@@ -257,6 +249,6 @@ def _end_now(number: int) -> None:
 
 
 def _remove_temporary_files() -> None:
-    """Removes what an interruption in the middle of clean-up may have left."""
+    """Removes files that an interruption in the middle of clean-up may have left."""
     if (files := sys.modules.get("dpgraph.files.atomic_write")) is not None:
         files.remove_all()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
-from dpgraph.cli.options import INFERENCE, JSON, OUT, OUT_UNLESS_DRY, SEED, writable
+from dpgraph.cli.options import INFERENCE, JSON, OUT, OUT_UNLESS_DRY, SEED, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ class States(click.ParamType):
 
 
 #: A number of rows to judge what a dry run prices by.
-SUPPOSED = click.option(
-    "--n", type=click.IntRange(min=1), help="For --dry-run: a public or supposed number of rows, for relative errors."
-)
-
+SUPPOSED = whole("--n", 1, help="For --dry-run: a public or supposed number of rows, for relative errors.")
 #: The most families that a dry run shows.
 MOST_FAMILIES = 10
 
@@ -81,7 +78,7 @@ def fit() -> None:
 @SUPPOSED
 @OUT_UNLESS_DRY
 def fit_naive_bayes(
-    payer: Payer, rows: str, domain: str, target: str, prior: float, n: int | None, out: Path | None, inference: str
+    payer: Payer, rows: str, domain: str, target: str, n: int | None, out: Path | None, **how: Any
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.networks import read_domain
@@ -89,7 +86,7 @@ def fit_naive_bayes(
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import naive_bayes_network
 
-    check_prior(prior)
+    check_prior(how["prior"])
     declared = read_domain(domain)
     graph = naive_bayes_network(declared, target)
     budget = payer.budget()
@@ -102,9 +99,9 @@ def fit_naive_bayes(
     from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
     out = writable(out, ".json", ".npz", ".bif")
-    how = {"inference": inference, "prior": prior, "budget": budget, "progress": True}
     with charging(budget):
-        fitted = PrivateNaiveBayes(declared, payer.epsilon, **how).fit(rows, target, person=payer.person)
+        classifier = PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
+        fitted = classifier.fit(rows, target, person=payer.person)
         save_charged(fitted, out)
         say(f"wrote {out}: {fitted.posterior_.provenance}")
 
@@ -115,31 +112,22 @@ def fit_naive_bayes(
 @click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=States(), required=True, help='The number of hidden states, or "auto".')
-@click.option("--most-states", type=click.IntRange(min=1), default=5, show_default=True, help='What "auto" tries.')
+@whole("--most-states", 1, 5, 'What "auto" tries.')
 @click.option(
     "--sequence-effects/--no-sequence-effects",
     default=None,
     help="Whether sequences differ whatever their state; by default with --states auto alone.",
 )
 @INFERENCE
-@click.option("--sampler", type=click.Choice(["blocked", "collapsed"]), default="blocked", show_default=True)
-@click.option("--iterations", type=click.IntRange(min=1), default=200, show_default=True, help="Draws of each chain.")
-@click.option("--burn-in", type=click.IntRange(min=0), default=100, show_default=True, help="Sweeps before them.")
+@choice("--sampler", ["blocked", "collapsed"], "blocked")
+@whole("--iterations", 1, 200, "Draws of each chain.")
+@whole("--burn-in", 0, 100, "Sweeps before them.")
 @SEED
 @spends
 @SUPPOSED
 @OUT_UNLESS_DRY
 def fit_hmm(
-    payer: Payer,
-    log: str,
-    domain: str,
-    sequence: str,
-    time: str,
-    states: Any,
-    n: int | None,
-    seed: int | None,
-    out: Path | None,
-    **how: Any,
+    payer: Payer, log: str, domain: str, states: Any, n: int | None, seed: int | None, out: Path | None, **how: Any
 ) -> None:
     """Fit a hidden Markov model to the event LOG, one row an entry.
 
@@ -150,7 +138,7 @@ def fit_hmm(
     from dpgraph.models.hmm import hmm_network
 
     declared = read_domain(domain)
-    graph = hmm_network(declared, sequence, time)
+    graph = hmm_network(declared, how["sequence"], how["time"])
     budget = payer.budget()
     noise = LaplaceMechanism(payer.epsilon, tables="maximal")
     if only_priced(payer, noise.event(graph, budget.unit), budget):
@@ -160,8 +148,7 @@ def fit_hmm(
 
     out = writable(out, ".json", ".npz")
     how |= {"person": payer.person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
-    how |= {"random_state": seed, "progress": True}
-    fitted = PrivateHMM(states, declared, payer.epsilon, sequence, time, **how)
+    fitted = PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
     with charging(budget):
         model = telling(lambda: fitted.fit(log))
         save_charged(model, out)
@@ -175,8 +162,8 @@ def _say_states(model: HiddenMarkovModel) -> None:
     if model.choice is not None:
         for line in plain(model.choice.to_frame().reset_index().to_dict("records")).split("\n"):
             say(line)
-    say(f"{model.states_used.mean():.3g} of {model.n_states} states used, R-hat {mixed['r_hat']}, "
-         f"effective size {mixed['effective_size']}")  # fmt: skip
+    used = f"{model.states_used.mean():.3g} of {model.n_states} states used"
+    say(f"{used}, R-hat {mixed['r_hat']}, effective size {mixed['effective_size']}")
 
 
 @click.command()
@@ -184,11 +171,11 @@ def _say_states(model: HiddenMarkovModel) -> None:
 @click.option(
     "--states", type=States(), default=None, help='The number of hidden states, or "auto"; as before if absent.'
 )
-@click.option("--iterations", type=click.IntRange(min=1), default=2000, show_default=True, help="Draws of each chain.")
-@click.option("--burn-in", type=click.IntRange(min=0), default=1000, show_default=True, help="Sweeps before them.")
-@click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws.")
+@whole("--iterations", 1, 2000, "Draws of each chain.")
+@whole("--burn-in", 0, 1000, "Sweeps before them.")
+@whole("--seed", 0, 0, "Of the draws.")
 @OUT
-def refit(model: str, states: int | str | None, iterations: int, burn_in: int, seed: int | None, out: Path) -> None:
+def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
     """Learn a hidden Markov MODEL again, from the release that its file keeps; free, and no rows are read.
 
     All cells are learned from, those that a fit in Python held out too.
@@ -205,9 +192,8 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
             f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
             "dg.load(path, release=True)"
         )
-    how: dict[str, Any] = {"sequence": before.sequence, "time": before.time, "inference": before.inference}
+    how |= {"sequence": before.sequence, "time": before.time, "inference": before.inference}
     how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
-    how |= {"iterations": iterations, "burn_in": burn_in, "seed": 0 if seed is None else seed}
     released = load(model, release=True, progress=True)
     fitted = telling(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
     with delivering(out):
@@ -222,14 +208,13 @@ def refit(model: str, states: int | str | None, iterations: int, burn_in: int, s
 @click.option("--target", required=True, help="The variable to predict, which has bounds.")
 @click.option("--typical", type=float, default=None, help="What the target is about, from public knowledge.")
 @INFERENCE
-@click.option("--draws", type=click.IntRange(min=1), default=2000, show_default=True, help="From the posterior.")
+@whole("--draws", 1, 2000, "From the posterior.")
 @SEED
-@click.option(
+@choice(
     "--on-missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
+    ["error", "drop"],
+    "error",
+    "A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
 )
 @spends
 @SUPPOSED
@@ -241,13 +226,12 @@ def fit_regression(
     domain: str,
     target: str,
     typical: float | None,
-    inference: str,
-    draws: int,
     seed: int | None,
     on_missing: Any,
     n: int | None,
     as_json: bool,
     out: Path | None,
+    **how: Any,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
     from dpgraph.files.networks import read_design
@@ -263,8 +247,8 @@ def fit_regression(
     from dpgraph.estimators.regression import PrivateLinearRegression
 
     out = writable(out, ".json", ".npz")
-    how = {"inference": inference, "draws": draws, "random_state": seed, "prior": prior, "progress": True}
-    estimator = PrivateLinearRegression(design, epsilon=payer.epsilon, budget=budget, **how)
+    how |= {"random_state": seed, "prior": prior, "budget": budget, "progress": True}
+    estimator = PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
     with charging(budget):
         fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
         learned = fitted.posterior_

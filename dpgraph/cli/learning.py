@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
-from dpgraph.cli.options import DELTA, OUT_PATH, OUT_UNLESS_DRY, apart, writable
+from dpgraph.cli.options import DELTA, OUT_PATH, OUT_UNLESS_DRY, apart, whole, writable
 from dpgraph.cli.output import delivering, plain, save_charged, say, show, telling
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
 @DELTA
 @click.option("--method", default="auto", show_default=True, help="How; auto says which it chose and why.")
-@click.option("--max-parents", type=click.IntRange(min=0), help="The most parents of a variable.")
-@click.option("--max-cells", type=click.IntRange(min=1), help="The most cells of a family's table.")
+@whole("--max-parents", 0, help="The most parents of a variable.")
+@whole("--max-cells", 1, help="The most cells of a family's table.")
 @click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")
 @click.option("--forbidden", metavar="A->B", multiple=True, help="An edge that must not be; may be repeated.")
 @click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
 @click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
-@click.option("--n", type=click.IntRange(min=1), help="About how many rows there are, if that is public.")
+@whole("--n", 1, help="About how many rows there are, if that is public.")
 @spends
 @OUT_UNLESS_DRY
 @click.option(
@@ -90,15 +90,12 @@ def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
     if not shares:  # which ``learned.edges`` would compute
         found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])
         return [{"parent": one, "child": other, "strength": f"{data['strength']:.4f}"} for one, other, data in found]
-    return [
-        {
-            "parent": one,
-            "child": other,
-            "strength": f"{strength:.4f}",
-            "share": "-" if share != share else f"{share:.2f}",
-        }
-        for one, other, strength, share in learned.edges[["parent", "child", "strength", "share"]].to_numpy()
-    ]
+    rows: Any = learned.edges[["parent", "child", "strength", "share"]]
+    rows = rows.to_dict("records")
+    for row in rows:
+        share = row["share"]
+        row |= {"strength": f"{row['strength']:.4f}", "share": "-" if share != share else f"{share:.2f}"}
+    return rows
 
 
 def _edge(text: str) -> tuple[str, str]:

@@ -5,7 +5,6 @@ A ledger is opened when its command runs and closed before it ends.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,9 @@ import click
 
 from dpgraph.cli.budgets import unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
-from dpgraph.cli.output import say
+from dpgraph.cli.output import say, show_json
+from dpgraph.cli.output import show as show_text
+from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget
@@ -44,21 +45,9 @@ def ledger() -> None:
 @click.option("--accounting", default="basic", show_default=True, help="How charges add.")
 @click.option("--source", metavar="TEXT", help="What the rows are, by a name; one source has one budget.")
 @click.option("--who", metavar="NAME", default="", help="Who makes it.")
-def create(
-    place: str,
-    dataset: str,
-    epsilon: str,
-    delta: str,
-    neighbours: str,
-    rows_per_person: int,
-    accounting: Any,
-    source: str | None,
-    who: str,
-) -> None:
+def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **settings: Any) -> None:
     """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
-    unit = unit_of(neighbours, rows_per_person)
-    settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "accounting": accounting}
-    with _opened(place, dataset, **settings, source=source, who=who) as budget:
+    with _opened(place, dataset, unit=unit_of(neighbours, rows_per_person), **settings) as budget:
         say(f"{budget}")
         click.echo(budget.head)
 
@@ -71,10 +60,10 @@ def create(
 @DELTA
 @click.option("--expires", metavar="DATE", help="The last day, in UTC.")
 @click.option("--by", metavar="NAME", default="", help="Who lays it down.")
-def allow(place: str, dataset: str, who: str, epsilon: str, delta: str, expires: str | None, by: str) -> None:
+def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
     """Lay down what one of those who share a budget may spend of it; a later one replaces it."""
     with _opened(place, dataset) as budget:
-        budget.ledger.allow(who, epsilon=epsilon, delta=delta, expires=expires, by=by)
+        budget.ledger.allow(who, **settings)
         click.echo(budget.head)
 
 
@@ -89,19 +78,20 @@ def show(place: str, dataset: str | None, as_json: bool) -> None:
         with _opened(place, name) as budget:
             shown.append(_summary(budget))
     if as_json:
-        click.echo(json.dumps(shown, indent=1))
+        show_json(shown, indent=1)
         return
     for one in shown:
-        click.echo(
-            f"{_clean(one['dataset'])}: {one['spent']} of epsilon {one['epsilon']} and delta {one['delta']} spent, "
-            f"{one['remaining']} left, {one['accounting']}\n"
+        lines = [
+            f"{one['dataset']}: {one['spent']} of epsilon {one['epsilon']} and delta {one['delta']} spent, "
+            f"{one['remaining']} left, {one['accounting']}",
             f"  protects {one['neighbours']}, {one['rows_per_person']} rows a person; {one['rows']} rows"
-            + (f"; source {_clean(one['source'])}" if one["source"] else "")
-            + f"\n  head {one['head']}"
-        )
+            + (f"; source {one['source']}" if one["source"] else ""),
+            f"  head {one['head']}",
+        ]
         for who, allowed in one["allowances"].items():
             until = f", until {allowed['expires']}" if allowed["expires"] else ""
-            click.echo(f"  {_clean(who)}: {allowed['spent']} of epsilon {allowed['epsilon']}{until}")
+            lines.append(f"  {who}: {allowed['spent']} of epsilon {allowed['epsilon']}{until}")
+        show_text("\n".join(map(escaped, lines)))
 
 
 @ledger.command()
@@ -112,10 +102,10 @@ def history(place: str, dataset: str | None, as_json: bool) -> None:
     """List the rows of a data set, oldest first."""
     rows = _rows(place, dataset)
     if as_json:
-        click.echo(json.dumps([row.plain for row in rows], indent=1))
+        show_json([row.plain for row in rows], indent=1)
         return
     heads = ("row", "time (UTC)", "kind", "who", "account", "mechanism", "epsilon", "spent", "purpose")
-    click.echo(_table(heads, [_line(row) for row in rows], (5, 16, 6, 10, 7, 18, 8, 8, 99)))
+    show_text(_table(heads, [_line(row) for row in rows], (5, 16, 6, 10, 7, 18, 8, 8, 99)))
 
 
 @ledger.command()
@@ -142,15 +132,17 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
             | {"problems": list(one.problems)}
             for one in found
         ]
-        click.echo(json.dumps(plain, indent=1))
-    words = "\n".join(_clean(str(one)) for one in found)
+        show_json(plain, indent=1)
+    words = "\n".join(escaped(one) for one in found)
     if all(one.ok for one in found):
-        beside = "" if source is None else f"\n{_clean(source)} is what the rows that it names paid for"
-        say(words + beside)
+        for line in words.split("\n") + (
+            [] if source is None else [f"{source} is what the rows that it names paid for"]
+        ):
+            say(line)
         return
     if as_json:
         raise click.exceptions.Exit(1)
-    raise click.ClickException(words)
+    raise click.ClickException("\n".join(map(str, found)))
 
 
 @ledger.command()
@@ -203,7 +195,6 @@ def _only(place: str, dataset: str | None) -> str:
 
 
 def _rows(place: str, dataset: str | None) -> tuple[LedgerRow, ...]:
-    """All rows of one data set."""
     with _opened(place, _only(place, dataset)) as budget:
         return budget.ledger.rows()
 
@@ -244,14 +235,11 @@ def _line(row: LedgerRow) -> tuple[str, ...]:
     from dpgraph.privacy.events import exact_sum
     from dpgraph.privacy.records import decimal
 
-    def printed(cost: Any) -> str:
-        return decimal(exact_sum(cost["epsilon"])) if cost else ""
-
     plain = row.plain
-    price = printed(plain["event"] or (plain["terms"] or {}).get("limit"))
+    price = plain["event"] or (plain["terms"] or {}).get("limit")
+    costs = (decimal(exact_sum(cost["epsilon"])) if cost else "" for cost in (price, plain["spent"]))
     what = row.mechanism or row.allowance
-    spent = printed(plain["spent"])
-    return (str(row.number), row.time[:16], row.kind, row.who, row.account, what, price, spent, row.purpose)
+    return (str(row.number), row.time[:16], row.kind, row.who, row.account, what, *costs, row.purpose)
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
@@ -263,10 +251,5 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], widest: Sequenc
 
 
 def _cut(text: str, width: int) -> str:
-    text = _clean(text)
+    text = escaped(text)
     return text if len(text) <= width else f"{text[: width - 1]}~"
-
-
-def _clean(text: str) -> str:
-    """Without what a terminal would obey; lines stay."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

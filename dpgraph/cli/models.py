@@ -1,4 +1,4 @@
-"""Commands that use a model that is public already: predict, sample."""
+"""Commands on a saved value: judge a model, predict and sample from it, report the content of any file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import OUT, writable
-from dpgraph.cli.output import delivering, say
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
+from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, whole, writable
+from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
+from dpgraph.privacy.display import escaped
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 #: Synthetic rows that are drawn and written at once, and their codes.
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
 
-
 RAW = click.option(
     "--raw",
     is_flag=True,
@@ -31,10 +32,57 @@ RAW = click.option(
 
 @click.command()
 @click.argument("model")
+@click.argument("rows")
+@INTERVAL
+@spends
+@JSON
+@click.option("--out", type=OUT_PATH, help="Where to write the release as well.")
+def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool, out: Path | None) -> None:
+    """Judge MODEL on held-out ROWS, which hold its target too, and are private rows as any others.
+
+    Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
+    """
+    from dpgraph.estimators.evaluation import evaluate as judge
+    from dpgraph.estimators.evaluation import task_of
+    from dpgraph.files.documents import load
+    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+    from dpgraph.structure.outcomes import Classification, OutcomeDescription
+
+    loaded, budget = load(model, progress=True), payer.budget()
+    planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task_of(loaded)), budget.unit)
+    if only_priced(payer, planned, budget):
+        return
+    if out is not None:
+        out = writable(out, ".json", ".npz")
+    with charging(budget):
+        settings: dict[str, Any] = {"epsilon": payer.epsilon, "budget": budget, "person": payer.person}
+        judged = telling(lambda: judge(loaded, rows, interval=interval / 100, progress=True, **settings))
+        if out is not None:
+            save_charged(judged.release, out)
+            say(f"wrote {out}")
+        frames = {"scores": judged.to_frame()}
+        if isinstance(judged.release.value.description.task, Classification):
+            frames |= {"confusion": judged.confusion, "reliability": judged.reliability}
+        tables: dict[str, Any] = {name: frame.to_dict("records") for name, frame in frames.items()}
+        if as_json:
+            show_json({name: records(table) for name, table in tables.items()}, indent=1)
+        else:
+            show("\n\n".join(plain(table) for table in tables.values()))
+            if "confusion" in tables:
+                label, share = judged.commonest
+                say(
+                    f"always giving the commonest answer, {label}, would be right for about {share.estimate:.3g} "
+                    f"({share.low:.3g} to {share.high:.3g}) of the population of these rows"
+                )
+        say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
+    if budget.unit.rows_per_person > 1:
+        say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")
+
+
+@click.command()
+@click.argument("model")
 @click.argument("rows", required=False)
-@click.option(
-    "--forecast", type=click.IntRange(min=1), metavar="STEPS", help="Of a hidden Markov model: fields so far ahead."
-)
+@whole("--forecast", 1, help="Of a hidden Markov model: fields so far ahead.", metavar="STEPS")
 @RAW
 @OUT
 def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: Path) -> None:
@@ -67,8 +115,12 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     if rows is None and not hidden:
         raise click.UsageError("ROWS are missing")
     match found:
+        case HiddenMarkovModel() as fitted if forecast is not None:
+            table = fitted.forecast(forecast)
+        case HiddenMarkovModel() as fitted if rows is not None:
+            table = fitted.predict_fields(rows, interval=0.9)
         case HiddenMarkovModel() as fitted:
-            table = _hidden(fitted, rows, forecast)
+            table = fitted.predict().assign(path=fitted.most_likely_path()["state"])
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
         case NaiveBayes() | NaiveBayesEnsemble() as fitted:
@@ -85,21 +137,10 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     say(f"wrote {out}")
 
 
-def _hidden(model: HiddenMarkovModel, rows: str | None, forecast: int | None) -> pd.DataFrame:
-    """What a hidden Markov model says of its cells, of some of them, or of steps to come."""
-    if forecast is not None:
-        return model.forecast(forecast)
-    if rows is not None:
-        return model.predict_fields(rows, interval=0.9)
-    return model.predict().assign(path=model.most_likely_path()["state"])
-
-
 @click.command()
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=None, help="A seed for the draw; the model is public already."
-)
+@whole("--seed", 0, help="A seed for the draw; the model is public already.")
 @RAW
 @OUT
 def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
@@ -139,3 +180,82 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
             part = min(rows, n - start)
             yield sample_rows(probabilities, part, rng, progress=not shown)
             bar.update(part)
+
+
+@click.command()
+@click.argument("source", metavar="FILE")
+@click.option("--html", type=OUT_PATH, help="Write a page instead: one file, for people without Python.")
+@click.option("--dataset", metavar="NAME", help="FILE is a ledger: the page of this data set's budget.")
+@click.option("--release", "beside", is_flag=True, help="Of a fitted model: the page of the release it keeps.")
+def report(source: str, html: Path | None, dataset: str | None, beside: bool) -> None:
+    """Say what FILE holds: who is protected, what was measured or learned; free.
+
+    FILE is a network, a release, a posterior or a model; or a ledger, with --dataset. Of a hidden Markov model: how
+    states follow each other, what each of them emits, and how well the chains mixed. The page of --html has drawings
+    and needs no network to be read. All of it is of public values alone.
+    """
+    page = None if html is None else writable(html, ".html")
+    if beside and dataset is not None:
+        raise click.UsageError("--release is of a model's file, --dataset of a ledger")
+    if dataset is None:
+        _deliver(_value_of(source, beside), source, page)
+    else:
+        from dpgraph.privacy.accounting import Budget
+
+        budget = Budget.open(source, dataset=dataset)
+        try:
+            _deliver(budget, source, page)
+        finally:
+            budget.ledger.close()
+    if page is not None:
+        say(f"wrote {html}")
+
+
+def _deliver(value: Any, source: str, page: Path | None) -> None:
+    """A page of a value, or words where no page is asked for."""
+    if page is not None:
+        return write_page(value, page)
+    show(f"{escaped(source)}: {value!r}")
+    made = getattr(value, "provenance", None)
+    if made is not None:
+        show(f"learned from {made}")
+    from dpgraph.models.hmm import HiddenMarkovModel
+
+    if isinstance(value, HiddenMarkovModel):
+        _show_states(value)
+    return None
+
+
+def _value_of(source: str, beside: bool) -> Any:
+    """The value in a file."""
+    if Path(source).suffix.lower() == ".toml":
+        from dpgraph.files.networks import read_network
+
+        return read_network(source)
+    from dpgraph.files.documents import load
+
+    return load(source, release=beside, progress=True)
+
+
+def _show_states(model: HiddenMarkovModel) -> None:
+    """Transitions, emissions and mixing of a hidden Markov model."""
+    states = range(model.n_states)
+    cells = model.state_probabilities.sum(axis=(0, 1))
+    moves: list[dict[str, Any]] = [
+        {"state": state, "cells": float(cells[state])}
+        | {f"to {other}": float(model.mean_transition[state, other]) for other in states}
+        for state in states
+    ]
+    where = f"{model.sequence} by {model.time}"
+    show(f"\nstates, the cells ({where}) in each, and the next one's probability:\n{plain(moves)}")
+    for name in model.fields:
+        levels, law = model.network.domain.levels(name), model.mean_emission(name)
+        rows = [
+            {str(name): str(level)} | {f"state {k}": float(law[k, i]) for k in states} for i, level in enumerate(levels)
+        ]
+        show(f"\n{plain(rows)}")
+    found = model.diagnostics
+    show(
+        f"\nR-hat {found['r_hat']:.3g}, effective size {found['effective_size']:.3g}: above 1.05 the chains have not "
+        "mixed, and\n`dpgraph refit` learns again from the release that the file keeps, free"
+    )

@@ -10,23 +10,34 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends, unit_of
-from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, OUT, OUT_UNLESS_DRY, ROWS_PER_PERSON, writable
-from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
+from dpgraph.cli.options import (
+    DELTA,
+    EPSILON,
+    HTML,
+    JSON,
+    NEIGHBOURS,
+    OUT,
+    OUT_UNLESS_DRY,
+    ROWS_PER_PERSON,
+    choice,
+    whole,
+    writable,
+)
+from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.cli.queries import question_of
-from dpgraph.cli.reporting import HTML, write_page
 from dpgraph.privacy.display import WIDTH, cell, escaped
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     from dpgraph.analysis.cost import PrivacyReport
-    from dpgraph.structure.network import Network
+    from dpgraph.privacy.records import PrivacyUnit
 
 
 @click.command()
 @click.argument("network")
 @EPSILON
 @DELTA
-@click.option("--n", type=int, default=None, help="A public or supposed number of rows, for relative errors.")
+@click.option("--n", type=int, help="A public or supposed number of rows, for relative errors.")
 @click.option(
     "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
 )
@@ -52,41 +63,39 @@ if TYPE_CHECKING:
 @HTML
 def cost(
     network: str,
-    epsilon: str,
-    delta: str,
-    n: int | None,
     own: bool,
     question: str | None,
     half_width: float | None,
     target: str | None,
     error: float | None,
-    neighbours: str,
-    rows_per_person: int,
     as_json: bool,
     html: Path | None,
+    **asked: Any,
 ) -> None:
     """Say what privacy costs on NETWORK and which mechanism to use, before any data.
 
     The page of --html has sliders for epsilon and n, and the network coloured by what its tables cost.
     """
     page = None if html is None else writable(html, ".html")
-    from dpgraph.analysis.cost import compared, privacy_cost
-    from dpgraph.files.networks import read_probabilities
-    from dpgraph.privacy.records import PrivacyCost
+    from dpgraph.analysis.cost import privacy_cost
+    from dpgraph.files.networks import read_domain, read_network, read_probabilities
+    from dpgraph.models.naive_bayes import naive_bayes_network
 
     if target is not None and own:
         raise click.UsageError("--own has probabilities of NETWORK's own arcs, and --target does not read them")
-    subject = read_probabilities(network) if own else _graph(network, target)
-    unit = unit_of(neighbours, rows_per_person)
+    if own:
+        subject = read_probabilities(network)
+    else:
+        subject = read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
+    unit = unit_of(asked["neighbours"], asked["rows_per_person"])
     if half_width is not None and question is None:
         raise click.UsageError("--half-width is of an answer; give --question too")
-    graph = getattr(subject, "network", subject)
-    asked = None if question is None else question_of(question, graph.domain)
-    report = privacy_cost(subject, epsilon=epsilon, delta=delta, n=n, unit=unit, question=asked, progress=True)
+    graph, n = getattr(subject, "network", subject), asked["n"]
+    how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
+    report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
     needed = None
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)
-    spent = PrivacyCost(report.epsilon, report.delta)
     reached = None
     if error is not None:
         reached = {"error": error, "n": report.n_for(error), "epsilon": report.epsilon_for(error) if n else None}
@@ -94,33 +103,38 @@ def cost(
         write_page(report, page)
         say(f"wrote {html}")
     if as_json:
-        settings = {"network": network, "epsilon": epsilon, "delta": delta, "n": n}
-        promise = {"neighbours": neighbours, "rows_per_person": rows_per_person}
-        advice = {"recommended": repr(report.recommended), "reason": report.reason}
-        facts = {name.replace(" ", "_"): value for name, value in report.facts.items()}
-        tables = {
-            "mechanisms": records(report.mechanism_rows),
-            "nodes": records(report.family_rows),
-            "arcs": records(report.arc_rows),
-        }
-        answer: dict[str, Any] = {}
+        found = {"network": network, **asked, "recommended": repr(report.recommended), "reason": report.reason}
+        found |= {name.replace(" ", "_"): value for name, value in report.facts.items()}
+        found |= {"mechanisms": records(report.mechanism_rows), "nodes": records(report.family_rows)}
+        found["arcs"] = records(report.arc_rows)
         if report.question is not None:
-            asked_for = {"words": report.question.question, "worlds": report.question.worlds}
             widths = records(report.question.widths.to_dict("records"))
-            answer = {"question": asked_for | {"widths": widths, "half_width": half_width, "epsilon_needed": needed}}
-        if reached is not None:
-            answer["needed"] = reached
-        if target is not None:
-            answer["target"] = target
-        show_json(settings | promise | advice | facts | tables | answer, indent=1)
+            words = {"words": report.question.question, "worlds": report.question.worlds, "widths": widths}
+            found["question"] = words | {"half_width": half_width, "epsilon_needed": needed}
+        beside = {"needed": reached, "target": target}
+        show_json(found | {name: value for name, value in beside.items() if value is not None}, indent=1)
         return
+    words = "" if target is None else f", as naive Bayes of {escaped(target)}"
+    show(_in_words(report, f"{escaped(network)}{words}", len(graph.families), unit) + _advice(report, reached))
+    if report.question is not None:
+        show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
+        show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
+    if needed is not None:
+        show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+
+
+def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit) -> str:
+    """A report as tables to read."""
+    from dpgraph.analysis.cost import compared
+    from dpgraph.privacy.records import PrivacyCost
+
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     arc = "".join(f"{fill(line, WIDTH)}\n" for line in report.arc_in_words())
-    words = "" if target is None else f", as naive Bayes of {escaped(target)}"
-    show(
-        f"{escaped(network)}{words}: {report.facts['maximal tables']} maximal tables of "
-        f"{len(graph.families)} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
-        f"{spent}, protecting {unit}\n\n{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
+    return (
+        f"{name}: {report.facts['maximal tables']} maximal tables of "
+        f"{families} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
+        f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n\n"
+        f"{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
         f"by family, under the recommended mechanism:\n{_families(report.family_rows)}\n\n"
@@ -130,17 +144,11 @@ def cost(
         "tv: expected total variation error of the family's table, as a share of the rows\n"
         "kl: expected divergence of its posterior, nats\n"
         "cost: factor on the standard error of all released counts; below 1 it is larger without the arc\n"
-        + _advice(report, reached)
     )
-    if report.question is not None:
-        show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
-        show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
-    if needed is not None:
-        show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What is noted of the mechanisms, each note once."""
+    """The notes on the mechanisms, each once."""
     noted: dict[str, list[str]] = {}
     for row in rows:
         noted.setdefault(row["note"], []).append(row["mechanism"])
@@ -149,23 +157,15 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _families(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The families as a table; what is the same in every row is said once, below."""
+    """The families as a table; a column of one value is said once, below."""
     same = {name for name in ("sensitivity", "law") if len({row[name] for row in rows}) == 1}
     shown = plain([{name: value for name, value in row.items() if name not in {*same, "n needed"}} for row in rows])
     once = "; ".join(f"{name} {cell(rows[0][name])}" for name in rows[0] if name in same)
     return f"{shown}\nin every row: {once}" if same else shown
 
 
-def _graph(network: str, target: str | None) -> Network:
-    """The network of a file, or the naive Bayes network over its domain."""
-    from dpgraph.files.networks import read_domain, read_network
-    from dpgraph.models.naive_bayes import naive_bayes_network
-
-    return read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
-
-
 def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
-    """What the numbers mean for what to do, a sentence each."""
+    """Advice from the numbers, a sentence each."""
     lines: list[str] = []
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")
@@ -184,15 +184,14 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
 @DELTA
-@click.option(
+@choice(
     "--mechanism",
-    type=click.Choice(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
-    default="auto",
-    show_default=True,
-    help="auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
+    ["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"],
+    "auto",
+    "auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
 )
-@click.option("--tables", type=click.Choice(["merged", "maximal", "families"]), help="What laplace measures.")
-@click.option("--allocation", type=click.Choice(["optimal", "uniform"]), help="How laplace shares epsilon.")
+@choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
+@choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
 @spends
 @OUT_UNLESS_DRY
 def release(
@@ -234,24 +233,21 @@ def release(
 @click.option(
     "--prior",
     type=float,
-    default=None,
     help="Dirichlet concentration of every cell; by default learned where records are drawn, 1 for other methods.",
 )
-@click.option(
+@choice(
     "--counts",
-    type=click.Choice(["nearest", "expected", "clipped"]),
-    default="nearest",
-    show_default=True,
-    help="With --method plug-in: what stands for the true counts; expected is better for classification.",
+    ["nearest", "expected", "clipped"],
+    "nearest",
+    "With --method plug-in: what stands for the true counts; expected is better for classification.",
 )
-@click.option(
+@choice(
     "--method",
-    type=click.Choice(["auto", "tables", "records", "normal", "plug-in"]),
-    default="auto",
-    show_default=True,
-    help="How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
+    ["auto", "tables", "records", "normal", "plug-in"],
+    "auto",
+    "How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
 )
-@click.option("--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="How many draws.")
+@whole("--draws", 1, 1000, "How many draws.")
 @click.option("--seed", type=int, default=None, help="Makes the draws repeat; it is not the noise's.")
 @OUT
 def posterior(source: str, network: str | None, method: str, counts: Any, out: Path, **how: Any) -> None:

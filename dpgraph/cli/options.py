@@ -1,29 +1,44 @@
-"""Options shared by commands, and their checks before any row is read."""
+"""Options shared by commands, how options are declared, and checks of destinations before any row is read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+
+def choice(name: str, known: Sequence[str], default: str | None = None, help: str | None = None) -> Callable[..., Any]:
+    """An option with several known values; a default is shown."""
+    kept: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(name, type=click.Choice(known), help=help, **kept)
+
+
+def whole(name: str, least: int, default: int | None = None, help: str | None = None, **how: Any) -> Callable[..., Any]:
+    """An option that is a whole number of at least so much; a default is shown."""
+    kept: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(name, type=click.IntRange(min=least), help=help, **kept, **how)
+
+
+#: A place to write to; ``-`` is stdout.
+OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+RELATIONS = ("replace", "add-remove")
+
 EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
 DELTA = click.option("--delta", default="0", show_default=True, metavar="D", help="0 for pure differential privacy.")
-NEIGHBOURS = click.option(
+NEIGHBOURS = choice(
     "--neighbours",
-    type=click.Choice(["replace", "add-remove"]),
-    default="replace",
-    show_default=True,
-    help="What one person may change: replace makes the number of rows public, add-remove keeps it private.",
+    RELATIONS,
+    "replace",
+    "What one person may change: replace makes the number of rows public, add-remove keeps it private.",
 )
 ROWS_PER_PERSON = click.option(
     "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
 )
-INFERENCE = click.option(
-    "--inference", type=click.Choice(["noise-aware", "plug-in"]), default="noise-aware", show_default=True
-)
-SEED = click.option("--seed", type=click.IntRange(min=0), default=None, help="Of the draws; it is not the noise's.")
+INFERENCE = choice("--inference", ["noise-aware", "plug-in"], "noise-aware")
+SEED = whole("--seed", 0, help="Of the draws; it is not the noise's.")
 INTERVAL = click.option(
     "--interval",
     type=click.FloatRange(0, 100, min_open=True, max_open=True),
@@ -31,9 +46,10 @@ INTERVAL = click.option(
     show_default=True,
     help="The probability of the intervals, in percent.",
 )
-
-#: A place to write to; ``-`` is stdout.
-OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+#: Where a page is written; of commands that have one beside their other results.
+HTML = click.option("--html", type=OUT_PATH, help="Write a page too: one file, for people without Python.")
+OUT = click.option("--out", required=True, type=OUT_PATH, help="Where to write.")
 
 
 def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Path | None:
@@ -46,8 +62,6 @@ def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Pa
 OUT_UNLESS_DRY = click.option(
     "--out", callback=_needed, type=OUT_PATH, help="Where to write; required without --dry-run."
 )
-OUT = click.option("--out", required=True, type=OUT_PATH, help="Where to write.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
 
 def apart(targets: Mapping[str, Path | None]) -> None:
@@ -69,7 +83,7 @@ def apart(targets: Mapping[str, Path | None]) -> None:
 def writable(out: Path | None, *suffixes: str) -> Path:
     """The destination; a bad one is refused before anything is read or charged.
 
-    A pipe or stdout takes what it is given, whatever its name.
+    A pipe or stdout takes every content, whatever its name.
     """
     from dpgraph.files.atomic_write import check_writable, is_stream
 

@@ -1,7 +1,7 @@
-"""What commands print: tables and JSON on stdout, words on stderr.
+"""The words and results of commands: tables and JSON on stdout, words on stderr.
 
 Names of variables and levels come from files, so whatever is printed for people has its control characters escaped.
-That words on stderr cannot be printed stops nothing; that a result cannot is said by exit code 3 (``cli.exit_codes``).
+Words on stderr that cannot be printed stop nothing; a result that cannot is exit code 3 (``cli.exit_codes``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpgraph.privacy.display import plain as plain
 
 
 class Undelivered(click.ClickException):
-    """What was asked for was done, and charged where it costs, but what came of it is lost or in part."""
+    """The work was done, and charged where it costs, but its result is lost or in part."""
 
     exit_code = 3
 
@@ -34,22 +34,16 @@ class Undelivered(click.ClickException):
         self.silent = silent
 
 
-#: A table as a mapping from columns to values for each row.
-TableRows = Rows
-
-
-def records(rows: TableRows) -> list[dict[str, Any]]:
+def records(rows: Rows) -> list[dict[str, Any]]:
     """Rows for JSON; a number that does not apply is null.
 
     >>> records([{"rmse": float("nan"), "cells": 4}])
     [{'rmse': None, 'cells': 4}]
     """
-    return [{str(name): _finite(value) for name, value in row.items()} for row in rows]
-
-
-def _finite(value: Any) -> Any:
-    """A value, or None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [
+        {str(name): None if isinstance(x, float) and not math.isfinite(x) else x for name, x in row.items()}
+        for row in rows
+    ]
 
 
 def show(text: str) -> None:
@@ -68,6 +62,21 @@ def say(words: str) -> None:
         click.echo(_encodable(escaped(words), sys.stderr), err=True)
 
 
+def _print(text: str) -> None:
+    """A text on stdout, flushed; refused where that is closed or full."""
+    try:
+        click.echo(_encodable(text, sys.stdout))
+    except OSError as error:
+        reason = "it is closed" if error.errno == errno.EBADF else os.strerror(error.errno or errno.EIO)
+        raise Undelivered(f"the result is lost: stdout: {reason}", silent=error.errno == errno.EPIPE) from None
+
+
+def _encodable(text: str, stream: Any) -> str:
+    """Text that a stream can print: characters beyond its encoding as their escapes."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 @contextmanager
 def delivering(out: Path, charged: bool = False) -> Iterator[None]:
     """For writing to ``out``: a failure after a charge, or half way through a stream, has an exit code of its own."""
@@ -84,7 +93,7 @@ def delivering(out: Path, charged: bool = False) -> Iterator[None]:
 
 
 def save_charged(value: Any, out: Path) -> None:
-    """Writes what has been charged."""
+    """Writes a value that has been charged."""
     from dpgraph.files.documents import save
 
     replaced = out.is_file()
@@ -92,6 +101,14 @@ def save_charged(value: Any, out: Path) -> None:
         save(value, out, progress=True)
     if replaced:
         say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
+
+
+def write_page(value: Any, page: Path) -> None:
+    """Writes a page where it can be written."""
+    from dpgraph.pages.writing import write_html
+
+    with delivering(page):
+        write_html(value, page, progress=True)
 
 
 def telling(make: Callable[[], Any]) -> Any:
@@ -105,18 +122,3 @@ def telling(make: Callable[[], Any]) -> Any:
     for warning in caught:
         say(f"warning: {warning.message}")
     return made
-
-
-def _print(text: str) -> None:
-    """A text on stdout, flushed."""
-    try:
-        click.echo(_encodable(text, sys.stdout))
-    except OSError as error:
-        reason = "it is closed" if error.errno == errno.EBADF else os.strerror(error.errno or errno.EIO)
-        raise Undelivered(f"the result is lost: stdout: {reason}", silent=error.errno == errno.EPIPE) from None
-
-
-def _encodable(text: str, stream: Any) -> str:
-    """Text that a stream can print: characters beyond its encoding as their escapes."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

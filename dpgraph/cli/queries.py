@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.options import INTERVAL, JSON
+from dpgraph.cli.options import INTERVAL, JSON, choice, whole
 from dpgraph.cli.output import aligned, records, say, show, show_json
 from dpgraph.privacy.display import escaped
 
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     "--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside: a causal question."
 )
 @INTERVAL
-@click.option("--method", type=click.Choice(["auto", "sampling"]), default="auto", show_default=True)
+@choice("--method", ["auto", "sampling"], "auto")
 @click.option(
     "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
 )
-@click.option(
-    "--n", type=click.IntRange(min=1), help="The number of rows, public or supposed: say what makes an interval wide."
-)
+@whole("--n", 1, help="The number of rows, public or supposed: say what makes an interval wide.")
 @JSON
 def query(
     model: str,
@@ -113,21 +111,17 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
 
 def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
     """A question and its answer for JSON; a number that does not apply is null."""
-    assert answer.predictive is not None
+    numbers = ("predictive", "mean", "sd", "low", "high")
+    names = ["probability", *numbers[1:]]
     entries = []
     for entry, label in enumerate(answer.labels):
-        numbers = {
-            "probability": answer.predictive[entry],
-            "mean": answer.mean[entry],
-            "sd": answer.sd[entry],
-            "low": answer.low[entry],
-            "high": answer.high[entry],
-        }
         level = label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))
-        entries.append({"level": level, **{key: None if math.isnan(x) else float(x) for key, x in numbers.items()}})
-    kept = {key: question[key] for key in ("target", "given") if key in question}
+        found = [float(getattr(answer, number)[entry]) for number in numbers]
+        entries.append(
+            {"level": level, **{name: None if math.isnan(x) else x for name, x in zip(names, found, strict=True)}}
+        )
     return {
-        **kept,
+        **{key: question[key] for key in ("target", "given") if key in question},
         "do": question.get("do") or {},
         "interval": answer.interval,
         "draws": len(answer.draws),

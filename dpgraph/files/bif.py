@@ -47,7 +47,7 @@ _DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
 def read_bif(text: str) -> Probabilities:
-    """Reads BIF text; what a row lacks to sum to 1 by rounding, 1e-6 at most, is divided out.
+    """Reads BIF text; the rounding of a row's sum, 1e-6 at most, is divided out.
 
     >>> text = "variable rain { type discrete [ 2 ] { no, yes }; } probability ( rain ) { table 0.8, 0.2; }"
     >>> read_bif(text).table("rain")
@@ -104,11 +104,12 @@ class _Declared:
 
     def family(self, names: Sequence[str]) -> Family:
         """A variable and its parents, whose table may take its memory."""
-        family: Family = ()
+        known: list[str] = []
         for name in names:
-            if (known := self.find(name)) is None:
+            if (found := self.find(name)) is None:
                 raise FileError(f"no variable is called {excerpt(name)}")
-            family = (*family, known)
+            known.append(found)
+        family = tuple(known)
         if len(set(family)) < len(family):
             raise FileError(f"the probability table of {excerpt(family[0])} names a variable twice")
         if family[0] in self._with_table:

@@ -1,4 +1,4 @@
-"""Which values a file can hold: one codec for each kind, of the package and of families outside it alike.
+"""Codecs of the values that a file can hold, one for each kind, of the package and of families outside it alike.
 
 A codec turns a value into plain JSON values and back. Files write the record of the release themselves, and check it
 when they read, before a codec reads the rest. Only a registered codec reads a kind: nothing in a file is executed.
@@ -27,13 +27,9 @@ Read = Callable[[Plain, Any, "Provenance | None"], Any]
 #: The fields in which values hold their description and their record; both stand in the head of a file.
 _BESIDE = ("network", "description", "design", "provenance")
 #: The entries of a file that are not of its value.
-HEAD = frozenset({"format", "version", "kind", "network", "event", "unit", "cost", "private"}) | {
-    "scope",
-    "receipts",
-    "description",
-    "release",
-    "digest",
-}
+HEAD = frozenset(["format", "version", "kind", "network", "event", "unit", "cost", "private"]) | frozenset(
+    ["scope", "receipts", "description", "release", "digest"]
+)
 
 
 def described_in(plain: Plain, network: Network | None) -> Any:
@@ -206,7 +202,7 @@ def provenance_of(plain: Plain, structure: Structure) -> Provenance | None:
 
 
 def plain_scope(scope: RowsRecord | None) -> Plain:
-    """Which rows a release is of; nothing where its record does not tell."""
+    """The rows that a release is of; nothing where its record does not tell."""
     return {} if scope is None else {"scope": plain_of(scope, RowsRecord)}
 
 

@@ -9,8 +9,11 @@ Sensitive values (rows, codes, counts) have no saver.
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpgraph.files import models  # noqa: F401 - registers the codecs of posteriors and models
 from dpgraph.files.atomic_write import is_stream, write_text, write_with
@@ -23,6 +26,7 @@ from dpgraph.files.codecs import (
     plain_scope,
     provenance_of,
     register_codecs,
+    structural,
     written,
 )
 from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
@@ -41,11 +45,12 @@ from dpgraph.files.releases import release_of
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
+from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import Release
+from dpgraph.privacy.records import Provenance, Release
 from dpgraph.privacy.structural import plain_of
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
@@ -72,9 +77,9 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
     ``.bif`` or ``.npz``.
 
     Args:
-        value: What to write.
+        value: The value.
         path: The file.
-        release: What a model was learned from, to be kept beside it; that of an estimator is its own.
+        release: The release behind a model, to be kept beside it; an estimator has its own.
         progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
@@ -122,7 +127,7 @@ def load(
         path: The file.
         max_bytes: The largest JSON file that is read, 512 MiB unless this says otherwise; it takes some ten times
             its size in memory.
-        release: Whether to read the release that the file of a fitted estimator keeps beside its model, instead.
+        release: Whether to read, instead of a model, the release that its file keeps beside it.
         progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:
@@ -153,7 +158,7 @@ def load(
 
 
 def _beside(released: Any) -> dict[str, Any]:
-    """What a fitted estimator's file holds beside its model."""
+    """The release beside the model in a fitted estimator's file."""
     return {} if released is None else {BESIDE: _document_with_arrays(released)}
 
 
@@ -242,6 +247,15 @@ def value_of(plain: Any) -> Any:
     return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
 
 
+def _check_regression(draws: RegressionDraws, provenance: Provenance | None) -> None:
+    if draws.method not in METHODS or not all(map(np.isfinite, draws.mixing.values())):
+        raise FileError("the record of the draws is not whole")
+    if draws.weights.ndim != 2 or draws.variance.ndim != 1:
+        raise FileError("the draws of weights are a table, and those of variances a list")
+
+
+_plain_regression, _regression_of = structural(RegressionDraws, _check_regression)
+
 register_codecs(
     Codec(
         "description", "network", Network, lambda network: {}, lambda plain, network, _: needed_network(plain, network)
@@ -252,5 +266,13 @@ register_codecs(
         LinearDesign,
         lambda design: {"design": plain_of(design)},
         lambda plain, *_: structural_value(plain["design"], LinearDesign, "design"),
+    ),
+    Codec(
+        "fitted",
+        "linear-regression",
+        LinearRegressionModel,
+        lambda model: _plain_regression(model.draws),
+        lambda plain, design, provenance: LinearRegressionModel(_regression_of(plain, design, provenance)),
+        attrgetter("draws.design"),
     ),
 )

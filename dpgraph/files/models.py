@@ -12,11 +12,8 @@ from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_co
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.network import Network
@@ -70,19 +67,11 @@ def _check_markov(model: HiddenMarkovModel, provenance: Provenance | None) -> No
         raise FileError("the states are not those of a model")
 
 
-def _check_regression(draws: RegressionDraws, provenance: Provenance | None) -> None:
-    if draws.method not in METHODS or not all(map(np.isfinite, draws.mixing.values())):
-        raise FileError("the record of the draws is not whole")
-    if draws.weights.ndim != 2 or draws.variance.ndim != 1:
-        raise FileError("the draws of weights are a table, and those of variances a list")
-
-
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
     """The codec of a model or a posterior of a network."""
     return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 
-_plain_regression, _regression_of = structural(RegressionDraws, _check_regression)
 #: The models that questions are asked of.
 _NETWORK_MODELS = (
     _fitted("posterior", DirichletPosterior, *structural(DirichletPosterior)),
@@ -110,12 +99,4 @@ NETWORK_READERS: dict[str, Read] = {f"dpgraph-{codec.kind}": codec.read for code
 register_codecs(
     *_NETWORK_MODELS,
     _fitted("hidden-markov-model", HiddenMarkovModel, *structural(HiddenMarkovModel, _check_markov)),
-    Codec(
-        "fitted",
-        "linear-regression",
-        LinearRegressionModel,
-        lambda model: _plain_regression(model.draws),
-        lambda plain, design, provenance: LinearRegressionModel(_regression_of(plain, design, provenance)),
-        attrgetter("draws.design"),
-    ),
 )

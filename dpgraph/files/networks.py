@@ -272,7 +272,7 @@ def read_design(
     Args:
         source: The file: ``sex = ["F", "M"]``, ``age = { bounds = [18, 90] }``, ``{ bounds = [0, 10], missing = 0 }``.
         target: The variable that is predicted, which has bounds.
-        features: Which variables predict it, in order; by default all others.
+        features: The variables that predict it, in order; by default all others.
         intercept: As in ``LinearDesign``.
         on_missing: As in ``LinearDesign``.
         mean_weight: As in ``LinearDesign``.

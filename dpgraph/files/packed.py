@@ -12,7 +12,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,32 +42,33 @@ _REFERENCE = {ARRAY, "dtype", "shape", "sha256"}
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
+def _mapped(plain: Any, change: Callable[[Any], Any]) -> Any:
+    """A document with some of its values changed; the parts of an unchanged value are looked at in turn."""
+    if (changed := change(plain)) is not plain:
+        return changed
+    if isinstance(plain, dict):
+        return {key: _mapped(part, change) for key, part in plain.items()}
+    return [_mapped(part, change) for part in plain] if isinstance(plain, list) else plain
+
+
 def nested(plain: Any) -> Any:
     """A document with its arrays as nested lists, as JSON has them.
 
     >>> nested({"tables": {"a": np.array([0.5, 0.5])}})
     {'tables': {'a': [0.5, 0.5]}}
     """
-    if isinstance(plain, np.ndarray):
-        return plain.tolist()
-    if isinstance(plain, dict):
-        return {key: nested(value) for key, value in plain.items()}
-    return [nested(value) for value in plain] if isinstance(plain, list) else plain
+    return _mapped(plain, lambda part: part.tolist() if isinstance(part, np.ndarray) else part)
 
 
 def write_packed(file: IO[bytes], plain: dict[str, Any]) -> None:
     """Writes a document with arrays to an open file, one array at a time, compressed."""
-    if (size := _bytes_of(plain)) > MOST_BYTES:
+    if (size := sum(array.nbytes for array in _all(plain, np.ndarray))) > MOST_BYTES:
         raise FileError(f"the arrays take {size} bytes, and a file at most {MOST_BYTES}; keep fewer draws")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         arrays = enumerate(counted(list(_all(plain, np.ndarray))))
         stored = [_stored(archive, f"{ARRAY}{number}", array) for number, array in arrays]
         text = json.dumps(sealed(_replaced(plain, np.ndarray, iter(stored))), indent=1, allow_nan=False)
         archive.writestr(zipfile.ZipInfo(DOCUMENT, _NO_TIME), text, zipfile.ZIP_DEFLATED)
-
-
-def _bytes_of(plain: Any) -> int:
-    return sum(array.nbytes for array in _all(plain, np.ndarray))
 
 
 def _all(plain: Any, kind: type[T]) -> Iterator[T]:
@@ -81,15 +82,11 @@ def _all(plain: Any, kind: type[T]) -> Iterator[T]:
 
 def _replaced(plain: Any, kind: type, others: Iterator[Any]) -> Any:
     """A document with another value in place of each of a kind, in order."""
-    if isinstance(plain, kind):
-        return next(others)
-    if isinstance(plain, dict):
-        return {key: _replaced(part, kind, others) for key, part in plain.items()}
-    return [_replaced(part, kind, others) for part in plain] if isinstance(plain, list) else plain
+    return _mapped(plain, lambda part: next(others) if isinstance(part, kind) else part)
 
 
 def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
-    """Writes one array, and what stands for it in the document."""
+    """Writes one array, and returns its reference in the document."""
     content = np.ascontiguousarray(array)
     content = content.astype(content.dtype.newbyteorder("<"), copy=False).reshape(array.shape)
     if content.dtype.str not in _TYPES:
@@ -143,7 +140,10 @@ def read_packed(path: Path) -> Any:
             if sum(member.compress_size for member in members) > path.stat().st_size:
                 raise FileError("its members overlap")
             text = archive.read(DOCUMENT).decode()
-        document = _with_references(unsealed(parse_json(text)), path)
+        document = _mapped(
+            unsealed(parse_json(text)),
+            lambda part: Packed(path, part) if isinstance(part, dict) and set(part) == _REFERENCE else part,
+        )
         names = [str(packed.reference[ARRAY]) for packed in _all(document, Packed)]
         if len(set(names)) < len(names):  # the members' sizes bound what is read
             raise FileError("two places of the document name the same array")
@@ -169,14 +169,6 @@ def unpacked(plain: Any) -> Any:
 
         arrays = [read(packed) for packed in counted(list(_all(plain, Packed)))]
     return _replaced(plain, Packed, iter(arrays))
-
-
-def _with_references(plain: Any, path: Path) -> Any:
-    if isinstance(plain, dict):
-        if set(plain) == _REFERENCE:
-            return Packed(path, plain)
-        return {key: _with_references(value, path) for key, value in plain.items()}
-    return [_with_references(value, path) for value in plain] if isinstance(plain, list) else plain
 
 
 def _array_of(archive: zipfile.ZipFile, reference: Mapping[str, Any]) -> np.ndarray:

@@ -29,7 +29,7 @@ from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
-#: What may not be read back as it was written, in names of variables and in levels.
+#: Characters that may not be read back as they were written, in names of variables and in levels.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")
 _NOT_IN_LEVEL = re.compile(r"[^A-Za-z0-9_.+<>=/-]|/(?=/)")
 
@@ -162,7 +162,7 @@ def _named_for_bif(probabilities: Probabilities) -> Probabilities:
 
 
 def _bif_words(words: Iterable[str], *, names: bool = False) -> dict[str, str]:
-    """What BIF keeps of levels, or of names of variables, which it tells apart without case.
+    """Levels, or names of variables, as BIF keeps them; it tells names apart without case.
 
 
     >>> _bif_words(["hs or lower", "hs_or_lower", "été"])

@@ -1,4 +1,4 @@
-"""What ``dpgraph query`` reads: the tables of a saved model, and questions in a TOML file."""
+"""Input of ``dpgraph query``: the tables of a saved model, and questions in a TOML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
 
-#: What a table of a question may set.
+#: The settings of a question.
 SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
 

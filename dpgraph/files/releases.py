@@ -173,7 +173,7 @@ def _measured(
 
 
 def _measuring_event(provenance: Provenance) -> Event:
-    """The one event that measured; those beside it chose the tables."""
+    """The one event that measured; events beside it chose the tables."""
     measured = measured_parts(provenance.event)
     if len(measured) != 1:
         raise FileError("the releases are not as many as their events")

@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet would run: those of a CSV file that begin like a formula get an apostrophe before them.
+"""Cells that a spreadsheet would run: a cell of a CSV file that begins like a formula gets an apostrophe before it.
 
 A program that opens a CSV file takes ``=HYPERLINK(...)`` for a formula, wherever it comes from; levels of a variable
 come from files. (OWASP, CSV Injection.) Numbers stay as they are, with their sign.
@@ -31,7 +31,7 @@ def harmless(cell: Any) -> Any:
 def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
     """A data frame as CSV text, cells as they are; all words are quoted where one holds a carriage return.
 
-    Python's writer leaves that character bare, and a reader takes what follows it for a new line.
+    Python's writer leaves that character bare, and a reader begins a new line at it.
     """
     import pandas as pd
 

@@ -194,9 +194,9 @@ class Budget:
         >>> Budget.open(place, dataset="survey").remaining
         Fraction(3, 5)
         """
-        from dpgraph.privacy.ledger.opening import Asked, opened
+        from dpgraph.privacy.ledger.opening import asked_of, opened
 
-        asked = Asked.of(epsilon, delta, unit, accounting, source)
+        asked = asked_of(epsilon, delta, unit, accounting, source)
         return cls._of(opened(str(os.fspath(url)), dataset, asked, who, purpose))
 
     @classmethod

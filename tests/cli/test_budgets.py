@@ -248,13 +248,13 @@ class TestExitCodes:
 
         made(run)
         budget = opened()
-        real = store.SqlRows.append
+        real = store.Rows.append
 
         def append(rows, row):
             real(rows, row)
             os.unlink("l.sqlite")
 
-        monkeypatch.setattr(store.SqlRows, "append", append)
+        monkeypatch.setattr(store.Rows, "append", append)
         with pytest.raises(dg.errors.LedgerError) as caught:
             budget.charge(dg.LaplaceMechanism("0.1").event(dg.read_network("net.toml"), budget.unit))
         assert caught.value.charge_may_stand

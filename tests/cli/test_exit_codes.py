@@ -91,13 +91,13 @@ def test_a_charge_whose_result_finds_no_room_is_3_and_the_old_file_stays():
 def test_stdout_is_a_place_to_write_to(run):
     run(*RELEASE.split())
     for out in ("-", "/dev/stdout"):
-        done = shell(f"posterior r.json --out {out}")
+        done = shell(f"posterior r.json --method plug-in --out {out}")
         assert done.returncode == 0
         assert json.loads(done.stdout)["format"] == "dpgraph-posterior"
         assert done.stderr.startswith("wrote /dev/stdout: ")
     with open("log", "w") as log:
         log.write("before\n")
-    assert shell("posterior r.json --out - >> log").returncode == 0
+    assert shell("posterior r.json --method plug-in --out - >> log").returncode == 0
     with open("log") as log:
         assert log.readline() == "before\n"
         assert json.load(log)["format"] == "dpgraph-posterior"

@@ -1,10 +1,11 @@
-"""What a budget charges: an account in a ledger, of the whole budget or of one group of its rows."""
+"""An account in a ledger, of a whole budget or of one group of its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 from dpgraph.privacy.accounts import Made, Receipt, Split, other_choice
@@ -12,14 +13,19 @@ from dpgraph.privacy.errors import BudgetExceededError
 from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.filters import Filter, Spent, too_dear
 from dpgraph.privacy.ledger.book import Ledger
-from dpgraph.privacy.ledger.chain import Chain, now
-from dpgraph.privacy.ledger.fingerprint import fingerprint
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
+from dpgraph.privacy.ledger.chain import Chain
+from dpgraph.privacy.ledger.row import (
+    Allowance,
+    Choice,
+    LedgerRow,
+    checked_label,
+    fingerprint,
+    laid_down,
+    text_of,
+)
 from dpgraph.privacy.ledger.store import Rows
-from dpgraph.privacy.ledger.terms import Allowance, Choice, checked_label, laid_down
 from dpgraph.privacy.plain_events import event_text
 from dpgraph.privacy.rows import Fixed
-from dpgraph.privacy.structural import plain_of
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,8 @@ class DurableAccount:
 
     def labelled(self, who: str, purpose: str) -> DurableAccount:
         """The same account under another label."""
-        return replace(
-            self, who=checked_label("who", who), purpose=checked_label("purpose", purpose, most=1000, compared=False)
-        )
+        purpose = checked_label("purpose", purpose, most=1000, compared=False)
+        return replace(self, who=checked_label("who", who), purpose=purpose)
 
     def book(self) -> Ledger:
         """The ledger, for people."""
@@ -62,38 +67,31 @@ class DurableAccount:
             return self._spent(rows)
 
     def remaining(self) -> PrivacyCost:
-        """What is left, also of the allowance."""
+        """The unspent rest, also of the allowance."""
         with self.chain.store.reading() as rows:
             self.chain.newest(rows)
             allowance = self._allowance(rows)
-            allowed = None if allowance is None else self._allowed(rows, allowance.who)
-            return self._left(self._spent(rows), allowance, allowed)
+            return self._left(self._spent(rows), allowance, None if allowance is None else self._allowed(rows))
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What would be left after an event, also of the allowance."""
+        """The rest after an event, also of the allowance."""
         text = event_text(event)
         with self.chain.store.reading() as rows:
             row = self._next(rows, event, text, Made())
-            return self._left(
-                laid_down(row.spent, Spent),
-                self._allowance(rows),
-                laid_down(row.allowed, Spent) if row.allowed else None,
-            )
+            allowed = laid_down(row.allowed, Spent) if row.allowed else None
+            return self._left(laid_down(row.spent, Spent), self._allowance(rows), allowed)
 
     def _left(self, spent: Spent, allowance: Allowance | None, allowed: Spent | None) -> PrivacyCost:
-        """What is left of the account and of the allowance."""
         left = self.rule.remaining(spent)
         if allowance is None or allowed is None:
             return left
         if _ended(allowance):
             return PrivacyCost(left.epsilon * 0, left.delta * 0)
-        own = Filter(self.accounting, allowance.limit).remaining(allowed)
-        return PrivacyCost(
-            min(left.epsilon, max(own.epsilon, 0 * own.epsilon)), min(left.delta, max(own.delta, 0 * own.delta))
-        )
+        own, none = Filter(self.accounting, allowance.limit).remaining(allowed), Fraction(0)
+        return PrivacyCost(min(left.epsilon, max(own.epsilon, none)), min(left.delta, max(own.delta, none)))
 
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
+        """The charges, in order."""
         with self.chain.store.reading() as rows:
             mine = [row for row in rows.rows(self.chain.dataset) if row.account == self.key]
         return tuple(event for row in mine if (event := row.decoded) is not None)
@@ -119,40 +117,34 @@ class DurableAccount:
         if not self.rule.fits(after):
             raise BudgetExceededError(too_dear(self.rule, spent, after, event))
         allowance = self._allowance(rows)
-        allowed = "" if allowance is None else self._within(rows, allowance, event)
-        return sealed(
-            LedgerRow(
-                dataset=self.chain.dataset,
-                number=head.number + 1,
-                kind="charge" if made.split is None else "split",
-                time=now(),
-                who=self.who,
-                purpose=self.purpose,
-                account=self.key,
-                allowance="" if allowance is None else allowance.who,
-                mechanism=event.mechanism,
-                event=text,
-                unit=canonical(plain_of(self.unit)),
-                description=fingerprint(made.description),
-                settings=fingerprint(made.mechanism),
-                terms=self._terms(rows, made),
-                spent=canonical(plain_of(after)),
-                allowed=allowed,
-            ),
-            head.digest,
+        return self.chain.following(
+            head,
+            kind="charge" if made.split is None else "split",
+            who=self.who,
+            purpose=self.purpose,
+            account=self.key,
+            allowance="" if allowance is None else allowance.who,
+            mechanism=event.mechanism,
+            event=text,
+            unit=text_of(self.unit),
+            description=fingerprint(made.description),
+            settings=fingerprint(made.mechanism),
+            terms=self._terms(rows, made),
+            spent=text_of(after),
+            allowed="" if allowance is None else self._within(rows, allowance, event),
         )
 
     def _terms(self, rows: Rows, made: Made) -> str:
-        """What the row lays down: groups, or the choice of rows that it is charged for."""
+        """The terms of the row: groups, or its choice of rows."""
         if made.split is not None:
-            return canonical(plain_of(made.split))
+            return text_of(made.split)
         if made.choice is None:
             return ""
         among = self._among(rows)
         first = None if among is None else self.chain.own(rows.chosen(self.chain.dataset, among))
         if first is not None and laid_down(first.terms, Choice).choice != made.choice:
             raise other_choice()
-        return canonical(plain_of(Choice(among, made.choice)))
+        return text_of(Choice(among, made.choice))
 
     def _among(self, rows: Rows) -> int | None:
         """The number of the row that split the whole into the groups of which this is one, or is part of one."""
@@ -170,7 +162,7 @@ class DurableAccount:
         return self.rule.start if newest is None else laid_down(newest.spent, Spent)
 
     def _allowance(self, rows: Rows) -> Allowance | None:
-        """What limits whoever charges; inside a group nothing does, since the group was charged whole."""
+        """The allowance of the label; none inside a group, which was charged whole."""
         if self.key or not self.who:
             return None
         laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
@@ -179,21 +171,20 @@ class DurableAccount:
     def _within(self, rows: Rows, allowance: Allowance, event: Event) -> str:
         """The allowance's totals with an event that fits."""
         if _ended(allowance):
-            assert allowance.expires is not None
             raise BudgetExceededError(
                 f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; "
                 "nothing was charged"
             )
-        rule, spent = Filter(self.accounting, allowance.limit), self._allowed(rows, allowance.who)
+        rule, spent = Filter(self.accounting, allowance.limit), self._allowed(rows)
         after = rule.after(spent, event)
         if not rule.fits(after):
             refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
             raise BudgetExceededError(refused)
-        return canonical(plain_of(after))
+        return text_of(after)
 
-    def _allowed(self, rows: Rows, who: str) -> Spent:
-        """The totals in the allowance's newest row."""
-        return self.chain.allowed(rows, who) or Spent(*[0 * self.limit.epsilon] * 3)
+    def _allowed(self, rows: Rows) -> Spent:
+        """The totals of the allowance in its newest row."""
+        return self.chain.allowed(rows, self.who) or Spent()
 
     def parts(self, receipt: Receipt | None, split: Split) -> list[DurableAccount]:
         """The accounts of groups."""
@@ -207,18 +198,15 @@ class DurableAccount:
         ]
 
     def split_of(self, groups: tuple[Fixed, ...], number: int | None) -> tuple[Receipt, Split]:
-        """The row that paid for groups of this account's rows, and what they got."""
+        """The row that paid for groups of this account's rows, and its terms."""
         with self.chain.store.reading() as rows:
             self.chain.newest(rows)
-            found = [
-                row
-                for row in rows.rows(self.chain.dataset)
-                if row.kind == "split" and row.account == self.key and number in (None, row.number)
-            ]
-        for row in reversed(found):
-            laid = laid_down(row.terms, Split)
-            if self.chain.own(row) and laid.groups == groups:
-                return Receipt(row.number, row.digest), laid
+            splits = [row for row in rows.rows(self.chain.dataset) if row.kind == "split" and row.account == self.key]
+        for row in reversed(splits):
+            if number in (None, row.number) and self.chain.own(row):
+                laid = laid_down(row.terms, Split)
+                if laid.groups == groups:
+                    return Receipt(row.number, row.digest), laid
         names = sorted({one.name for one in groups})
         raise self.chain.fault(f"no row{'' if number is None else f' {number}'} paid for these groups by {names}")
 
@@ -234,5 +222,5 @@ class DurableAccount:
 
 
 def _ended(allowance: Allowance) -> bool:
-    """Whether nothing more may be charged to it, by this machine's clock."""
+    """Whether an allowance has expired, by this machine's clock."""
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires

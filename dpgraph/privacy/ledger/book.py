@@ -8,11 +8,9 @@ from typing import Any
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.events import Number, PrivacyCost, exact, exact_delta
 from dpgraph.privacy.filters import Filter
-from dpgraph.privacy.ledger.chain import Chain, now
+from dpgraph.privacy.ledger.chain import Chain
 from dpgraph.privacy.ledger.checking import Verification, rows_behind, verified
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, sealed
-from dpgraph.privacy.ledger.terms import Allowance, checked_label, laid_down, moment_of
-from dpgraph.privacy.structural import plain_of
+from dpgraph.privacy.ledger.row import Allowance, LedgerRow, checked_label, laid_down, moment_of, text_of
 
 
 class Ledger:
@@ -46,7 +44,7 @@ class Ledger:
 
     @property
     def source(self) -> str | None:
-        """What the rows are, by the name that was given where the budget was made."""
+        """The source of the rows, by the name that the budget was made with."""
         return self._chain.terms.source
 
     @property
@@ -76,16 +74,16 @@ class Ledger:
     def allow(
         self, who: str, *, epsilon: Number, delta: Number = 0, expires: date | str | None = None, by: str = ""
     ) -> None:
-        """Lays down what one of those who share the budget may spend of it; a later one replaces it.
+        """Lays down the most that one label may spend of the budget; a later allowance replaces it.
 
-        What is charged as ``who`` (``Budget.open(..., who=)``, ``budget.for_``) must then fit the allowance and the
-        whole, from the next charge on, in every process. Allowances are limits, not parts that are set aside: together
+        A charge as ``who`` (``Budget.open(..., who=)``, ``budget.for_``) must then fit the allowance and the whole,
+        from the next charge on, in every process. Allowances are limits, not parts that are set aside: together
         they may be more than the whole. Whoever can write to the ledger can charge under any name, and whoever
         holds the rows needs no ledger at all.
 
         Args:
             who: The label.
-            epsilon: The most, exact; what was spent of an earlier allowance of the label counts.
+            epsilon: The most, exact; the spending of an earlier allowance of the label counts.
             delta: The most of delta.
             expires: The last day, or a time, in UTC; nothing is charged to it afterwards, by the clock of the machine
                 that charges.
@@ -103,24 +101,21 @@ class Ledger:
             head = self._chain.newest(rows)
             whole = self._chain.own(rows.newest(self.dataset, account=""))
             assert whole is not None
-            row = LedgerRow(
-                dataset=self.dataset,
-                number=head.number + 1,
+            row = self._chain.following(
+                head,
                 kind="allow",
-                time=now(),
                 who=by,
                 allowance=who,
                 unit=self._chain.first.unit,
-                terms=canonical(plain_of(allowance, but=("who",))),
+                terms=text_of(allowance, but=("who",)),
                 spent=whole.spent,
-                allowed=canonical(plain_of(self._chain.allowed(rows, who) or start)),
+                allowed=text_of(self._chain.allowed(rows, who) or start),
             )
-            row = sealed(row, head.digest)
             rows.append(row)
         self._chain.saw(row)
 
     def allowances(self) -> dict[str, tuple[Allowance, PrivacyCost]]:
-        """The allowances that hold, by label, and what was spent of each.
+        """The allowances that hold, by label, and the cost of the charges to each.
 
         Raises:
             LedgerError: If the ledger cannot be read, or was edited.
@@ -136,7 +131,7 @@ class Ledger:
         return found
 
     def rows_of(self, release: Any) -> tuple[LedgerRow, ...]:
-        """The rows that paid for a release, or for what was learned from one, by the digests in its record.
+        """The rows that paid for a release, or for a model of one, by the digests in its record.
 
         Raises:
             LedgerError: If it names none, or one that is not in this data set's ledger.
@@ -152,8 +147,8 @@ class Ledger:
 
         Args:
             expected_head: A digest of a row that was kept elsewhere: it must still be there.
-            release: A release, or what was learned from one, such as a loaded one: its record must be that of the rows
-                it names. Its value is not in the ledger, which is written before anything is drawn.
+            release: A release or a model of one, such as a loaded one: its record must be that of the rows it
+                names. Its value is not in the ledger, which is written before anything is drawn.
 
         Raises:
             LedgerError: If the ledger cannot be read, or is not the one that was opened.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.filters import Spent
-from dpgraph.privacy.ledger.row import LedgerRow, digest_of, link_problem
+from dpgraph.privacy.ledger.row import KINDS, LedgerRow, Terms, digest_of, laid_down, link_problem, sealed, terms_of
 from dpgraph.privacy.ledger.store import Head, Rows, Store
-from dpgraph.privacy.ledger.terms import Kind, Terms, laid_down, terms_of
 
 #: How many of the newest rows are held to their digests when a ledger is opened; ``verify`` checks all.
 CHECKED = 2_000
@@ -20,8 +19,8 @@ CHECKED = 2_000
 class Chain:
     """The rows of one data set, and the newest that this process has seen of them.
 
-    Each transaction holds the newest row to the head, the first to the one that was opened, and the newest that was
-    seen before to what it was: a ledger that was replaced, by an older copy of itself too, is noticed.
+    Each transaction compares the newest row with the head, and the first row and the newest seen row with their former
+    content: a replaced ledger, also an older copy of itself, is noticed.
     """
 
     def __init__(self, store: Store, dataset: str, first: LedgerRow, seen: Head) -> None:
@@ -62,9 +61,14 @@ class Chain:
 
     def allowed(self, rows: Rows, who: str) -> Spent | None:
         """An allowance's totals in its newest row; None where it has none."""
-        found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in get_args(Kind)]
+        found = [self.own(rows.newest(self.dataset, kind=kind, allowance=who)) for kind in KINDS]
         newest = max((row for row in found if row is not None), key=lambda row: row.number, default=None)
         return None if newest is None else laid_down(newest.allowed, Spent)
+
+    def following(self, head: LedgerRow, **columns: Any) -> LedgerRow:
+        """The row after the newest, with its digest."""
+        row = LedgerRow(self.dataset, head.number + 1, time=now(), **columns)
+        return sealed(row, head.digest)
 
     def fault(self, why: str) -> LedgerError:
         """An error about these rows."""

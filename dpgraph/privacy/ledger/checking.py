@@ -11,11 +11,9 @@ from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.filters import LESS, Filter, Spent
-from dpgraph.privacy.ledger.row import LedgerRow, canonical, link_problem
+from dpgraph.privacy.ledger.row import Allowance, Choice, LedgerRow, Terms, laid_down, link_problem, terms_of, text_of
 from dpgraph.privacy.ledger.store import Head
-from dpgraph.privacy.ledger.terms import Allowance, Choice, Terms, laid_down, terms_of
 from dpgraph.privacy.records import Provenance
-from dpgraph.privacy.structural import plain_of
 
 #: How many problems are listed.
 LISTED = 20
@@ -23,14 +21,14 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What a check of a ledger found.
+    """The result of a check of a ledger.
 
     Attributes:
         dataset: The data set.
         rows: How many rows there are.
         head: The digest of the newest.
         spent: The whole budget's cost, computed again from the events.
-        problems: What is wrong, the first twenty; empty where nothing is.
+        problems: The first twenty faults; empty for a good ledger.
     """
 
     dataset: str
@@ -41,7 +39,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no fault."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -101,11 +99,11 @@ def verified(
 
 
 def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """What is wrong with a row's totals, which are carried on."""
+    """The faults of a row's totals, which are carried on."""
     if row.kind == "open":
         rule = Filter(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
-        return [] if row.number == 0 and row.spent == _text(rule.start) else ["makes the budget anew"]
+        return [] if row.number == 0 and row.spent == text_of(rule.start) else ["makes the budget anew"]
     if row.kind == "allow":
         return _allow_problems(row, totals)
     return _charge_problems(row, totals)
@@ -119,35 +117,29 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     rule, unit, spent = totals.accounts[row.account]
     after = rule.after(spent, event)
     totals.accounts[row.account] = rule, unit, after
-    found = [] if row.spent == _text(after) else ["has totals that are not those of the events up to it"]
+    found = [] if row.spent == text_of(after) else ["has totals that are not those of the events up to it"]
     found += [] if rule.fits(after) else ["spends more than there was"]
-    found += [] if row.unit == canonical(plain_of(unit)) else ["has another unit than its account"]
+    found += [] if row.unit == text_of(unit) else ["has another unit than its account"]
     found += [] if row.mechanism == event.mechanism else ["names another mechanism than its event"]
     limited = totals.allowances.get(row.who) if not row.account else None
-    if (row.allowance != "") != (limited is not None) or (limited and row.allowance != row.who):
+    if row.allowance != ("" if limited is None else row.who):
         found.append("is not charged to the allowance of whoever made it")
     if limited is not None:
         allowance, before = limited
         own = Filter(totals.terms.accounting, allowance.limit)
         now = own.after(before, event)
         totals.allowances[row.who] = allowance, now
-        found += [] if row.allowed == _text(now) else ["has totals of the allowance that are not those of its events"]
+        found += [] if row.allowed == text_of(now) else ["has totals of the allowance that are not those of its events"]
         found += [] if own.fits(now) else ["spends more than the allowance"]
     if row.kind == "split":
         _add_groups(row, laid_down(row.terms, Split), unit, totals)
     elif row.terms:
-        found += _choice_problems(row, laid_down(row.terms, Choice), totals)
+        choice, among = laid_down(row.terms, Choice), totals.splits.get(row.account)
+        if choice.among != among:
+            found.append("names another split than the one that its group is of")
+        elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:
+            found.append("is of another choice of rows than a group beside it")
     return found
-
-
-def _choice_problems(row: LedgerRow, choice: Choice, totals: _Totals) -> list[str]:
-    """Of a charge for some rows of each person: all groups of one split are of one choice."""
-    among = totals.splits.get(row.account)
-    if choice.among != among:
-        return ["names another split than the one that its group is of"]
-    if among is None or totals.choices.setdefault(among, choice.choice) == choice.choice:
-        return []
-    return ["is of another choice of rows than a group beside it"]
 
 
 def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals) -> None:
@@ -160,7 +152,7 @@ def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals
 
 
 def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """Of an allowance: it keeps what was spent of it before, and the whole's totals."""
+    """Of an allowance: it keeps its earlier totals, and the whole's."""
     if "" not in totals.accounts:
         return ["comes before the row that makes the budget"]
     spent = totals.accounts[""][2]
@@ -168,12 +160,12 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     start = Filter(totals.terms.accounting, allowance.limit).start
     before = totals.allowances.get(row.allowance, (allowance, start))[1]
     totals.allowances[row.allowance] = allowance, before
-    same = (row.spent, row.allowed, row.account) == (_text(spent), _text(before), "")
+    same = (row.spent, row.allowed, row.account) == (text_of(spent), text_of(before), "")
     return [] if same else ["changes totals though it charges nothing"]
 
 
 def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) -> list[str]:
-    """Why a release, or what was learned from one, is not what the rows it names paid for."""
+    """Why the rows that a release or a model names did not pay for it."""
     try:
         rows = rows_behind(release, row_with)
         record = release.provenance
@@ -182,7 +174,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     except ReleaseError as error:
         return [str(error)]
     found = [] if same else ["the release's event is not that of the rows it names"]
-    unit = canonical(plain_of(record.unit))
+    unit = text_of(record.unit)
     found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
         return found
@@ -196,7 +188,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
 
 
 def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
-    """Whether the parts of a record are those of the charges, in order: a charge's own, or some that it paid for."""
+    """Whether the parts of a record are the parts of the charges, in order, or parts that a charge prepaid."""
     ends = {0}
     for event in paid:
         ends = {end for start in ends for end in _ends(event, parts, start)}
@@ -206,7 +198,7 @@ def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
 def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
     """Where the parts that one charge paid for may end, from a place on.
 
-    A charge that is made before its parts paid for two at least, which fit it and use it up, what is unspent being one.
+    Of a prepaid charge: two parts at least, which with the unspent rest fit it and use it up.
     """
     own = event.events
     if parts[start : start + len(own)] == own:
@@ -225,7 +217,7 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
 
 
 def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:
-    """The rows that a release, or what was learned from one, names."""
+    """The rows that a release or a model of one names."""
     record = getattr(release, "provenance", None)
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:
@@ -234,7 +226,3 @@ def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tu
     if any(row is None for row in rows):
         raise LedgerError("the release names a row that this data set's ledger does not have")
     return tuple(row for row in rows if row is not None)
-
-
-def _text(spent: Spent) -> str:
-    return canonical(plain_of(spent))

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.ledger import store
-from dpgraph.privacy.ledger.store import NOTHING, TABLES, UNKNOWN, SqlRows, close_before_forks, gate
+from dpgraph.privacy.ledger.store import TABLES
 
 #: The number of the advisory lock under which tables and data sets are made ("dpgl").
 MAKING = 0x6470676C
-_REFUSE = (
-    "CREATE FUNCTION dpgraph_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'rows of a ledger are never changed'; END $$"
-)
 TRIGGERS = (
-    _REFUSE,
+    "CREATE FUNCTION dpgraph_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'rows of a ledger are never changed'; END $$",
     "CREATE TRIGGER dpgraph_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON dpgraph_ledger "
     "FOR EACH STATEMENT EXECUTE FUNCTION dpgraph_refuse()",
     "CREATE TRIGGER dpgraph_no_undo BEFORE UPDATE ON dpgraph_heads FOR EACH ROW "
@@ -29,12 +23,13 @@ TRIGGERS = (
 )
 
 
-class PostgresStore:
-    """A PostgreSQL database; its address is libpq's, with what libpq reads from the environment and ``~/.pgpass``.
+class Postgres:
+    """PostgreSQL's dialect, and one address: libpq's, with what libpq reads from the environment and ``~/.pgpass``."""
 
-    The connection is kept between charges and closed before a fork. One that the server has given up meanwhile is made
-    anew before a transaction begins, never within one.
-    """
+    sign, lock = "%s", " FOR UPDATE"
+    read = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+    write = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    may_be_stale = True
 
     def __init__(self, url: str) -> None:
         try:
@@ -42,119 +37,55 @@ class PostgresStore:
             import psycopg.conninfo
         except ImportError:
             raise LedgerError("a ledger in PostgreSQL needs psycopg: pip install 'dpgraph[team]'") from None
-        self._psycopg = psycopg
+        self._psycopg, self.error = psycopg, psycopg.Error
         try:
             parts = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             raise LedgerError("the address of the ledger is not one that PostgreSQL's libpq reads") from None
         self._url, self._password = url, str(parts.pop("password", None) or "")
-        self._shown = _address({name: str(value) for name, value in parts.items()})
-        self._connection: Any = None
-        close_before_forks(self)
+        self.shown = _address({name: str(value) for name, value in parts.items()})
 
-    @property
-    def shown(self) -> str:
-        """The address without its password."""
-        return self._shown
+    def connect(self) -> Any:
+        """A new connection."""
+        patience = max(2, int(store.PATIENCE))
+        return self._psycopg.connect(self._url, autocommit=True, connect_timeout=patience, prepare_threshold=None)
 
-    def prepare(self) -> None:
+    def is_open(self, connection: Any) -> bool:
+        """Whether a connection is within a transaction, or not idle for another reason."""
+        return bool(connection.info.transaction_status)
+
+    def check(self, *, written: bool = False) -> None:
+        """Nothing: a connection leads to one server."""
+
+    def prepare(self, connection: Any) -> None:
         """Makes the tables where they are missing."""
-        with self._transaction("READ COMMITTED") as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
-            if connection.execute("SELECT to_regclass('dpgraph_ledger')").fetchone()[0] is None:
-                for statement in (*TABLES, *TRIGGERS):
-                    connection.execute(statement)
+        self.making(connection)
+        if connection.execute("SELECT to_regclass('dpgraph_ledger')").fetchone()[0] is None:
+            for statement in (*TABLES, *TRIGGERS):
+                connection.execute(statement)
 
-    @contextmanager
-    def reading(self) -> Iterator[SqlRows]:
-        """A transaction that sees one state of the rows."""
-        with self._transaction("REPEATABLE READ, READ ONLY") as connection:
-            yield SqlRows(connection.execute, "%s")
-
-    @contextmanager
-    def writing(self) -> Iterator[SqlRows]:
-        """A transaction in which reading a data set's head locks it until the end."""
-        with self._transaction("READ COMMITTED") as connection:
+    def begun(self, connection: Any, begin: str) -> None:
+        """Limits how long a charge waits, and makes it wait for the disk."""
+        if begin == self.write:
             connection.execute(f"SET LOCAL lock_timeout = '{int(1000 * store.PATIENCE)}ms'")
             connection.execute("SET LOCAL synchronous_commit = on")
-            yield SqlRows(connection.execute, "%s", " FOR UPDATE")
 
-    @contextmanager
-    def making(self) -> Iterator[SqlRows]:
-        """A transaction that no other one that makes a data set comes between: new names have no head to lock."""
-        with self.writing() as rows:
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
-            yield rows
+    def making(self, connection: Any) -> None:
+        """Takes the lock under which tables and data sets are made, until the end of the transaction."""
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
 
-    @contextmanager
-    def _transaction(self, level: str) -> Iterator[Any]:
-        with gate:
-            connection = self._begun(f"BEGIN ISOLATION LEVEL {level}")
-            try:
-                yield connection
-            except BaseException as error:
-                self._undo()
-                if isinstance(error, self._psycopg.Error):
-                    raise self._refusal(error) from None
-                raise
-            try:
-                connection.execute("COMMIT")
-            except BaseException as error:
-                self.close()
-                if isinstance(error, self._psycopg.Error):
-                    raise self._refusal(error, UNKNOWN) from None
-                raise
-
-    def _begun(self, begin: str) -> Any:
-        """A connection with a transaction; a stale one is replaced once."""
-        for fresh in (self._connection is None, True):
-            try:
-                if self._connection is None:
-                    made = self._psycopg.connect(
-                        self._url, autocommit=True, connect_timeout=max(2, int(store.PATIENCE)), prepare_threshold=None
-                    )
-                    self._closing = weakref.finalize(self, made.close)
-                    self._connection = made
-                if self._connection.info.transaction_status:  # 0 is idle; else an interrupt left it between two lines
-                    self._undo()
-                self._connection.execute(begin)
-                return self._connection
-            except self._psycopg.Error as error:
-                self.close()
-                if fresh:
-                    raise self._refusal(error) from None
-        raise AssertionError
-
-    def _undo(self) -> None:
-        """Rolls back; a connection that cannot is given up, which rolls back too."""
-        try:
-            self._connection.execute("ROLLBACK")
-        except (self._psycopg.Error, AttributeError):
-            self.close()
-
-    def _refusal(self, error: Exception, what: str = NOTHING) -> LedgerError:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if self._password:
-            reason = reason.replace(self._password, "***")
+    def reason(self, error: Exception) -> str:
+        """The words of an error without the password."""
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
-            reason = f"another process has held it for {store.PATIENCE:g} s"
+            return store.held()
         if isinstance(error, self._psycopg.errors.UndefinedTable):
-            reason = f"the database holds no ledger; {store.to_make(self._shown)}"
-        words = f"the ledger at {self._shown} cannot be used: {reason}; {what}, nothing is released"
-        return LedgerError(words, charge_may_stand=what != NOTHING)
-
-    def close(self) -> None:
-        """Closes the connection."""
-        with gate:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                self._closing.detach()
-                with suppress(self._psycopg.Error):
-                    connection.close()
+            return f"the database holds no ledger; {store.to_make(self.shown)}"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return reason.replace(self._password, "***") if self._password else reason
 
 
 def _address(parts: dict[str, str]) -> str:
-    """The address that libpq's parts stand for; what is secret among them is left out.
+    """The address of libpq's parts without secrets.
 
     >>> _address({"user": "ann", "host": "db", "port": "5433", "dbname": "privacy", "sslpassword": "x"})
     'postgresql://ann@db:5433/privacy'

@@ -1,4 +1,4 @@
-"""What a ledger asks of a database: rows that are read and added within one transaction."""
+"""The database behind a ledger: rows that are read and added within one transaction, in two dialects of SQL."""
 
 from __future__ import annotations
 
@@ -7,16 +7,35 @@ import shlex
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from dpgraph.privacy.errors import LedgerError
 from dpgraph.privacy.ledger.row import COLUMNS, LedgerRow, row_of
 
+if TYPE_CHECKING:
+    from dpgraph.privacy.ledger.postgres import Postgres
+    from dpgraph.privacy.ledger.sqlite import Sqlite
+
 #: How long, in seconds, a charge waits for another process to finish its own.
 PATIENCE = 10.0
-#: What an error says became of a charge.
+#: The words of an error on the fate of a charge.
 NOTHING, UNKNOWN = "nothing was charged", "whether the row was written is not known"
+
+_TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS if name not in ("dataset", "number"))
+#: Tables, and the indexes that let a charge read three rows however many there are.
+TABLES = (
+    f"CREATE TABLE dpgraph_ledger (dataset TEXT NOT NULL, number BIGINT NOT NULL, {_TEXTS}, "
+    "PRIMARY KEY (dataset, number))",
+    "CREATE TABLE dpgraph_heads (dataset TEXT PRIMARY KEY, number BIGINT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE INDEX dpgraph_ledger_account ON dpgraph_ledger (dataset, account, number)",
+    "CREATE INDEX dpgraph_ledger_allowance ON dpgraph_ledger (dataset, kind, allowance, number)",
+)
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM dpgraph_ledger"
+
+#: One transaction at a time in a process; a fork waits for its end, so that no connection crosses a fork.
+gate = threading.RLock()
+_stores: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Head(NamedTuple):
@@ -26,69 +45,8 @@ class Head(NamedTuple):
     digest: str
 
 
-class Rows(Protocol):
+class Rows:
     """The rows within a transaction."""
-
-    def head(self, dataset: str) -> Head | None:
-        """The newest row's number and digest; in a transaction that writes, nobody else adds a row until its end."""
-        ...
-
-    def row(self, dataset: str, number: int) -> LedgerRow | None:
-        """One row."""
-        ...
-
-    def newest(self, dataset: str, **columns: str) -> LedgerRow | None:
-        """The newest row whose columns have these values; columns are ``account``, or ``kind`` and ``allowance``."""
-        ...
-
-    def rows(self, dataset: str, start: int = 0) -> Iterator[LedgerRow]:
-        """All rows from a number on, in order."""
-        ...
-
-    def chosen(self, dataset: str, among: int) -> LedgerRow | None:
-        """The first charge for a choice of rows among the groups that a row paid for."""
-        ...
-
-    def append(self, row: LedgerRow) -> None:
-        """Adds a row, which becomes the head."""
-        ...
-
-    def datasets(self) -> list[str]:
-        """The names of the data sets, sorted."""
-        ...
-
-
-class Store(Protocol):
-    """A database that holds a ledger. What it raises is a LedgerError."""
-
-    @property
-    def shown(self) -> str:
-        """Its address without a password."""
-        ...
-
-    def prepare(self) -> None:
-        """Makes the tables where they are missing."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Rows]:
-        """A transaction that sees one state of the rows."""
-        ...
-
-    def writing(self) -> AbstractContextManager[Rows]:
-        """A transaction that nobody else's comes between; it is on disk when it ends without an error."""
-        ...
-
-    def making(self) -> AbstractContextManager[Rows]:
-        """As ``writing``, and nobody else makes a data set until its end."""
-        ...
-
-    def close(self) -> None:
-        """Gives the connection back; the next transaction makes one."""
-        ...
-
-
-class SqlRows:
-    """Rows by SQL, the same in both databases but for the sign of a parameter."""
 
     def __init__(self, execute: Callable[..., Any], sign: str, lock: str = "") -> None:
         self._execute, self._sign, self._lock = execute, sign, lock
@@ -97,7 +55,7 @@ class SqlRows:
         return self._execute(text.replace("?", self._sign), values)
 
     def head(self, dataset: str) -> Head | None:
-        """The newest row's number and digest."""
+        """The newest row's number and digest; in a transaction that writes, nobody else adds a row until its end."""
         found = self._ask(f"SELECT number, digest FROM dpgraph_heads WHERE dataset = ?{self._lock}", dataset).fetchone()
         return None if found is None else Head(*found)
 
@@ -106,7 +64,7 @@ class SqlRows:
         return self._one(f"{_SELECT} WHERE dataset = ? AND number = ?", dataset, number)
 
     def newest(self, dataset: str, **columns: str) -> LedgerRow | None:
-        """The newest row whose columns have these values."""
+        """The newest row with these values of ``account``, or of ``kind`` and ``allowance``."""
         where = "".join(f" AND {name} = ?" for name in columns)
         text = f"{_SELECT} WHERE dataset = ?{where} ORDER BY number DESC LIMIT 1"
         return self._one(text, dataset, *columns.values())
@@ -142,26 +100,120 @@ class SqlRows:
         return sorted(name for (name,) in found)
 
 
-_SELECT = f"SELECT {', '.join(COLUMNS)} FROM dpgraph_ledger"
+class Store:
+    """A database that holds a ledger; it raises LedgerErrors alone.
 
-_TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS if name not in ("dataset", "number"))
-#: Tables, and the indexes that let a charge read three rows however many there are.
-TABLES = (
-    f"CREATE TABLE dpgraph_ledger (dataset TEXT NOT NULL, number BIGINT NOT NULL, {_TEXTS}, "
-    "PRIMARY KEY (dataset, number))",
-    "CREATE TABLE dpgraph_heads (dataset TEXT PRIMARY KEY, number BIGINT NOT NULL, digest TEXT NOT NULL)",
-    "CREATE INDEX dpgraph_ledger_account ON dpgraph_ledger (dataset, account, number)",
-    "CREATE INDEX dpgraph_ledger_allowance ON dpgraph_ledger (dataset, kind, allowance, number)",
-)
+    The connection is kept between charges and closed before a fork. A stale one is replaced before a transaction
+    begins, never within one.
+    """
 
-#: One transaction at a time in a process; a fork waits for its end, so that no connection crosses a fork.
-gate = threading.RLock()
-_stores: weakref.WeakSet[Any] = weakref.WeakSet()
+    def __init__(self, dialect: Sqlite | Postgres) -> None:
+        self._dialect: Any = dialect
+        self._connection: Any = None
+        _stores.add(self)
 
+    @property
+    def shown(self) -> str:
+        """The address without a password."""
+        return self._dialect.shown
 
-def close_before_forks(store: Store) -> None:
-    """Closes a store's connection before each fork of this process."""
-    _stores.add(store)
+    def prepare(self) -> None:
+        """Makes the tables where they are missing."""
+        with self._transaction(self._dialect.write) as connection:
+            self._dialect.prepare(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """A transaction that sees one state of the rows."""
+        with self._transaction(self._dialect.read) as connection:
+            self._dialect.begun(connection, self._dialect.read)
+            yield Rows(connection.execute, self._dialect.sign)
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """A transaction that nobody else's comes between; it is on disk when it ends without an error."""
+        with self._transaction(self._dialect.write) as connection:
+            self._dialect.begun(connection, self._dialect.write)
+            yield Rows(connection.execute, self._dialect.sign, self._dialect.lock)
+
+    @contextmanager
+    def making(self) -> Iterator[Rows]:
+        """As ``writing``, and nobody else makes a data set until its end: new names have no head to lock."""
+        with self.writing() as rows:
+            self._dialect.making(self._connection)
+            yield rows
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Any]:
+        with gate:
+            connection = self._begun(begin)
+            try:
+                yield connection
+            except BaseException as error:
+                self._undo()
+                if isinstance(error, self._dialect.error):
+                    self._refuse(error, NOTHING)
+                raise
+            try:
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self.close()
+                if isinstance(error, self._dialect.error):
+                    self._refuse(error, UNKNOWN)
+                raise
+            self._check(written=begin == self._dialect.write)
+
+    def _begun(self, begin: str) -> Any:
+        """A connection with a transaction."""
+        for fresh in (self._connection is None or not self._dialect.may_be_stale, True):
+            try:
+                self._undo()  # of a transaction that an interrupt left between two lines
+                connection = self._connection
+                if connection is None:
+                    connection = self._dialect.connect()
+                    self._closing = weakref.finalize(self, connection.close)
+                    self._connection = connection
+                else:
+                    self._check()
+                connection.execute(begin)
+                return connection
+            except self._dialect.error as error:
+                self.close()
+                if fresh:
+                    self._refuse(error, NOTHING)
+            except BaseException:
+                self._undo()
+                raise
+        raise AssertionError
+
+    def _check(self, *, written: bool = False) -> None:
+        try:
+            self._dialect.check(written=written)
+        except LedgerError:
+            self.close()
+            raise
+
+    def _undo(self) -> None:
+        """Rolls back; a connection that cannot is given up, which rolls back too."""
+        connection = self._connection
+        try:
+            if connection is not None and self._dialect.is_open(connection):
+                connection.execute("ROLLBACK")
+        except self._dialect.error:
+            self.close()
+
+    def _refuse(self, error: BaseException, what: str) -> NoReturn:
+        words = f"the ledger at {self.shown} cannot be used: {self._dialect.reason(error)}; {what}, nothing is released"
+        raise LedgerError(words, charge_may_stand=what != NOTHING) from None
+
+    def close(self) -> None:
+        """Gives the connection back; the next transaction makes one."""
+        with gate:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                self._closing.detach()
+                with suppress(self._dialect.error):
+                    connection.close()
 
 
 def _before_fork() -> None:
@@ -172,6 +224,11 @@ def _before_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not where processes do not fork
     os.register_at_fork(before=_before_fork, after_in_parent=gate.release, after_in_child=gate.release)
+
+
+def held() -> str:
+    """The reason where another process holds the ledger."""
+    return f"another process has held it for {PATIENCE:g} s"
 
 
 def to_make(url: str, dataset: str | None = None) -> str:

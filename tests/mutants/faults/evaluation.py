@@ -151,9 +151,9 @@ MUTANTS = (
     ),
     Mutant(
         "the command that drops --person of an evaluation",
-        "cli/evaluating.py",
-        '        settings["person"] = payer.person\n',
-        "",
+        "cli/models.py",
+        '"budget": budget, "person": payer.person}',
+        '"budget": budget}',
         (f"{COMMAND}::test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud",),
     ),
     Mutant(

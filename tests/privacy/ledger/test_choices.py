@@ -13,9 +13,8 @@ from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger import store
 from dpgraph.privacy.ledger.checking import verified
 from dpgraph.privacy.ledger.opening import store_of
-from dpgraph.privacy.ledger.row import canonical, sealed
+from dpgraph.privacy.ledger.row import Choice, canonical, laid_down, sealed
 from dpgraph.privacy.ledger.store import Head
-from dpgraph.privacy.ledger.terms import Choice, laid_down
 from tests.privacy.ledger.charging import DOMAIN, finished, open_, python, spend, what_another_writer_hears
 
 UNIT = dg.PrivacyUnit("add-remove", 2)
@@ -154,13 +153,13 @@ def test_of_eight_threads_with_a_choice_each_one_is_charged(budget):
 def test_the_choice_is_looked_up_where_nobody_else_writes(sqlite_url, monkeypatch):
     """The schedule that lets two choices in, forced: while one is looked up another connection asks to write."""
     groups, seen = regions(sqlite_url), []
-    real = store.SqlRows.chosen
+    real = store.Rows.chosen
 
     def chosen(rows, *words):
         seen.append(what_another_writer_hears(sqlite_url))
         return real(rows, *words)
 
-    monkeypatch.setattr(store.SqlRows, "chosen", chosen)
+    monkeypatch.setattr(store.Rows, "chosen", chosen)
     groups["north"].charge(spend("0.1"), Made(choice="a"))
     assert seen == ["database is locked"]
 

@@ -89,13 +89,13 @@ def test_a_file_that_was_replaced_by_another_ledger_is_refused(sqlite_url, tmp_p
 def test_a_charge_to_a_file_that_goes_meanwhile_is_an_error(sqlite_url, monkeypatch, gone):
     """The row is written, to a file that no path leads to any more: nothing may be released for it."""
     budget = open_(sqlite_url, 1)
-    real = store.SqlRows.append
+    real = store.Rows.append
 
     def append(rows, row):
         real(rows, row)
         os.unlink(sqlite_url + gone)
 
-    monkeypatch.setattr(store.SqlRows, "append", append)
+    monkeypatch.setattr(store.Rows, "append", append)
     refused(budget, "removed or replaced while it was in use; nothing is released")
 
 
@@ -109,7 +109,7 @@ def test_the_log_of_a_linked_file_is_watched_too(sqlite_url, tmp_path, monkeypat
     budget = open_(link)
     released(budget)
     assert budget.remaining == open_(sqlite_url).remaining == Fraction(9, 10)
-    real = store.SqlRows.append
+    real = store.Rows.append
 
     def append(rows, row):
         real(rows, row)
@@ -118,7 +118,7 @@ def test_the_log_of_a_linked_file_is_watched_too(sqlite_url, tmp_path, monkeypat
     if when == "opened":
         os.unlink(f"{sqlite_url}-wal")
     else:
-        monkeypatch.setattr(store.SqlRows, "append", append)
+        monkeypatch.setattr(store.Rows, "append", append)
     refused(budget, "its log beside it, was removed or replaced")
 
 
@@ -126,14 +126,14 @@ def test_the_log_of_a_linked_file_is_watched_too(sqlite_url, tmp_path, monkeypat
 def test_a_file_with_two_names_is_refused(sqlite_url, tmp_path, monkeypatch, when):
     """Each name would have a log of its own, and the epsilon be spent once in each."""
     budget, other = open_(sqlite_url, 1), str(tmp_path / "other.sqlite")
-    real = store.SqlRows.append
+    real = store.Rows.append
 
     def append(rows, row):
         real(rows, row)
         os.link(sqlite_url, other)
 
     if when == "within a charge":
-        monkeypatch.setattr(store.SqlRows, "append", append)
+        monkeypatch.setattr(store.Rows, "append", append)
     else:
         if when == "before it is opened":
             budget.ledger.close()
@@ -224,7 +224,7 @@ def test_a_server_that_restarts_is_reached_again(server, postgres_url):
 def test_a_connection_that_breaks_within_a_charge_releases_nothing(postgres_url, monkeypatch):
     import psycopg
 
-    budget, real = open_(postgres_url, 1), store.SqlRows.append
+    budget, real = open_(postgres_url, 1), store.Rows.append
 
     def append(rows, row):
         real(rows, row)
@@ -234,7 +234,7 @@ def test_a_connection_that_breaks_within_a_charge_releases_nothing(postgres_url,
                 "WHERE pid <> pg_backend_pid() AND datname = current_database()"
             )
 
-    monkeypatch.setattr(store.SqlRows, "append", append)
+    monkeypatch.setattr(store.Rows, "append", append)
     refused(budget, "cannot be used: .*nothing is released")
     monkeypatch.undo()
     assert budget.spent == 0
@@ -255,13 +255,13 @@ def test_a_failing_draw_stays_charged(url, failure):
 
 
 def test_an_interrupt_while_a_row_is_written_charges_nothing_and_frees_the_lock(url, monkeypatch):
-    budget, real = open_(url, 1), store.SqlRows.append
+    budget, real = open_(url, 1), store.Rows.append
 
     def append(rows, row):
         real(rows, row)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.SqlRows, "append", append)
+    monkeypatch.setattr(store.Rows, "append", append)
     with pytest.raises(KeyboardInterrupt):
         released(budget)
     monkeypatch.undo()

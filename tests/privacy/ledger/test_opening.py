@@ -70,14 +70,14 @@ import sys
 import dpgraph as dg
 from dpgraph.privacy.ledger import opening
 
-real = opening._first
+real = opening.sealed
 
 def first(*words):
     print("inside", flush=True)
     sys.stdin.readline()
     return real(*words)
 
-opening._first = first
+opening.sealed = first
 print("ready", flush=True)
 sys.stdin.readline()
 try:
