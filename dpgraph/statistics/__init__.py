@@ -1,8 +1,8 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
 ``dg.count`` takes rows as they are; ``regression_moments`` and ``sufficient_statistics`` sum the numbers of a linear
-design and of an exponential family. ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows of
-each person. ``count_groups`` and ``regression_groups`` take groups of rows in one pass, wherever the rows lie.
+design and of an exponential family. ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows
+of each person. ``count_groups`` and ``regression_groups`` take groups of rows in one pass, wherever they lie.
 ``any_tables`` makes statistics for mechanisms that choose the tables to measure. ``Codes``, ``Counts``, ``Moments`` and
 ``TableCounts`` are as sensitive as the rows. Names are imported when they are first used.
 
