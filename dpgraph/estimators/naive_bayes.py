@@ -346,7 +346,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if not len(codes[some[0]]):
             raise DomainError("there are no rows; give at least one")
         wide = {name: column.astype(np.int64) for name, column in codes.items()}
-        found = answers_of_codes(drawn_tables(self.posterior_), (self.model_.target,), wide, interval).values
+        found = answers_of_codes(drawn_tables(self.posterior_), (self.model_.target,), wide, interval)
         return found["predictive"], found["low"], found["high"]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

@@ -57,14 +57,9 @@ def run_chains(
 ) -> list[C]:
     """Runs independent Markov chains, one for each stream, as many at a time as there are processors.
 
-    An interruption stops every chain after its current sweep; ``interruption.stop_flag`` stops compiled loops sooner.
-
-    Args:
-        start: The chain of a number and a stream, at its first state.
-        plan: The length of the chains.
-        streams: Randomness, one generator for each chain.
-        progress: Called with the number of each sweep once the chains have made as many more on average.
-        in_threads: Chains run side by side; short sweeps are quicker one chain after another.
+    ``start`` makes the chain of a number and a stream; ``progress`` is called with the number of each sweep once chains
+    have made as many more on average. Without ``in_threads``, for short sweeps, chains run one after another. An
+    interruption stops every chain after its current sweep; ``interruption.stop_flag`` stops compiled loops sooner.
     """
     made, lock = [0], threading.Lock()
 
@@ -95,12 +90,8 @@ def run_chains(
 def r_hat(draws: Reals) -> Reals:
     """Rank-normalised split R-hat of draws with axes (chain, draw, *parameters), 1 for chains that have mixed.
 
-    The halves of a single chain are compared with each other (Vehtari et al. 2021). It is 1 where a parameter never
-    moves, such as the probability of a sole level; nan where chains are too short to say, nan or infinite where they
-    are stuck in different places.
-
-    >>> r_hat(np.random.default_rng(0).normal(size=(4, 500, 2))).round(2)
-    array([1., 1.])
+    The halves of a single chain are compared (Vehtari et al. 2021). It is 1 where a parameter never moves, nan where
+    chains are too short, nan or infinite where they are stuck in different places.
     """
     from arviz_stats.base.array import array_stats
 
@@ -110,13 +101,7 @@ def r_hat(draws: Reals) -> Reals:
 
 
 def effective_size(draws: Reals) -> Reals:
-    """Bulk effective sample size: so many independent draws would be as precise (Vehtari et al. 2021).
-
-    It is the number of draws where a parameter never moves, nan where chains are too short to say.
-
-    >>> bool(1000 < effective_size(np.random.default_rng(0).normal(size=(4, 500, 1)))[0] < 3000)
-    True
-    """
+    """Bulk effective sample size (Vehtari et al. 2021): of a still parameter all draws, of short chains nan."""
     from arviz_stats.base.array import array_stats
 
     return _of_moving_parameters(draws, array_stats.ess, float(draws.shape[0] * draws.shape[1]))

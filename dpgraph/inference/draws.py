@@ -149,16 +149,17 @@ class Draws:
     def diagnostics(self) -> dict[str, Any]:
         """How the draws were made and how well the chains mixed.
 
-        ``r_hat`` is the R-hat that 99 % of the entries do not exceed, and ``effective_size`` what 99 % reach: among
-        thousands some are beyond any threshold by chance. Below a hundred entries these are the worst; ``r_hat``
-        and ``effective_sizes`` have each entry's. Independent draws have no chains to compare: R-hat is 1 and
-        every draw counts in full.
+        ``r_hat`` is the R-hat that 99 % of the entries do not exceed, ``effective_size`` the size that 99 % reach:
+        among thousands some are beyond any threshold by chance. Properties ``r_hat`` and ``effective_sizes`` have each
+        entry's. Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
+        size, chains = len(self), int(self.mixing.get("chains", self.shape[0]))
+        made = {"method": self.method, "reason": self.reason, "chains": chains, "draws": size}
         if self.mixing or not self.are_chains:
-            return diagnostics_of(self, **{"chains": self.shape[0], **self.mixing})
+            return {**made, "r_hat": 1.0, "effective_size": float(size), **self.mixing, "chains": chains}
         worst, least = (np.concatenate([np.ravel(a) for a in d.values()]) for d in (self.r_hat, self.effective_sizes))
-        found = np.quantile(worst, JUDGED, method="higher"), np.quantile(least, 1 - JUDGED, method="lower")
-        return diagnostics_of(self, chains=self.shape[0], r_hat=float(found[0]), effective_size=float(found[1]))
+        made["r_hat"] = float(np.quantile(worst, JUDGED, method="higher"))
+        return made | {"effective_size": float(np.quantile(least, 1 - JUDGED, method="lower"))}
 
     def judged(self) -> Any:
         """The same draws; of chains with how well they mixed, found once."""
@@ -202,6 +203,7 @@ class ParameterDraws(Draws):
         chains: How many chains drew them; 1 for independent draws.
         mixing: As in all draws.
         provenance: The release behind them.
+        asked: The number of draws that count, where equally long chains have more; else None.
     """
 
     parameters: FrozenMap[str, Reals]
@@ -210,6 +212,7 @@ class ParameterDraws(Draws):
     chains: int = 1
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
     provenance: Provenance | None = None
+    asked: int | None = None
 
     def __post_init__(self) -> None:
         frozen = ((name, frozen_array(values, np.float64)) for name, values in self.parameters.items())
@@ -220,6 +223,13 @@ class ParameterDraws(Draws):
         """The draws of each unknown by its name, axes (chain, draw, ...)."""
         return {name: values.reshape(self.chains, -1) for name, values in self.parameters.items()}
 
+    def __len__(self) -> int:
+        return self.asked or super().__len__()
+
+    def flat(self, name: str) -> Reals:
+        """The draws of one parameter that count, shape (draws,)."""
+        return self.parameters[name][: len(self)]
+
 
 def doubles(array: Reals) -> Reals:
     """Draws in doubles: as they are, or of tables in a file in single precision, whose columns sum to 1 again."""
@@ -227,20 +237,6 @@ def doubles(array: Reals) -> Reals:
         return array
     read = np.asarray(array, np.float64)
     return read / read.sum(axis=2, keepdims=True)
-
-
-def diagnostics_of(
-    draws: Any, *, chains: float = 1, r_hat: float | None = None, effective_size: float | None = None
-) -> dict[str, Any]:
-    """The entries that the diagnostics of all draws have; an R-hat of 1 and full size where none are given."""
-    return {
-        "method": draws.method,
-        "reason": draws.reason,
-        "chains": int(chains),
-        "draws": len(draws),
-        "r_hat": 1.0 if r_hat is None else r_hat,
-        "effective_size": float(len(draws)) if effective_size is None else effective_size,
-    }
 
 
 def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt.NDArray[np.int64]:
@@ -251,24 +247,12 @@ def random_indices(count: int, rng: np.random.Generator | int, size: int) -> npt
 
 
 def mixed(r_hat: float, effective_size: float) -> bool:
-    """True for chains that are alike and long enough; not where either number is unknown.
-
-    >>> mixed(1.01, 400.0), mixed(1.2, 400.0), mixed(1.01, float("nan"))
-    (True, False, False)
-    """
+    """True for chains that are alike and long enough; not where either number is unknown."""
     return r_hat <= MOST_R_HAT and effective_size >= LEAST_SIZE
 
 
 def mixing_note(diagnostics: Mapping[str, Any]) -> str:
-    """A short note on Markov chains that have not mixed, for whatever shows their draws; empty where they have.
-
-    Independent draws are never noted, however few.
-
-    >>> mixing_note({"r_hat": 1.2, "effective_size": 40.0, "draws": 1000})
-    'the chains have not mixed: R-hat 1.200, effective size 40'
-    >>> mixing_note({"r_hat": 1.0, "effective_size": 20.0, "draws": 20})
-    ''
-    """
+    """A short note on Markov chains that have not mixed; empty where they have, and for independent draws."""
     worst, least = diagnostics["r_hat"], diagnostics["effective_size"]
     independent = worst == 1 and least == diagnostics["draws"]
     if independent or mixed(worst, least):

@@ -46,11 +46,8 @@ def processors() -> int:
 def side_by_side(work: Callable[[S], T], items: Iterable[S], most: int | None = None) -> list[T]:
     """The result of each item, in order; as many at a time as there are processors, or ``most`` where that is fewer.
 
-    Items are independent, with random generators and arrays of their own. An interruption is heard at once;
-    items that have begun end first, the others never begin.
-
-    >>> side_by_side(lambda number: number**2, range(4))
-    [0, 1, 4, 9]
+    Items are independent, with random generators and arrays of their own. An interruption is heard at once; items that
+    have begun end first, the others never begin.
     """
     waiting, stop = list(items), _STOP.get()
     workers = min(len(waiting), most or processors(), processors())
@@ -71,13 +68,7 @@ def side_by_side(work: Callable[[S], T], items: Iterable[S], most: int | None = 
 
 
 class Stop(threading.Event):
-    """An event that compiled loops see too, as a number that is no longer 0.
-
-    >>> stop = Stop()
-    >>> stop.set()
-    >>> stop.is_set(), stop.flag
-    (True, array([1]))
-    """
+    """An event that compiled loops see too: ``flag`` is no longer 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,11 +84,8 @@ def interruptible(work: Callable[[Stop], T]) -> T:
     """Runs work in a thread of its own while this one waits for it and takes interruptions.
 
     Python hears of signals between two bytecodes of the main thread, some of which numba runs while it unpacks a random
-    generator for a compiled loop, and it does not expect an exception there: the process crashes. No signal is heard
-    in another thread. After the event that ``work`` gets it should return soon, with anything; ``heed()`` asks for it.
-
-    >>> interruptible(lambda stop: sum(range(4)))
-    6
+    generator for a compiled loop: an exception there crashes the process. No signal is heard in another thread. After
+    the event that ``work`` gets it should return soon, with anything; ``heed()`` asks for it.
     """
     if (outer := _STOP.get()) is not None:  # no signal is heard in this thread already
         return work(outer)

@@ -1,7 +1,6 @@
 """How a posterior is drawn: one frozen value for each method, which holds its settings.
 
-``posterior`` takes such a value, or a name that stands for one with its defaults. Which methods a release
-has depends on what it describes.
+``posterior`` takes such a value, or a name that stands for one with its defaults; each kind of release has its methods.
 
 >>> Records(chains=4).burn_in
 500
@@ -96,7 +95,7 @@ class Gibbs:
 class Hamiltonian:
     """Of a linear regression: eight Markov chains of the unseen sums of products; ``"hamiltonian"``.
 
-    Chains go on by themselves until they have mixed, up to eight times the draws asked for, before they warn.
+    Chains go on until they have mixed, up to eight times the draws asked for, before they warn.
 
     Attributes:
         burn_in: Iterations of each chain before its first draw.
@@ -140,25 +139,13 @@ class PlugIn:
 
 @dataclass(frozen=True)
 class Automatic:
-    """The method that suits the release, which says why in ``reason``; ``"auto"``.
-
-    Attributes:
-        records: Of a network: the settings of its chains of records, where these are chosen.
-    """
+    """The method that suits the release, and says why in ``reason``; ``"auto"``. ``records`` has settings of chains."""
 
     records: Records = field(default_factory=Records)
 
 
 def chosen_method(method: Any, known: Mapping[str, Any]) -> Any:
-    """The method that is asked for by value or by name.
-
-    Args:
-        method: A value, or a name.
-        known: The default value of every method that the release has, by its name.
-
-    Raises:
-        InferenceError: If it has no such method.
-    """
+    """The method asked for by value or by name; ``known`` has the default value of each of the release's methods."""
     if isinstance(method, str) and method in known:
         return known[method]
     if type(method) in map(type, known.values()):

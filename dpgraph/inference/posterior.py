@@ -125,14 +125,7 @@ def posterior(
 
 @singledispatch
 def posterior_given(
-    description: Any,
-    noisy: Any,
-    *,
-    prior: Any,
-    method: Any,
-    draws: int,
-    rng: np.random.Generator,
-    progress: bool,
+    description: Any, noisy: Any, *, prior: Any, method: Any, draws: int, rng: np.random.Generator, progress: bool
 ) -> Any:
     """Draws from the posterior of the subject of a public description: chosen by the description's type.
 

@@ -10,11 +10,7 @@ from dpgraph.privacy.arrays import Reals
 
 
 def onto_simplex(table: Reals, total: float = 1.0) -> Reals:
-    """The nearest non-negative table with the given total.
-
-    >>> onto_simplex(np.array([0.7, 0.5, -0.1])).round(2).tolist()
-    [0.6, 0.4, 0.0]
-    """
+    """The nearest non-negative table with the given total."""
     return onto_simplexes(table[None], total)[0]
 
 
@@ -29,10 +25,7 @@ def onto_simplexes(tables: Reals, total: float) -> Reals:
 
 
 def dirichlet_draws(concentration: Reals, rng: np.random.Generator, axis: int = 1) -> Reals:
-    """A Dirichlet draw along one axis for each place on the others.
-
-    In log space, so that small concentrations do not underflow to an empty row.
-    """
+    """Dirichlet draws along one axis, in log space: small concentrations do not underflow to an empty row."""
     logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
     weights = np.exp(logs - logs.max(axis=axis, keepdims=True))
     return weights / weights.sum(axis=axis, keepdims=True)

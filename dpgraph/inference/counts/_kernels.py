@@ -218,8 +218,8 @@ def run(
 def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals) -> Integers:
     """The count of each cell that a uniform number picks from its law, by bisection.
 
-    ``below`` has running sums of the weights of each law, the last beyond every uniform number, shape (laws, values);
-    ``lows`` says where the values of each law begin, ``group`` which law each cell has.
+    ``below`` has the running sums of each law's weights, the last infinite, shape (laws, values); the values of a law
+    begin at ``lows``, ``group`` is each cell's law.
     """
     counts = np.empty(group.size, np.int64)
     for k in range(group.size):

@@ -55,13 +55,6 @@ def draw_by_blocks(
     Given are noisy versions of the counts, flat, with the law of the noise in each cell; the Dirichlet concentrations;
     the least and the largest number of each cell that matters; n, or None and log p(n) up to a constant, if not flat.
     Without ``compiled`` the loops are plain Python.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
-    >>> none, all_of_them = np.zeros(2, np.int64), np.full(2, 1000)
-    >>> drawn = draw_by_blocks(coin, np.ones(2), none, all_of_them, 1000, np.random.default_rng(0), 5)
-    >>> drawn.shape, set(drawn.sum(axis=1).tolist())
-    ((5, 2), {1000})
     """
     cells = lows.size
     block = block_size(measured, cells, np.inf if n is None else n)
@@ -165,7 +158,7 @@ def _unknown_total(base: int, block: int, alpha: Reals, log_prior: LogPrior, log
     if high < low or float(high - low + 1) * counted.size > MOST_TOTALS:
         return None
     totals = base + np.arange(block * low, block * high + counted.size)
-    log_h = _log_mass(alpha, totals) + log_prior(totals)
+    log_h = log_mass(alpha, totals) + log_prior(totals)
 
     def log_places(whole: int) -> Reals:
         """For one sum of blocks the log weight of each sum of places, but for the ways to make it."""
@@ -186,7 +179,7 @@ def _unknown_total(base: int, block: int, alpha: Reals, log_prior: LogPrior, log
     return (np.cumsum(likely), drawn) if likely.any() else None
 
 
-def _log_mass(alpha: Reals, n: Integers) -> Reals:
+def log_mass(alpha: Reals, n: Integers) -> Reals:
     """log of n! / Gamma(A + n), A the sum of the concentrations."""
     from scipy.special import gammaln
 
@@ -198,7 +191,7 @@ def _likely_sums(log_sums: Reals, alpha: Reals, log_prior: LogPrior, base: int, 
     cells, reach = alpha.size, log_sums.size
     grid = base + block * np.arange(reach + cells - 1)  # those of one sum are as many as there are cells
     middle = grid[:reach] + cells * (block - 1) // 2
-    rough = log_sums + _log_mass(alpha, middle) + _sliding_maximum(log_prior(grid), cells)
+    rough = log_sums + log_mass(alpha, middle) + _sliding_maximum(log_prior(grid), cells)
     inside = np.flatnonzero(rough >= rough.max() - DEPTH - cells * np.log(cells))
     return (max(0, int(inside[0]) - 1), min(reach - 1, int(inside[-1]) + 1)) if inside.size else (0, -1)
 

@@ -21,13 +21,7 @@ FINE = 256
 
 @dataclass(frozen=True)
 class CellNoise:
-    """The law of the sum of ``copies`` independent draws of a noise law.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> noise = CellNoise(DiscreteLaplace(2.0), copies=3)
-    >>> round(float(noise.log(np.array(0)) - noise.log(np.array(4))), 3)
-    0.561
-    """
+    """The law of the sum of ``copies`` independent draws of a noise law."""
 
     law: NoiseLaw
     copies: int = 1

@@ -13,15 +13,13 @@ from functools import cache
 
 import numpy as np
 
-from dpgraph.inference.counts.block_proposals import draw_by_blocks, log_prior_of
+from dpgraph.inference.counts.block_proposals import LogPrior, draw_by_blocks, log_mass, log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
 from dpgraph.privacy.records import InferenceError, NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
-
-LogPrior = Callable[[Integers], Reals]
 
 #: The numbers of all windows together from which on counts are drawn by blocks.
 WIDE = 2048
@@ -42,14 +40,7 @@ def sample_counts(
     *,
     log_prior_n: LogPrior | None = None,
 ) -> Integers:
-    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> rng = np.random.default_rng(0)
-    >>> draws = sample_counts(np.array([7, 1, 4]), DiscreteLaplace(2.0), np.ones(3), 10, rng, size=5)
-    >>> draws.shape, set(draws.sum(axis=1).tolist())
-    ((5, 3), {10})
-    """
+    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise."""
     y = np.asarray(noisy, np.int64)
     if n is None and law.sums_to_zero:
         raise InferenceError("noise that sums to zero shows n; give it")
@@ -117,8 +108,7 @@ def _by_sums(
     """Draws given the sum, half by half."""
     laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, lows, highs))
     if n is None:
-        log_total: LogPrior = lambda m: _log_total(m, float(alpha.sum()), log_prior_n)  # noqa: E731
-        return _unknown_total(laws, log_total)
+        return _unknown_total(laws, lambda m: log_mass(alpha, m) + (0.0 if log_prior_n is None else log_prior_n(m)))
     if isinstance(laws, ManyCells):
         tilted = laws.tilted(laws.tilt_to(n))
         return lambda rng, size: tilted.draw(np.full(size, n), rng)
@@ -289,11 +279,3 @@ def _next_band(laws: FewCells | ManyCells, last: _Band, edge: int, side: int, lo
         if abs(band.mean - edge) <= band.reach or step < 1:
             return band
         step /= 2
-
-
-def _log_total(n: Integers, mass: float, log_prior_n: LogPrior | None) -> Reals:
-    """log p(n) n! / Gamma(A + n), with A the sum of the concentrations."""
-    from scipy.special import gammaln
-
-    log = gammaln(n + 1.0) - gammaln(n + mass)
-    return log if log_prior_n is None else log + log_prior_n(n)

@@ -41,12 +41,9 @@ SEEN, NEAR = 9.0, 1.5
 class ManyCells:
     """The laws of independent whole counts, of which many cells have the same.
 
-    Attributes:
-        group: The number of each cell's law, shape (cells,).
-        lows: Where the values of each law begin, shape (laws,).
-        log: Log weights of its values from there on, -inf where it has ended, shape (laws, values).
-        most: The largest possible count, or None.
-        compiled: The loop that looks counts up by numba; else in plain Python.
+    ``group`` is the number of each cell's law, shape (cells,); ``lows`` the first value of each law, shape (laws,);
+    ``log`` the log weights of its values from there on, -inf past its end, shape (laws, values); ``most`` the largest
+    possible count, or None. ``compiled`` says that numba looks counts up.
     """
 
     group: Integers

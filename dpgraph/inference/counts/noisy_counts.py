@@ -35,13 +35,7 @@ ROOT = math.sqrt(2 * math.pi)
 
 @dataclass(frozen=True)
 class Evidence:
-    """A noisy value of a count.
-
-    Attributes:
-        value: The value, in rows.
-        scales: The scale of each independent noise in it, in rows.
-        gaussian: True for Gaussian noise, else it is Laplace.
-    """
+    """A noisy value of a count, in rows, with the scale of each independent noise in it, Laplace or Gaussian."""
 
     value: float
     scales: tuple[float, ...]
@@ -142,11 +136,7 @@ def share_draws(part: Reals, rest: Reals, uniform: Reals, kinds: tuple[int, int]
 
 
 def checked_interval(value: object) -> float:
-    """The probability of an interval, between 0 and 1.
-
-    Raises:
-        InferenceError: If it is not.
-    """
+    """The probability of an interval, refused unless it is between 0 and 1."""
     return check_probability("interval", value)
 
 
@@ -156,7 +146,11 @@ def mean_law(total: Evidence, squares: Evidence, rows: Reals) -> tuple[Reals, Re
     Given are the noisy sums of the losses and of their squares, and equally likely numbers of rows.
     """
     middle = float(np.median(rows))
-    m = _mean_window(total.value / middle, total.deviation / middle + 1 / math.sqrt(middle))
+    centre, spread = total.value / middle, total.deviation / middle + 1 / math.sqrt(middle)
+    low, high = (min(max(centre + side * WIDE * spread, 0.0), 1.0) for side in (-1, 1))
+    if low == high:
+        low, high = max(0.0, low - WIDE * spread), min(1.0, high + WIDE * spread)
+    m = np.linspace(low, high, POINTS)
     for _ in range(2):
         log = _mean_log_likelihood(total, squares, rows, m)
         kept = np.flatnonzero(log >= log.max() - 30)
@@ -170,14 +164,6 @@ def allows_zero(total: Evidence, squares: Evidence, rows: Reals, best: Reals, su
     """Tests the likelihood of a mean of 0 for being at most so many nats below the best mean's."""
     log = _mean_log_likelihood(total, squares, rows, np.append(best, 0.0))
     return bool(log[-1] >= log.max() - surprise)
-
-
-def _mean_window(centre: float, spread: float) -> Reals:
-    """A part of [0, 1] that holds all that matters."""
-    low, high = (min(max(centre + side * WIDE * spread, 0.0), 1.0) for side in (-1, 1))
-    if low == high:
-        low, high = max(0.0, low - WIDE * spread), min(1.0, high + WIDE * spread)
-    return np.linspace(low, high, POINTS)
 
 
 def _mean_log_likelihood(total: Evidence, squares: Evidence, rows: Reals, m: Reals) -> Reals:

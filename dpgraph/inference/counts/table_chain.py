@@ -27,9 +27,9 @@ TABULATED = 2048
 class Statistics:
     """Noisy linear statistics of a table: ``values`` were released, shape (statistics,).
 
-    ``weights`` are those of one row in each cell, shape (cells, statistics); ``directions`` have for each a move
-    of the table that changes no other, shape (statistics, cells); ``costs`` how much the log density of its noise falls
-    with |noise| and with noise^2, shape (statistics, 2).
+    ``weights`` has the statistics of one row in each cell, shape (cells, statistics); ``directions`` for each a move of
+    the table that changes no other, shape (statistics, cells); ``costs`` the fall of its log density with |noise| and
+    noise^2, shape (statistics, 2).
     """
 
     values: Integers
@@ -61,13 +61,6 @@ def draw_table(
     Given are noisy versions of the counts, flat, with the law of the noise in each cell; noisy statistics of them or
     None; the Dirichlet concentrations; n, or None, which is then flat beforehand, and further noisy versions of it in
     ``totals``. The chain begins at ``start``, any real numbers. Without ``compiled`` the loop is plain Python.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> coin = [(np.array([700, -600]), CellNoise(DiscreteLaplace(200.0)))]
-    >>> rng = np.random.default_rng(0)
-    >>> drawn = draw_table(coin, None, np.ones(2), 100, np.array([700.0, -600.0]), rng, 5)
-    >>> drawn.shape, set(drawn.sum(axis=1).tolist())
-    ((5, 2), {100})
     """
     alpha = np.ascontiguousarray(concentration, np.float64).reshape(-1)
     linear = Statistics.none(alpha.size) if statistics is None else statistics

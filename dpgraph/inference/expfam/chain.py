@@ -193,8 +193,8 @@ def _free(n: Reals, region: RegionMoments, rng: np.random.Generator) -> Reals:
 def _given_noisy(problems: Problems, state: State, mean: Reals, covariance: Reals, rng: np.random.Generator) -> Reals:
     """Draws normal sums whose first ones were released with noise: freely, then corrected by the Kalman gain.
 
-    That is Matheron's rule. Only law + noise is inverted, so a singular covariance, as that of counts that sum to n,
-    needs no special care.
+    This is Matheron's rule; only law + noise is inverted, so a singular covariance, of counts that sum to n, is no
+    problem.
     """
     d = problems.y.shape[1]
     free = mean + (lower_root(covariance) @ rng.standard_normal(mean.shape)[..., None])[..., 0]

@@ -24,11 +24,6 @@ from dpgraph.structure.expfam import (
 from dpgraph.structure.tables import Reals
 
 
-def trials(family: ExponentialFamily) -> int:
-    """The trials of one record."""
-    return family.trials if isinstance(family, Binomial) else 1
-
-
 def sums_are_possible(family: ExponentialFamily, sums: Reals, n: Reals) -> npt.NDArray[np.bool_]:
     """Tests sums, shape (B, d), for being possible of n records, shape (B,)."""
     match family:
@@ -65,8 +60,8 @@ def nearest_possible_sums(family: ExponentialFamily, sums: Reals, n: Reals) -> R
 def draw_conjugate(family: ExponentialFamily, prior: Prior, sums: Reals, n: Reals, rng: np.random.Generator) -> Reals:
     """One draw of the parameters for each problem, given exact sums (B, d) of n (B,) records; shape (B, parameters)."""
     match prior:
-        case BetaPrior(alpha=alpha, beta=beta):
-            return rng.beta(alpha + sums[:, 0], beta + n * trials(family) - sums[:, 0])[:, None]
+        case BetaPrior(alpha=alpha, beta=beta) if isinstance(family, Binomial):
+            return rng.beta(alpha + sums[:, 0], beta + n * family.trials - sums[:, 0])[:, None]
         case DirichletPrior(concentration=concentration):
             return dirichlet_draws(np.array(concentration) + sums, rng)
         case GammaPrior(shape=shape, rate=rate) if isinstance(family, Gamma) or hasattr(family, "shape"):

@@ -53,30 +53,13 @@ def moments_posterior(
     rng: np.random.Generator,
     progress: bool = False,
 ) -> ParameterDraws:
-    """Draws the parameters of an exponential family given noisy moments.
+    """Draws the parameters of an exponential family given noisy moments; arguments as of ``inference.posterior``.
 
-    Args:
-        description: The family, and the public bounds of its records.
-        noisy: The released noisy sums.
-        prior: ``family.prior(...)``; None is uniform for a binomial or multinomial family, others need one.
-        method: ``Exact()``: independent draws of a binomial or multinomial, known n or not. ``Gibbs(...)``: chains
-            under the central limit theorem, any family. ``Quadrature()``: the same model without chains, for one
-            parameter and a public n. ``PlugIn()``: the conjugate posterior with the noisy sums, made possible, taken
-            as exact; overconfident, for comparison. ``Automatic()``: exact where it exists, else quadrature, else
-            chains. Or one of their names.
-        draws: How many; of chains as many more as make all equally long.
-        rng: Randomness for post-processing; the release is already public.
-        progress: A bar on a terminal while chains run.
-
-    Raises:
-        InferenceError: If the prior is another family's or is needed, or the method does not exist for the family.
-
-    >>> import dpgraph as dg
-    >>> moments = dg.statistics.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
-    >>> noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(0)).value
-    >>> posterior = moments_posterior(noisy.description, noisy, rng=np.random.default_rng(0))
-    >>> posterior.method, 0.5 < posterior.mean()["p"] < 0.9
-    ('exact', True)
+    ``Exact()`` draws a binomial or multinomial independently, known n or not. ``Gibbs(...)`` runs chains under the
+    central limit theorem, for any family. ``Quadrature()`` draws from the same model without chains, for one parameter
+    and a public n. ``PlugIn()`` is the conjugate posterior with the noisy sums, made possible, taken as exact.
+    ``Automatic()``: exact where it exists, else quadrature, else chains. A missing prior is uniform for a binomial or
+    multinomial family; others need one.
     """
     asked = chosen_method(method, METHODS)
     family = description.family
@@ -101,7 +84,7 @@ def moments_posterior(
         case _:
             theta = quadrature_draws(as_problems([noisy], prior), draws, rng)
     parameters = FrozenMap((name, theta[:, i]) for i, name in enumerate(family.parameters))
-    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains)
+    return ParameterDraws(parameters, method_name(chosen, METHODS), reason, chains, asked=draws)
 
 
 def _check(value: object, method: Method) -> None:

@@ -1,8 +1,8 @@
-"""Moments of a record's sufficient statistics within an interval: what the random-sum central limit theorem needs.
+"""Moments of a record's sufficient statistics within an interval, for the random-sum central limit theorem.
 
 For parameters of many problems at once: P(x in [low, high]), E[t(x); x in it] and E[t(x) t(x)'; x in it], not divided
-by the probability, in closed form for the families of ``dg.expfam`` and by quadrature for one's own. These are the
-q, q mu and q (Sigma + mu mu') of Bernstein and Sheldon 2018, Proposition 1 and Algorithm 3, whose lines 2 and 4 are
+by the probability, in closed form for the families of ``dg.expfam`` and by quadrature for one's own. These are the q, q
+mu and q (Sigma + mu mu') of Bernstein and Sheldon 2018, Proposition 1 and Algorithm 3, whose lines 2 and 4 are
 misprinted (proofs.md P59).
 """
 
@@ -47,12 +47,7 @@ class RegionMoments:
 
 
 def region_moments(family: ExponentialFamily, theta: Reals, low: float, high: float) -> RegionMoments:
-    """The moments of t(x) for x in [low, high], ends included, at parameters of shape (B, parameters).
-
-    >>> both = region_moments(Exponential(), np.array([[2.0]]), 0.0, np.inf)
-    >>> float(both.first[0, 0]), float(both.covariance()[0, 0, 0])
-    (0.5, 0.25)
-    """
+    """The moments of t(x) for x in [low, high], ends included, at parameters of shape (B, parameters)."""
     match family:
         case Binomial(trials=trials):
             p = theta[:, 0]

@@ -1,1 +1,1 @@
-"""Choosing a graph from what was released: pairs, the public joint that fits them, families read off it."""
+"""Choice of a graph from a release: pairs, the public joint that fits them, families read off it."""

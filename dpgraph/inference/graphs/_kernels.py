@@ -60,11 +60,7 @@ def evidence_of(
 
 
 def log_prior(many: int, possible: int, most: int) -> float:
-    """ln of the prior probability of a set of so many parents: every number is equally likely, every set of a number.
-
-    >>> round(3 * math.exp(log_prior(1, 3, 2)), 6)
-    0.333333
-    """
+    """ln of the prior probability of so many parents: numbers of parents are equally likely, and sets of one number."""
     every = math.lgamma(possible + 1.0) - math.lgamma(many + 1.0) - math.lgamma(possible - many + 1.0)
     return -every - math.log(1.0 + min(most, possible))
 

@@ -1,8 +1,8 @@
 """The posterior of a network whose graph is uncertain too: chains over graphs, tables and the unseen records.
 
 The order of the variables is kept. Given the records, each variable's parents are drawn among those before it, with its
-table integrated out; given graph and records all is as for a graph that is known (``network.by_records``). What comes
-out is one network that has every parent any kept draw has, whose tables do not vary with parents that a draw lacks.
+table integrated out; given graph and records all is as for a known graph (``network.by_records``). The result is one
+network with every parent that some kept draw has; a table does not vary with parents that its draw lacks.
 """
 
 from __future__ import annotations
@@ -48,14 +48,10 @@ TABLE_PRIOR = HierarchicalPrior(highest=20, steps=16)
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """The graphs that may be drawn.
+    """The graphs that may be drawn, in an order with parents before children.
 
-    Attributes:
-        order: The variables, parents before children.
-        may: Whether (variable, other), by place in the order, may or may not have the other for a parent.
-        fixed: The same for parents that are always there.
-        most: The most parents of each variable that come and go.
-        cells: The most cells of a family's table.
+    By places in the order, (variable, other), ``may`` marks the parents that come and go and ``fixed`` the constant
+    ones. ``most`` bounds the former for each variable, ``cells`` the table of a family.
     """
 
     order: Family
@@ -98,7 +94,7 @@ def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
 
 
 def affordable(noisy: Any, network: Network, constraints: Constraints, draws: Any = None) -> bool:
-    """Whether graphs can be averaged: tables are small, and so many draws are forecast to take a minute at most."""
+    """True where graphs can be averaged: tables are small, and so many draws are forecast to take a minute at most."""
     if widest(possible_graphs(network, constraints), network.domain.sizes) > MOST_CELLS:
         return False
     if draws is None:
@@ -119,15 +115,7 @@ def averaged_posterior(
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> PosteriorDraws:
-    """Draws of tables and graphs from a release, in the order of a chosen graph and under its constraints.
-
-    Raises:
-        InferenceError: If a setting is out of range, or one table of a variable and all parents that it may have is
-            larger than ``MOST_CELLS``.
-
-    Warns:
-        ConvergenceWarning: If the chains have not mixed.
-    """
+    """Draws of tables and graphs from a release, in the order of a chosen graph and under its constraints."""
     check_whole_number("draws", draws, 1)
     if not isinstance(method, Records) and not (isinstance(method, str) and method in ("auto", "records")):
         raise InferenceError(
@@ -146,8 +134,7 @@ def averaged_posterior(
     given = evidence_for(network, value)
     settings = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
     settings |= vars(method) if isinstance(method, Records) else {}
-    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings)
-    made = made.judged()
+    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings).judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 
@@ -182,9 +169,8 @@ def draw_averaged(
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
-    Chains start from one of the graphs that may be drawn; each keeps ``draws`` of them, every ``thin`` sweeps. The
-    result is of a network that has every parent that some draw has. ``compiled=False`` runs the same loops as plain
-    Python, for tests.
+    Chains start from one possible graph; each keeps ``draws`` draws, every ``thin`` sweeps. The result is of the
+    network with every parent that some draw has. Without ``compiled`` the same loops run as plain Python.
     """
     plan = Plan(draws, burn_in, thin)
     run = Run(given, start, graphs, plan, passes, hierarchy, compiled)
@@ -223,10 +209,9 @@ def _widened(table: Reals, family: Family, wide: Family) -> Reals:
 
 
 class GraphChain:
-    """A chain over graphs, tables and records; its arrays are in the graph's own order, as the kernels want them.
+    """A chain over graphs, tables and records; its arrays are in the graph's own order.
 
-    ``drawn`` and ``n`` have each draw's graph, flat tables and number of rows; ``tally`` and ``turns`` the accepted and
-    tried moves, of records and of arcs, after burn-in.
+    ``drawn`` and ``n`` have each draw's graph, flat tables and rows; ``tally`` and ``turns`` count moves after burn-in.
     """
 
     def __init__(self, run: Run, rng: np.random.Generator) -> None:

@@ -15,11 +15,10 @@ from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, fitted_joint
 from dpgraph.inference.graphs.factors import FEWEST
-from dpgraph.inference.graphs.growing import grow
 from dpgraph.inference.graphs.joint import Joint, can_weigh, is_small, log_evidence, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
-from dpgraph.inference.graphs.reading import smoothed
+from dpgraph.inference.graphs.reading import grow, smoothed
 from dpgraph.privacy.errors import PriorWarning
 from dpgraph.privacy.records import InferenceError, joint_release, released_value
 from dpgraph.structure.domain import Domain
@@ -111,7 +110,7 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
 
 
 def borrows(domain: Domain) -> bool:
-    """Whether pairs borrow from each other through common factors: where no joint of all variables does as much."""
+    """True where pairs borrow from each other through common factors: no joint of all variables does as much."""
     return len(domain.names) >= FEWEST and not is_small(domain)
 
 

@@ -23,15 +23,9 @@ MAX_CELLS = 20_000
 class Constraints:
     """The graphs that may be chosen. An edge is a pair (parent, child).
 
-    Attributes:
-        domain: The variables.
-        max_parents: The most parents of a variable; None for as many as the cells allow.
-        max_cells: The most cells of a family's table.
-        required: Edges that every graph has.
-        forbidden: Edges that no graph has.
-        tiers: Variables in tiers: no parent stands in a later tier than its child. Those not named have no tier.
-        ordered: Whether parents stand before their children within a tier too: the tiers hold one variable each.
-        target: The variable that is a parent of every other, which then have one more parent at most, or None.
+    ``max_parents`` and ``max_cells`` bound a family, None for as many parents as the cells allow. Every graph has the
+    ``required`` edges and none of the ``forbidden``. No parent stands in a later one of the ``tiers`` than its child;
+    other variables have no tier. A ``target`` is a parent of every other variable.
     """
 
     domain: Domain
@@ -98,11 +92,11 @@ class Constraints:
         return parent not in self._tier or child not in self._tier or self._tier[parent] <= self._tier[child]
 
     def allows(self, parent: str, child: str) -> bool:
-        """Whether an edge may be there."""
+        """True if an edge is possible."""
         return parent != child and (parent, child) not in self.forbidden and self._in_order(parent, child)
 
     def may_enter(self, name: str, placed: Iterable[str]) -> bool:
-        """Whether a variable may be next after those placed: required parents and earlier tiers are all placed."""
+        """True if a variable may follow those placed: required parents and earlier tiers are all placed."""
         here = set(placed)
         if not here.issuperset(self.required_parents[name]):
             return False
@@ -125,7 +119,7 @@ class Constraints:
         return found
 
     def fits(self, name: str, parents: Sequence[str]) -> bool:
-        """Whether a family is within the limits of parents and cells."""
+        """True for a family within the limits of parents and cells."""
         if self.max_parents is not None and len(parents) > self.max_parents:
             return False
         cells = self.domain.sizes[name]

@@ -1,13 +1,12 @@
 """The joint of most entropy near a release, where all cells of the domain can be written down.
 
-With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that
-maximises a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its
-weights t, the sum over those of pairs and more variables, minimise
+With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that maximises
+a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its weights t,
+the sum over those of pairs and more variables, minimise the convex
 
-    ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2,
+    ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2
 
-which is convex (Dudik, Phillips and Schapire 2007). Noisy tables that no joint has are approached as far as their noise
-says.
+(Dudik, Phillips and Schapire 2007). Noisy tables that no joint has are approached as far as their noise says.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ LEAST_CELL = 1e-300
 def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
     """The joint probabilities, axes in the domain's order, with log-linear terms that are fitted to the residuals.
 
-    The terms are those of variables, of measured pairs, and of the tables of ``LARGEST`` variables that were measured
-    besides. The errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Pairs are shrunk
-    towards none first, and larger blocks towards the joint of the pairs, or noise would be fitted too. ``steps`` bounds
-    those of L-BFGS; None for as many as the number of cells allows.
+    The terms are of variables, of measured pairs, and of further measured tables of ``LARGEST`` variables. Errors of
+    residual blocks are uncorrelated, each with one variance (proofs.md P30). Against fitting noise, pairs are shrunk
+    towards none first, and larger blocks towards the joint of the pairs. ``steps`` bounds L-BFGS; None by the number of
+    cells.
     """
     alone = _independent(pairs)
     small = _Terms.of(pairs, 2)
@@ -61,7 +60,7 @@ def _beyond_pairs(pairs: Pairs, terms: _Terms, joint: Reals) -> list[Reals]:
     """The targets of blocks of more than two variables: the joint's, and the part beyond it that is not noise.
 
     Empirical Bayes: a block's distance from the joint is normal around zero with a variance of its own, the likeliest,
-    and may be none (``pairs.dependent``). Nothing where all of it is noise.
+    possibly none (``pairs.dependent``). Nothing where all of it is noise.
     """
     parts = np.split(terms.means(joint), np.cumsum(terms.lengths)[:-1])
     has = {block: part for block, part in zip(terms.blocks, parts, strict=True) if len(block) > 2}

@@ -46,11 +46,8 @@ LEAST = 1e-18
 class Factors:
     """The factors that are common to pairs.
 
-    Attributes:
-        names: The variables.
-        loadings: The posterior mean of each variable's own residual block and of its loadings, shape
-            (levels - 1, 1 + factors).
-        covariances: The posterior covariance of every row of them, shape (1 + factors, 1 + factors).
+    ``loadings`` has the posterior mean of each variable's own residual block and of its loadings, shape (levels - 1, 1
+    + factors), ``covariances`` the posterior covariance of every row of them, shape (1 + factors, 1 + factors).
     """
 
     names: tuple[str, ...]
@@ -97,27 +94,19 @@ def common_factors(
                 break
     rows = {name: slice(start, start + width) for name, start, width in zip(names, fit.starts, widths, strict=True)}
     return Factors(
-        names,
-        {name: fit.means[at] for name, at in rows.items()},
-        dict(zip(names, fit.covariances, strict=True)),
+        names, {name: fit.means[at] for name, at in rows.items()}, dict(zip(names, fit.covariances, strict=True))
     )
 
 
 @dataclass(eq=False)
 class _Fit:
-    """The state of the fit: rows of ``means`` are coordinates, one variable's after the other's.
+    """The state of the fit, per row; coordinates lie one variable's after the other's.
 
-    Attributes:
-        widths: The number of coordinates of each variable.
-        known: The measurement of each coordinate by itself, per row.
-        sure: The precision of these measurements, for each variable.
-        blocks: The measurements of pairs, per row: zero where a pair was not measured.
-        noise: The variance of the noise of a pair's coordinates; infinite where it was not measured.
-        means: The variable itself, and its loadings.
-        covariances: The covariance of a row of each variable's means.
-        scales: The precision alpha of each factor's loadings.
-        precisions: The weight of a coordinate of each pair: the mean of 1 / (v + tau^2).
-        shares: The shares of the strengths.
+    ``widths`` counts the coordinates of each variable; ``known`` is each one's own measurement, of precision ``sure``
+    for each variable. ``blocks`` has the measurements of pairs, zero where there is none, and ``noise`` their variance,
+    infinite then. ``means`` has the variable itself and its loadings, ``covariances`` the covariance of a row of each
+    variable's means. ``scales`` is the precision alpha of each factor's loadings, ``precisions`` the weight of a
+    coordinate of each pair, the mean of 1 / (v + tau^2), and ``shares`` those of the strengths.
     """
 
     widths: Integers
@@ -194,12 +183,9 @@ class _Fit:
         """The posterior mean of the squares of each pair's block less its factors."""
         apart = (self.blocks - self.means @ self.means.T) ** 2
         left = np.add.reduceat(np.add.reduceat(apart, self.starts, axis=0), self.starts, axis=1)
-        return left + self._unsure()
-
-    def _unsure(self) -> Reals:
         squares = self.squares()
         alone = squares - self.widths[:, None, None] * self.covariances
-        return np.tensordot(squares, squares, ((1, 2), (1, 2))) - np.tensordot(alone, alone, ((1, 2), (1, 2)))
+        return left + np.tensordot(squares, squares, ((1, 2), (1, 2))) - np.tensordot(alone, alone, ((1, 2), (1, 2)))
 
     def learn_strengths(self) -> None:
         """How strong each pair is by itself, and the shares of the strengths."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.entropy import LARGEST
-from dpgraph.inference.graphs.growing import conditional
 from dpgraph.inference.graphs.pair_estimates import Pairs
+from dpgraph.inference.graphs.reading import conditional
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain
@@ -37,7 +37,7 @@ MOST_NUMBERS, LEAST_PROBABILITY = 1 << 24, 1e-9
 
 
 def is_small(domain: Domain) -> bool:
-    """Whether the joint of all variables is written down."""
+    """True if the joint of all variables is written down."""
     return math.prod(domain.sizes.values()) <= MOST_CELLS
 
 
@@ -71,11 +71,11 @@ class Joint:
 
 
 def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str, Reals]]:
-    """A network and a joint's margins for its families: variables enter by what they depend on most, parents greedily.
+    """A network and a joint's margins for its families: the most dependent variables first, parents greedily.
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
-    carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence.
-    Two at once are held to twice the least information, and to the noise of all three variables' interactions.
+    carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence. Two at
+    once are held to twice the least information, and to the noise of all three variables' interactions.
     """
     names = pairs.domain.names
     placed: list[str] = []
@@ -127,7 +127,7 @@ def _noise(pairs: Pairs, name: str, more: Family) -> float:
 
 
 def can_weigh(pairs: Pairs) -> bool:
-    """Whether the features of all cells can be written down."""
+    """True if the features of all cells can be written down."""
     return bool(_blocks(pairs))
 
 
@@ -192,8 +192,8 @@ def _slopes(
 ) -> tuple[Reals, Reals]:
     """How the means of all features change with a variable's probabilities, and the prior mean less these.
 
-    The last level's probability is one less the others'. Shapes (features, levels - 1, configurations), and without the
-    first axis.
+    The last level's probability is 1 less the others'. Shapes (features, levels - 1, configurations), the second
+    without features.
     """
     family, size = network.family(name), table.shape[0]
     flat = table.reshape(size, -1)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs.averaging import affordable, averaged_posterior
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.methods import Records
-from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.posterior import posterior
@@ -39,25 +38,13 @@ class Alternative:
     Attributes:
         network: The graph.
         share: The share of draws of the pairs on which it is chosen.
-        weight: Its estimated probability given the release among the alternatives it was listed with, all graphs alike
-            beforehand; None where that cannot be estimated (``alternatives``).
+        weight: Its estimated probability given the release among the listed alternatives, all graphs alike beforehand;
+            None where there is no estimate (``alternatives``).
     """
 
     network: Network
     share: float
     weight: float | None = None
-
-
-class Chooser(Protocol):
-    """Chooses again on a draw of the pairs, and weighs graphs by their evidence."""
-
-    def __call__(self, rng: np.random.Generator) -> Network:
-        """The graph that is chosen on a draw."""
-        ...
-
-    def log_evidences(self, graphs: Sequence[Network]) -> list[float] | None:
-        """The logarithm of the evidence of each graph; None where it cannot be estimated."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +65,7 @@ class LearnedNetwork:
     release: Any
     method: str
     reason: str
-    _again: Chooser | None = field(default=None, repr=False)
+    _again: Any = field(default=None, repr=False)
     _constraints: Constraints | None = field(default=None, repr=False)
 
     @property
@@ -198,10 +185,13 @@ class LearnedNetwork:
             return averaged_posterior(self.release, self.network, self._constraints, **settings)
         if tables:
             return posterior(self.release, network=self.network, **settings)
-        return replace(_by_records(value, self.network, **settings), provenance=provenance)
+        rng = seeded(settings.pop("seed", None))
+        made = posterior_beyond_tables(value, self.network, rng=rng, **settings).judged()
+        warn_if_not_mixed(made.diagnostics)
+        return replace(made, provenance=provenance)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
-        """Whether graphs are averaged unless the caller says which; ``tables`` where other methods could draw too."""
+        """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
         named = isinstance(method, Records) or (isinstance(method, str) and method in ("auto", "records"))
         learned = prior is None or isinstance(prior, str | HierarchicalPrior)
         if self._constraints is None or not named or not learned:
@@ -232,28 +222,15 @@ class LearnedNetwork:
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
 
 
-def _by_records(
-    value: Any, network: Network, *, seed: int | np.random.Generator | None = None, **settings: Any
-) -> PosteriorDraws:
-    """Draws of a network some family of which lies in no measured table."""
-    made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings).judged()
-    warn_if_not_mixed(made.diagnostics, stacklevel=4)
-    return made
-
-
 def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:
-    """Evidences as parts of their sum; None for each of so many graphs where there are none.
-
-    >>> _weights([-1000.0, -1000.0], 2), _weights(None, 1)
-    ([0.5, 0.5], [None])
-    """
+    """Evidences as parts of their sum; None for each of so many graphs where there are none."""
     if logs is None:
         return [None] * many
     odds = np.exp(np.array(logs) - max(logs))
     return (odds / odds.sum()).tolist()
 
 
-def _graphs(again: Chooser, draws: int, seed: int) -> tuple[Network, ...]:
+def _graphs(again: Any, draws: int, seed: int) -> tuple[Network, ...]:
     rng = np.random.default_rng(seed)
     return tuple(again(rng) for _ in counted(range(draws)))
 

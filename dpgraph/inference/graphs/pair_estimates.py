@@ -50,16 +50,12 @@ POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 class Pairs:
     """Estimates of the variables and their pairs from a release.
 
-    Attributes:
-        domain: The variables.
-        n: The number of rows, estimated or public; at least 1.
-        singles: The probabilities of each variable's levels.
-        excess: For each measured pair, in the domain's order, the estimated number of rows in each cell beyond
-            independence; its rows and columns sum to zero.
-        spread: The standard deviation of the noise of a coordinate of each pair's residual block.
-        residuals: The least-squares estimate of every residual block, with the variance of its coordinates.
-        drawn: True for a draw of the population's pairs, of which the rows are a sample.
-        borrow: True where pairs borrow from each other through few common factors.
+    ``n`` is the number of rows, at least 1; ``singles`` has the probabilities of each variable's levels. For each
+    measured pair, in the domain's order, ``excess`` is the estimated number of rows in each cell beyond independence,
+    rows and columns summing to zero, and ``spread`` the standard deviation of the noise of a coordinate of its residual
+    block. ``residuals`` has the least-squares estimate of every residual block, with the variance of its coordinates.
+    ``drawn`` marks a draw of the population's pairs, of which the rows are a sample; ``borrow`` pairs with few common
+    factors.
     """
 
     domain: Domain
@@ -82,16 +78,11 @@ class Pairs:
             return self.tables[one, other]
         return self.tables[other, one].T
 
-    def dependence(self, one: str, other: str) -> float:
-        """The total variation of a pair's shrunk probabilities from independence."""
-        return dependence(self.table(one, other))
-
     def redrawn(self, rng: np.random.Generator) -> Pairs:
         """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
-        Cells are normal around the shrunk ones, given the noise and what sampling adds to it. A pair has nothing but
-        what common factors give, drawn too, as often as it is likely to. Blocks of more variables stay as they were
-        measured.
+        Cells are normal around the shrunk ones, given noise and sampling. A pair depends beyond its common factors,
+        drawn too, as often as it is likely to. Blocks of more variables stay as they were measured.
         """
         excess, residuals = {}, dict(self.residuals)
         drawn = None if self._population is None else self._population.redrawn(rng)
@@ -123,10 +114,10 @@ class Pairs:
 
     @cached_property
     def _sampled(self) -> dict[Pair, tuple[Reals, Reals, float]]:
-        """As ``_kept``, of the population: sampling adds to a cell, and what a pair's excess is over has noise too.
+        """As ``_kept``, of the population: to the noise of a cell come sampling and the noise of independence itself.
 
-        n p q has the noise of n p times q - 1 / c, and that of n q times p - 1 / r: to first order, and none where the
-        levels are even.
+        n p q has the noise of n p times q - 1 / c, and of n q times p - 1 / r: to first order, none where levels are
+        even.
         """
         found = {}
         for pair in self.excess:
@@ -226,13 +217,7 @@ class Pairs:
 def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
     """The estimates of variables and pairs from noisy counts or coefficients, of one release or several.
 
-    Args:
-        noisy: Noisy counts or coefficients.
-        largest: The most variables of a residual block that is estimated besides, 2 at least.
-        borrow: True for pairs that borrow from each other through few common factors.
-
-    Raises:
-        InferenceError, NetworkError: If it is no such value; if no table holds some variable.
+    Residual blocks of up to ``largest`` variables are estimated besides; with ``borrow`` pairs have few common factors.
     """
     domain = declared_domain(noisy)
     names = domain.names
@@ -311,13 +296,13 @@ def _single(found: Any, name: str, size: int, n: float) -> Reals:
     if size == 1:
         return np.ones(1)
     counts = n / size + residual_matrix(size)[1][:, 1:] @ found[(name,)][0]
-    kept = onto_simplex(counts / n)
-    return (kept + FLOOR / size) / (1 + FLOOR)
+    return positive_shares(counts / n)
 
 
-def shrinkage(excess: Reals, spread: float, first: Reals, second: Reals) -> tuple[Reals, Reals]:
-    """The kept part of each cell of a pair's excess over independence, and the standard deviation of the error."""
-    return likeliest(excess, spread, first, second)[:2]
+def positive_shares(shares: Reals) -> Reals:
+    """Probabilities near some shares, none of them 0."""
+    kept = onto_simplex(shares)
+    return (kept + FLOOR / kept.size) / (1 + FLOOR)
 
 
 def likeliest(
@@ -326,9 +311,8 @@ def likeliest(
     """The kept part of each cell of a pair's excess, the standard deviation of its error, and the evidence in nats.
 
     Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise of this
-    spread; tau and gamma maximise the likelihood of the whole pair, and the evidence is how much likelier they are than
-    no dependence. Where every cell is within its noise, tau is near zero. Each cell counts as ``free`` observations,
-    the share of cells that are free; p are the probabilities of the table's rows and columns, ``first`` and ``second``.
+    spread; tau and gamma maximise the likelihood of the whole pair, and the evidence is its gain over no dependence.
+    Each cell counts as ``free`` observations, the share of free cells; p are the table's row and column probabilities.
     """
     noise = np.maximum(np.square(spread), LEAST)
     typical = float(noise.mean())
@@ -363,11 +347,8 @@ def beyond_noise(values: Reals, noise: Reals) -> tuple[Reals, float]:
 def dependent(nats: Sequence[float]) -> Reals:
     """The probability that each of several pairs depends, from the nats by which dependence is likelier than none.
 
-    The share of pairs that depend is uniform beforehand, and its most likely value is found together with theirs;
+    The share of dependent pairs is uniform beforehand, and its most likely value is found together with theirs;
     ``CHOSEN`` nats, the gain from the choice of the best tau and gamma, are taken off.
-
-    >>> dependent([30.0, 0.1]).round(2).tolist(), dependent([0.1] * 80 + [3.0] * 10).round(2)[[0, -1]].tolist()
-    ([1.0, 0.37], [0.04, 0.43])
     """
     odds = np.exp(np.clip(np.asarray(nats, float) - CHOSEN, -500.0, 500.0))
     share = 0.5
@@ -387,10 +368,6 @@ def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:
 
 
 def dependence(joint: Reals) -> float:
-    """The total variation of axis 0 and all others from independence.
-
-    >>> dependence(np.array([[0.5, 0.0], [0.0, 0.5]]))
-    0.5
-    """
+    """The total variation of axis 0 and all others from independence."""
     flat = joint.reshape(joint.shape[0], -1)
     return 0.5 * float(np.abs(flat - np.outer(flat.sum(axis=1), flat.sum(axis=0))).sum())

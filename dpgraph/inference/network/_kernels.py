@@ -295,20 +295,11 @@ def sweep(
 ) -> int:  # fmt: skip
     """One sweep over records, rows and n, in place; returns the number of records.
 
-    Args:
-        rng: The chain's stream.
-        layout: The network and the evidence.
-        theta: The conditional probabilities.
-        records: Codes, shape (room, variables); the first n are the latent records.
-        n: How many there are.
-        residual: The released values less the statistics of the records.
-        counts: Set to the family counts of the records at the end, laid out as theta.
-        passes: Moves of every row together with its records.
-        reach: The most records to shift, at least 1, shape (rows,).
-        shifts: Counted up: accepted and tried shifts, shape (2, rows).
-        attempts: Proposals to add or remove records; 0 where n is public.
-        most: The most records one of these adds or removes; ``records`` has room for them all.
-        tally: Counted up: accepted and tried, of records, shifts and resizes.
+    ``records`` has codes, shape (room, variables), of which the first n are latent records, and room for ``attempts``
+    proposals to add or remove up to ``most`` of them; 0 where n is public. ``residual`` is the released values less the
+    records' statistics. ``counts`` is set to the family counts, laid out as theta. ``passes`` moves of every row shift
+    up to ``reach`` records, at least 1, shape (rows,). Counted up are ``shifts``, accepted and tried, shape (2, rows),
+    and ``tally``, accepted and tried, of records, shifts and resizes.
     """
     nodes = layout.nodes
     tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual)

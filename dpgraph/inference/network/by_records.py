@@ -142,7 +142,11 @@ class Latent:
         self, kernel: Sweep, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
     ) -> tuple[Integers, Integers]:
         """One sweep in place: the accepted and tried moves, and of these the shifts of each row, shape (2, rows)."""
-        self.records = with_room(self.records, self.n, self.n + self.steps.attempts * self.steps.most_records)
+        needed = self.n + self.steps.attempts * self.steps.most_records
+        if needed > len(self.records):
+            roomy = np.zeros((needed + needed // 4, self.records.shape[1]), self.records.dtype)
+            roomy[: self.n] = self.records[: self.n]
+            self.records = roomy
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
         self.n = kernel(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
@@ -168,8 +172,8 @@ class Settings:
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
-    ``theta`` has the flat tables of each draw, ``n`` its latent rows, ``mean`` the average over kept sweeps of the mean
-    of the flat tables given the records and their prior; ``tally`` counts accepted and tried moves after burn-in.
+    ``theta`` has the flat tables of each draw, ``n`` its rows, ``mean`` the average over kept sweeps of the mean tables
+    given the records and their prior; ``tally`` counts accepted and tried moves after burn-in.
     """
 
     def __init__(self, run: Settings, rng: np.random.Generator) -> None:
@@ -249,12 +253,6 @@ def tables_given_counts(
     """Draws of the tables given exact counts under a prior that learns, by one chain of concentrations and centres.
 
     Counts have axes (variable, *parents), draws (draw, variable, *parents); ``BETWEEN`` steps lie between two draws.
-
-    >>> pair = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> seen = {"rain": np.array([6000, 4000]), "wet": np.array([[5000, 1000], [1000, 3000]])}
-    >>> made = tables_given_counts(pair, HierarchicalPrior(), seen, np.random.default_rng(0), 20)
-    >>> made["wet"].shape, made["wet"].mean(axis=0).round(2).tolist()
-    ((20, 2, 2), [[0.83, 0.25], [0.17, 0.75]])
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
     flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
@@ -280,22 +278,13 @@ def row_sizes(layout: Layout) -> Integers:
     return np.repeat(layout.nodes[:, LEVELS], many)
 
 
-def with_room(records: npt.NDArray[Any], n: int, needed: int) -> npt.NDArray[Any]:
-    """The records in an array with room for more, the same one if it has it."""
-    if needed <= records.shape[0]:
-        return records
-    roomy = np.zeros((needed + needed // 4, records.shape[1]), records.dtype)
-    roomy[:n] = records[:n]
-    return roomy
-
-
 def starting_records(
     given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator
 ) -> dict[str, npt.NDArray[np.integer[Any]]]:
     """Records near the release: chains that start here are more dispersed than the posterior.
 
-    Every value gets fresh noise of its own variance; a network is fitted to the values clipped at 0, and as many
-    records are drawn from it as the release speaks of.
+    Every value gets fresh noise of its own variance; the records are drawn from a network fitted to the values clipped
+    at 0.
     """
     estimate, spread = rows_estimate(given)
     n = max(0, round(estimate + spread * rng.standard_normal()))

@@ -14,12 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.joint_releases import (
-    joint_estimates,
-    measured_tables,
-    pooled_estimates,
-    read_released,
-)
+from dpgraph.inference.network.joint_releases import joint_estimates, measured_tables, pooled_estimates, read_released
 from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
 from dpgraph.structure.basis import (
@@ -143,8 +138,8 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
     """The least-squares estimate of every residual block and the variance of each of its coordinates.
 
     Keyed in the domain's order, over variables of more than one level; () holds the number of rows, with variance 0
-    where it is public. Errors of different blocks, and of the coordinates of one, are uncorrelated. Several
-    releases have one joint estimate; the pseudo-records that one of them added count for nothing then.
+    where it is public. Errors of different blocks and coordinates are uncorrelated. Several releases have one joint
+    estimate, without the pseudo-records of any.
     """
     network = noisy.network
     assert network is not None
@@ -181,10 +176,7 @@ def _plain(part: Any) -> Any:
 class _Stack:
     """Tables of one shape, side by side.
 
-    Attributes:
-        keys: Their variables.
-        index: The coordinate that each number of a transformed table belongs to, axes (table, *shape).
-        weight: The precision of each such number.
+    ``index`` is the coordinate of each number of a transformed table, axes (table, *shape), ``weight`` its precision.
     """
 
     keys: tuple[Family, ...]
@@ -195,12 +187,9 @@ class _Stack:
 class _Averaging:
     """The least-squares projection for tables with given noise variances, and a total if it is known.
 
-    The residuals of all blocks are one vector, block after block, the axes of each in the domain's order, so that an
-    average over tables is one weighted sum by coordinate. Tables of one shape are transformed together.
-
-    Attributes:
-        start: Where each block, a tuple of positions of variables, begins in the vector.
-        variance: The variance of each coordinate.
+    The residuals of all blocks are one vector, axes of each block in the domain's order; ``start`` has the place of
+    each block, a tuple of positions of variables, ``variance`` the variance of each coordinate. So an average over
+    tables is one weighted sum by coordinate. Tables of one shape are transformed together.
     """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:

@@ -25,16 +25,11 @@ from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, R
 
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
-    """Noisy linear statistics of the table over some variables.
+    """Noisy linear statistics of the table over some variables, one axis each.
 
-    Attributes:
-        variables: The table's variables, one axis each.
-        shape: Their levels.
-        values: The released integers, shape (statistics,).
-        law: The law of the noise of each value.
-        weights: The statistics of one row in each cell, shape (cells, statistics); None where the statistics are
-            the cells themselves.
-        step: The factor of each draw of the law.
+    ``values`` has the released integers, shape (statistics,), each with noise of the law times ``step``; ``weights``
+    the statistics of one row in each cell, shape (cells, statistics), None where the statistics are the cells
+    themselves.
     """
 
     variables: Family
@@ -109,8 +104,7 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
 def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
     """All that was released, for learning a network none of whose families need lie in one table.
 
-    Variables that no table holds together are left to the tables of their parts and the prior: chains of records read
-    them, methods that draw each family from its own tables cannot.
+    Only chains of records read variables that no table holds together, by the tables of their parts and the prior.
     """
     parts = noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
     return Evidence(network, tuple(table for part in parts for table in _measured(part)), noisy.n)
@@ -130,13 +124,7 @@ def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ..
 
 
 def block_weights(levels: tuple[int, ...], grid: int) -> Integers:
-    """The integer coefficients of a block for one row in each cell, shape (cells, coefficients).
-
-    >>> block_weights((3,), 1)
-    array([[ 1,  1],
-           [-1,  1],
-           [ 0, -2]])
-    """
+    """The integer coefficients of a block for one row in each cell, shape (cells, coefficients)."""
     weights: Integers = np.ones((1, 1), np.int64)
     for size in levels:
         weights = np.kron(weights, contrast_matrix(size)[1:].T)

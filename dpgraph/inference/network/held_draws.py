@@ -35,11 +35,7 @@ def draws_bytes(network: Network, draws: int, at_once: int) -> tuple[int, int]:
 
 
 class HeldDraws:
-    """Draws of every table given counts, axes (chain, draw, variable, *parents), and the tables' means.
-
-    Raises:
-        InferenceError: If neither memory nor the temporary folder has room for them; nothing is allocated then.
-    """
+    """Draws of every table given counts, axes (chain, draw, variable, *parents), and the tables' means."""
 
     def __init__(self, network: Network, draws: int, at_once: int) -> None:
         self.on_disk = check_draws(network, draws, at_once)

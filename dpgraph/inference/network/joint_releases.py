@@ -48,10 +48,10 @@ def check_graph(value: Any) -> None:
 
 
 def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Reals], dict[Family, float]]:
-    """The tables that were measured, and the variance of their noise along any direction that sums to zero.
+    """The measured tables, and the variance of their noise along any direction that sums to zero.
 
-    Where several releases measured one table it is their inverse-variance average, which loses nothing that least
-    squares reads (proofs.md P75).
+    A table of several releases is their inverse-variance average, which loses nothing for least squares (proofs.md
+    P75).
     """
     parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
     found = joint_estimates([_of_tables(part) for part in parts], None)

@@ -120,14 +120,7 @@ def plug_in_posterior(
     counts: str = "nearest",
     progress: bool = False,
 ) -> DirichletPosterior:
-    """Dirichlet laws of every probability table, the released counts taken as exact (``dg.methods.PlugIn``).
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> noisy = NoisyCounts(network, {("rain",): [8, 2]}, {("rain",): DiscreteLaplace(1.0)}, n=10)
-    >>> plug_in_posterior(noisy).mean().table("rain")
-    array([0.75, 0.25])
-    """
+    """Dirichlet laws of every probability table, the released counts taken as exact (``dg.methods.PlugIn``)."""
     check_prior(prior)
     graph = getattr(noisy, "network", None)
     if not isinstance(noisy, NoisyCounts | NoisyCoefficients | Several | Tables) or graph is None:

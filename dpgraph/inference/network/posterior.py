@@ -16,13 +16,7 @@ from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import (
-    Evidence,
-    concentration_tables,
-    evidence,
-    evidence_for,
-    rows_estimate,
-)
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, evidence_for, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
@@ -150,7 +144,7 @@ def posterior_beyond_tables(
     rng: np.random.Generator,
     progress: bool = False,
 ) -> PosteriorDraws:
-    """Draws of a network some family of which lies in no measured table, by chains of records."""
+    """Draws of a network with a family that lies in no measured table, by chains of records."""
     if not isinstance(method, Records) and method not in ("auto", "records"):
         raise InferenceError(
             'no table holds some family, so records alone can draw: leave method out, or "records", or for longer '

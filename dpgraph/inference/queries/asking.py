@@ -18,7 +18,8 @@ from dpgraph.inference.queries.sampling import sampled
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Reals
 
 Method = Literal["auto", "sampling"]
@@ -92,7 +93,9 @@ def query(
         check_causes(tables)
     targets, event = _targets(target), None
     if isinstance(target, Mapping):
-        event = _event(tables.network, target)
+        event = read_evidence(tables.network, target)
+        if any(isinstance(value, Mapping) for value in target.values()):
+            raise DomainError("an event names levels; weights are evidence, and belong in given")
     check_targets(tables.network, targets, evidence, given)
     if event is None:
         _check_entries(tables, targets)
@@ -169,18 +172,12 @@ def _targets(target: Any) -> Family:
     return tuple(names)
 
 
-def _event(network: Network, event: Mapping[str, Any]) -> Evidence:
-    """An event, as the evidence that it happened."""
-    happened = read_evidence(network, event)
-    if any(isinstance(value, Mapping) for value in event.values()):
-        raise DomainError("an event names levels; weights are evidence, and belong in given")
-    return happened
-
-
 def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evidence | None) -> tuple[Reals, Reals]:
     """The exact probabilities of the targets' levels, or of an event, in every draw, and the predictive ones."""
     if event is not None and math.prod(tables.network.shape(targets)) > MOST_EVENT_CELLS:
-        held = conditional(tables, (), evidence.with_event(event)).log_evidence[0]
+        levels, weights = {**evidence.levels, **event.levels}, {**evidence.weights, **event.weights}
+        both = Evidence(FrozenMap(levels), FrozenMap(weights), evidence.do)
+        held = conditional(tables, (), both).log_evidence[0]
         log = conditional(tables, (), evidence).log_evidence[0]
         check_possible(log)
         flat = np.exp(held - log)[:, None]
@@ -195,7 +192,7 @@ def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evid
 
 
 def _inside(tables: DrawnTables, targets: Family, event: Evidence) -> npt.NDArray[np.bool_]:
-    """Which cells of the targets' joint table the event holds in, flat."""
+    """A mask of the cells of the targets' joint table, flat, that make up the event."""
     domain, held = tables.network.domain, np.ones((), bool)
     for name in targets:
         levels = np.ones(domain.sizes[name], bool)

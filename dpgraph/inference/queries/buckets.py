@@ -17,6 +17,7 @@ from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.asking import check_causes, check_possible
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, evidence_words, read_evidence
+from dpgraph.inference.queries.sampling import levels_drawn
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import InferenceError
@@ -193,14 +194,8 @@ def _rows(
     found = {name: np.full(len(place), code) for name, code in {**evidence.levels, **evidence.do}.items()}
     found |= codes_drawn(buckets, place, rng)
     for name in (one for one in network.order if one not in found):
-        table = tables.tables[name][draws]
-        thresholds = np.cumsum(table, axis=1)[:, :-1]
         parents = tuple(found[parent] for parent in network.parents[name])
-        uniform = rng.random(len(place))
-        found[name] = sum(
-            ((uniform >= thresholds[(place, level, *parents)]).astype(np.intp) for level in range(thresholds.shape[1])),
-            start=np.zeros(len(place), np.intp),
-        )
+        found[name] = levels_drawn(tables.tables[name][draws], place, parents, rng.random(len(place)))
     return found
 
 
@@ -216,20 +211,10 @@ class Bucket:
 def eliminated(
     tables: DrawnTables, names: Sequence[str], evidence: Evidence, draws: Any, *, maximum: bool
 ) -> tuple[list[Bucket], Reals]:
-    """Eliminates all unobserved variables of some tables, by sums or maxima.
+    """Eliminates all unobserved variables of some tables, by sums or maxima, for some draws, a slice or positions.
 
-    Args:
-        tables: Draws of a network's tables.
-        names: The variables whose tables count; with each its ancestors.
-        evidence: The evidence and interventions.
-        draws: Which draws, a slice or positions.
-        maximum: Maxima instead of sums.
-
-    Returns:
-        The buckets in the order of elimination, and the log of the sum or maximum of the product, shape (draws,).
-
-    Raises:
-        InferenceError: If a table would be too large; the message names its width.
+    The tables are of ``names``, which hold the ancestors of each. Returns the buckets in the order of elimination, and
+    the log of the sum or maximum of the product, shape (draws,); a table that is too large is refused.
     """
     network, fixed = tables.network, {**evidence.levels, **evidence.do}
     factors: list[tuple[Family, Reals]] = []

@@ -1,11 +1,11 @@
 """Sums of products of tables, for many draws and many rows of evidence at once.
 
-A plan is made once for each network and pattern of evidence: which tables, which of their axes are fixed, and in which
-order pairs of them are contracted (opt_einsum's, or that of variable elimination where its tables are smaller). It is
-run with the draws as the last axis of every table, so that each step is a few long loops.
+A plan is made once for each network and pattern of evidence: the tables, their fixed axes, and the order of pairwise
+contractions (opt_einsum's, or that of variable elimination where its tables are smaller). The draws are the last axis
+of every table, so that each step is a few long loops.
 
 A question depends on the ancestors of target and evidence alone. An observed variable is fixed in every table; the
-tables that are left fall into parts that share no unobserved variable, and only the parts that hold a target decide the
+other tables fall into parts that share no unobserved variable, and only the parts that hold a target decide the
 conditional probability. The others say how probable the evidence is.
 """
 
@@ -49,13 +49,7 @@ Codes = Mapping[str, npt.NDArray[np.integer[Any]]]
 
 @dataclass(frozen=True)
 class Part:
-    """Tables that hang together.
-
-    Attributes:
-        families: The variables whose conditional tables they are.
-        free: The unobserved variables among their axes, targets too.
-        targets: The targets among those.
-    """
+    """Tables that hang together, by variable, their unobserved variables, and the targets among these."""
 
     families: Family
     free: Family
@@ -76,13 +70,9 @@ class Step:
 class Contraction:
     """How one part of a question is summed.
 
-    Attributes:
-        part: Its tables and variables.
-        axes: For each table its axes in order, fixed ones first, and the number of fixed ones.
-        weighted: Variables whose weights are factors of their own.
-        steps: The sums, in order.
-        output: The axes of the result: targets, rows, draws.
-        width, cells: Of the largest table on the way, without rows and draws.
+    ``axes`` has for each table its axes in order, fixed ones first, and the number of fixed ones; the weights of
+    ``weighted`` variables are factors of their own. ``output`` has the axes of the result: targets, rows, draws.
+    ``width`` and ``cells`` are of the largest table on the way, without rows and draws.
     """
 
     part: Part
@@ -98,10 +88,9 @@ class Contraction:
 class Conditional:
     """P(targets | evidence) in every draw.
 
-    Attributes:
-        probabilities: Axes (row, draw, *targets); not a number where the evidence has probability 0.
-        log_evidence: ln P(evidence), axes (row, draw), of weighted evidence up to its weights' scale; of a single set
-            of probabilities only where it was asked for, and else of a part of the evidence; -inf where it is 0.
+    ``probabilities`` has axes (row, draw, *targets), nan where the evidence has probability 0. ``log_evidence`` is ln
+    P(evidence), axes (row, draw), -inf where that is 0; of weighted evidence up to the weights' scale, and of a single
+    set of probabilities only of a part of the evidence unless it was asked for.
     """
 
     probabilities: Reals
@@ -109,29 +98,25 @@ class Conditional:
 
 
 def conditional(
-    tables: DrawnTables,
-    targets: Sequence[str],
-    evidence: Evidence,
-    rows: Codes | None = None,
-    *,
-    whole: bool = True,
+    tables: DrawnTables, targets: Sequence[str], evidence: Evidence, rows: Codes | None = None, *, whole: bool = True
 ) -> Conditional:
     """The joint probability of some variables given evidence, in every draw and for every row of evidence.
 
-    Args:
-        tables: Draws of a network's tables.
-        targets: Variables without evidence; none for the evidence's probability alone.
-        evidence: The evidence and interventions.
-        rows: Positions of observed levels, a column for each variable of ``evidence.levels``, whose own are not read;
-            None for one row, that of the evidence.
-        whole: Whether ``log_evidence`` must be whole; else parts that only it depends on are skipped.
-
-    Raises:
-        InferenceError: If a table on the way would be too large; the message names its width.
+    Targets have no evidence; without targets only the evidence's probability is found. ``rows`` has positions of
+    observed levels, a column for each variable of ``evidence.levels``, whose own are not read; None for one row, that
+    of the evidence. Unless ``log_evidence`` must be ``whole``, parts that only it depends on are skipped. A table that
+    is too large is refused.
     """
-    plan = _plan(_Same(tables.network), tuple(targets), _pattern(evidence), rows is not None, len(tables) > 1)
+    weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
+    pattern = tuple(evidence.levels), weighted, tuple(evidence.do)  # weighted: how many levels are left
+    plan = _plan(_Same(tables.network), tuple(targets), pattern, rows is not None, len(tables) > 1)
     for contraction in plan:
-        check_size(contraction)
+        if contraction.cells > MOST_CELLS:
+            raise InferenceError(
+                f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
+                f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at "
+                'once, give more evidence, or use method="sampling"'
+            )
     plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
@@ -146,16 +131,6 @@ def conditional(
     return Conditional(found, logs)
 
 
-def check_size(contraction: Contraction) -> None:
-    """Refuses a question whose largest table is too large, before any sum."""
-    if contraction.cells > MOST_CELLS:
-        raise InferenceError(
-            f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
-            f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at once, "
-            'give more evidence, or use method="sampling"'
-        )
-
-
 class _Same:
     """A network as a key that is equal to itself alone, so that no table of levels is compared."""
 
@@ -167,12 +142,6 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.network is other.network
-
-
-def _pattern(evidence: Evidence) -> tuple[Family, tuple[tuple[str, int], ...], Family]:
-    """Which variables are known, whatever their levels; of weighted ones how many levels are left."""
-    weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
-    return tuple(evidence.levels), weighted, tuple(evidence.do)
 
 
 @lru_cache(maxsize=PLANS)
@@ -323,11 +292,7 @@ def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> I
 
 
 def _normalised(
-    contraction: Contraction,
-    tables: DrawnTables,
-    codes: Mapping[str, Any],
-    evidence: Evidence,
-    draws: slice,
+    contraction: Contraction, tables: DrawnTables, codes: Mapping[str, Any], evidence: Evidence, draws: slice
 ) -> tuple[Reals, Reals]:
     """A part's joint of its targets, axes (row, draw, *targets), and the log of its sum over them, axes (row, draw)."""
     inputs = [*_inputs(contraction, tables, codes, evidence, draws)]
@@ -364,11 +329,7 @@ def _joint(plan: Sequence[Contraction], joints: Sequence[Reals], targets: Family
 
 
 def _inputs(
-    contraction: Contraction,
-    tables: DrawnTables,
-    codes: Mapping[str, Any],
-    evidence: Evidence,
-    draws: slice,
+    contraction: Contraction, tables: DrawnTables, codes: Mapping[str, Any], evidence: Evidence, draws: slice
 ) -> Iterator[Reals]:
     """The tables with fixed axes read at their levels, draws last; then the weights."""
     many = len(tables) > 1
@@ -390,7 +351,7 @@ def _inputs(
 
 
 def _summed(contraction: Contraction, inputs: Sequence[Reals], *, rescale: bool) -> tuple[Reals, Reals]:
-    """The result of the steps, and the log of what it must be multiplied by, axes (row, draw)."""
+    """The result of the steps, and the log of the factor that it lacks, axes (row, draw)."""
     live, log = list(inputs), np.zeros((1, 1))
     for step in contraction.steps:
         taken = [live[place] for place in step.operands]

@@ -180,11 +180,7 @@ def expectation(
 
 
 def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Scale:
-    """The numbers of a variable's levels, in increasing order.
-
-    Raises:
-        InferenceError: If there are none.
-    """
+    """The numbers of a variable's levels, in increasing order; refused where there are none."""
     variable = domain[name]
     if values is not None:
         numbers = {domain.code(name, level): value for level, value in values.items()}
@@ -216,11 +212,7 @@ def _quantile(weights: Reals, scale: _Scale, probability: float) -> Reals:
 
 
 def entropy(
-    model: Any,
-    variables: str | Sequence[str],
-    given: Mapping[str, Any] | None = None,
-    *,
-    interval: float = 0.9,
+    model: Any, variables: str | Sequence[str], given: Mapping[str, Any] | None = None, *, interval: float = 0.9
 ) -> Answer:
     """The entropy of one variable, or of several together, given evidence: -sum p ln p, in nats.
 

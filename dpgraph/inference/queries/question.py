@@ -10,7 +10,7 @@ from typing import Any
 
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import Network
 
 Weights = tuple[float, ...]
 
@@ -19,26 +19,13 @@ Weights = tuple[float, ...]
 class Evidence:
     """Evidence and interventions, by positions of levels.
 
-    Attributes:
-        levels: Variables observed at one level.
-        weights: Variables observed in part: a weight for each level, the largest 1; the levels of a set have weight 1.
-        do: Variables set to a level from outside; they no longer depend on their parents.
+    ``levels`` has variables observed at one level; ``weights`` a weight for each level of others, the largest 1, the
+    levels of a set having weight 1; ``do`` variables set from outside, which no longer depend on their parents.
     """
 
     levels: FrozenMap[str, int]
     weights: FrozenMap[str, Weights]
     do: FrozenMap[str, int]
-
-    @property
-    def names(self) -> Family:
-        """Every variable that something is known of."""
-        return (*self.levels, *self.weights, *self.do)
-
-    def with_event(self, event: Evidence) -> Evidence:
-        """The same and an event, whose variables are others."""
-        return Evidence(
-            FrozenMap({**self.levels, **event.levels}), FrozenMap({**self.weights, **event.weights}), self.do
-        )
 
 
 def read_evidence(
@@ -47,11 +34,6 @@ def read_evidence(
     """Evidence by the names of variables: a level, a collection of levels, or a weight for each level.
 
     Weights are proportional to the probability of the observation at each level; levels without one have weight 0.
-
-    Raises:
-        NetworkError: If a variable is unknown.
-        DomainError: If a level is unknown, a collection is empty, weights are negative or all 0, or a variable is both
-            given and set.
     """
     levels: dict[str, int] = {}
     weights: dict[str, Weights] = {}
@@ -61,7 +43,11 @@ def read_evidence(
             levels[name] = found.index(1.0)
         elif set(found) != {1.0}:
             weights[name] = found
-    fixed = {name: network.domain.code(name, _one_level(name, value)) for name, value in _mapping("do", do).items()}
+    fixed: dict[str, int] = {}
+    for name, value in _mapping("do", do).items():
+        if isinstance(value, Mapping) or _is_collection(value):
+            raise DomainError(f"do sets {name!r} to one level; got {value!r:.60}")
+        fixed[name] = network.domain.code(name, value)
     both = [name for name in fixed if name in (given or {})]
     if both:
         raise DomainError(f"{both[0]!r} is both given and set by do; leave it out of one of them")
@@ -79,7 +65,7 @@ def check_targets(
         network.domain[name]
         if name in evidence.do:
             raise DomainError(f"{name!r} is both asked for and set by do; ask for another variable")
-        if name in evidence.names or name in (given or {}):
+        if name in evidence.levels or name in evidence.weights or name in (given or {}):
             raise DomainError(f"{name!r} is both asked for and given; leave it out of one of them")
     if len(set(names)) < len(names):
         raise DomainError(f"{next(name for name in names if names.count(name) > 1)!r} is asked for twice")
@@ -116,12 +102,6 @@ def _mapping(argument: str, value: Any) -> Mapping[str, Any]:
 
 def _is_collection(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset)
-
-
-def _one_level(name: str, value: Any) -> Any:
-    if isinstance(value, Mapping) or _is_collection(value):
-        raise DomainError(f"do sets {name!r} to one level; got {value!r:.60}")
-    return value
 
 
 def _weights(network: Network, name: str, value: Any) -> Weights:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,16 +33,6 @@ Codes = Mapping[str, npt.NDArray[np.int64]]
 #: Numbers of all draws that are held at once before they are summed up; and the code of an empty cell.
 MOST_NUMBERS, UNSEEN = 1 << 22, -1
 STATISTICS = ("mean", "sd", "low", "high", "predictive")
-
-
-@dataclass(frozen=True, eq=False)
-class RowAnswers:
-    """P(targets | the row's evidence) of many rows: ``values[statistic]`` has axes (row, entry).
-
-    The statistics are those of an ``Answer``: mean, sd, low, high, predictive.
-    """
-
-    values: Mapping[str, Reals]
 
 
 def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
@@ -86,7 +75,7 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
     names = [level[0] if len(level) == 1 else level for level in levels]
     pairs = [(statistic, name) for statistic in STATISTICS for name in names]
     columns = pd.MultiIndex.from_tuples(pairs, names=["statistic", ", ".join(targets)])
-    return pd.DataFrame(np.concatenate(list(found.values.values()), axis=1), index=index, columns=columns)
+    return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
 
 
 def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
@@ -113,12 +102,10 @@ def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.Dat
     return pd.DataFrame(made[_distinct(codes)[1]], index=index, columns=list(STATISTICS))
 
 
-def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> RowAnswers:
-    """The answers for rows of codes: a column for each observed variable, -1 where a row does not have it.
+def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> dict[str, Reals]:
+    """The answers for rows of codes, axes (row, entry), by statistic: mean, sd, low, high, predictive.
 
-    Raises:
-        DomainError: If a row's evidence has probability 0 in a draw.
-        InferenceError: If a table would be too large.
+    ``codes`` has a column for each observed variable, -1 where a row does not have it.
     """
     ends, parts = tails(interval), []
     for values, log in _computed(tables, targets, codes):
@@ -134,7 +121,7 @@ def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interva
         whole[-1] = np.concatenate(centre)
         parts = [whole]
     made = np.concatenate(parts, axis=1)[:, _distinct(codes)[1]]
-    return RowAnswers(FrozenMap(zip(STATISTICS, made, strict=True)))
+    return dict(zip(STATISTICS, made, strict=True))
 
 
 def _statistics(values: Reals, log: Reals, ends: tuple[float, float]) -> Reals:
@@ -188,10 +175,7 @@ def _distinct(codes: Codes) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
 def codes_of_rows(network: Network, rows: Any) -> tuple[dict[str, npt.NDArray[np.int64]], Any]:
     """A column of positions for each column of the rows, -1 for nulls, and the rows' index.
 
-    Raises:
-        NetworkError: If a column is no variable.
-        DomainError: If the rows are no table, there are none, columns differ in length, or a value is no level; the
-            message names the column and its levels, never the value.
+    A message of refusal names a column and its levels, never a value.
     """
     import pandas as pd
 

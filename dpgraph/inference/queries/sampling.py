@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +31,7 @@ BLOCK, LEAST_SIZE = 1 << 19, 100.0
 class Sampled:
     """Estimates by likelihood weighting: P(targets | evidence), its Monte Carlo variance, both with axes (draw, entry).
 
-    ``log_evidence`` is ln of the estimated P(evidence), ``effective_sizes`` (sum of weights)^2 / (sum of squared
-    weights), each of a draw.
+    Of each draw ``log_evidence`` is ln of the estimated P(evidence), and ``effective_sizes`` (sum w)^2 / sum w^2.
     """
 
     probabilities: Reals
@@ -52,13 +50,7 @@ def sampled(
 ) -> Sampled:
     """Estimates P(targets | evidence) in every draw, where the targets' joint table has few cells.
 
-    ``inside`` says which of these cells are in an event, whose probability alone is then estimated.
-
-    Raises:
-        InferenceError: If no sample of some draw agrees with the evidence.
-
-    Warns:
-        ConvergenceWarning: If the effective number of samples is below 100 in some draw.
+    ``inside`` marks the cells of an event, whose probability alone is then estimated.
     """
     count = samples or min(MOST_SAMPLES, max(LEAST_SAMPLES, ALL_SAMPLES // len(tables)))
     place = np.arange(math.prod(tables.network.shape(targets))) if inside is None else np.where(inside, 0, 1)
@@ -119,7 +111,7 @@ def _weighted(
                 codes[name] = np.full((size, count), level, np.intp)
                 weights += np.log(table[(place, level, *parents)])
                 continue
-            codes[name] = _levels_drawn(table, place, parents, rng.random((size, count)))
+            codes[name] = levels_drawn(table, place, parents, rng.random((size, count)))
             if name in evidence.weights:
                 weights += np.log(np.array(evidence.weights[name]))[codes[name]]
     cells = np.zeros((size, count), np.intp)
@@ -128,12 +120,11 @@ def _weighted(
     return cells, weights
 
 
-def _levels_drawn(
+def levels_drawn(
     table: Reals, place: npt.NDArray[np.intp], parents: tuple[npt.NDArray[np.intp], ...], uniform: Reals
 ) -> npt.NDArray[np.intp]:
     """A level for each sample given its parents' levels, by its uniform number."""
-    thresholds: Iterator[Reals] = iter(np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0))
     code = np.zeros(uniform.shape, np.intp)
-    for threshold in thresholds:
+    for threshold in np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0):
         code += uniform >= threshold[(place, *parents)]
     return code

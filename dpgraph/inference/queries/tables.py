@@ -27,13 +27,10 @@ UNDERFLOWN = 1e-300
 class DrawnTables:
     """Equally weighted draws of every table of a network; a single set of probabilities is one draw.
 
-    Attributes:
-        network: The DAG over its domain.
-        tables: For each variable an array with axes (draw, variable, *parents).
-        centre: The tables whose answer is the predictive probability, where the draws are of independent Dirichlet
-            laws: the product of means is the mean of products then. Else None: draws are averaged.
-        arcs: The owner of the arcs, where these are known to be no causes, for the refusal of ``do``; else empty.
-        note: A note for every answer, that the chains have not mixed; else empty.
+    ``tables`` has axes (draw, variable, *parents). ``centre`` has the tables whose answer is the predictive
+    probability, where the draws are of independent Dirichlet laws: the product of means is the mean of products then;
+    else None, and draws are averaged. ``arcs`` names the owner of arcs that are known to be no causes, for the refusal
+    of ``do``; ``note`` says that chains have not mixed; else both are empty.
     """
 
     network: Network
@@ -52,16 +49,12 @@ class DrawnTables:
         return DrawnTables(self.network, means, arcs=self.arcs)
 
     def positive(self, names: Iterable[str]) -> bool:
-        """Whether no draw of these variables' tables holds a probability of 0."""
+        """True if no draw of these variables' tables holds a probability of 0."""
         return all((self.tables[name] > 0).all() for name in names)
 
 
 def drawn_tables(model: Any) -> DrawnTables:
-    """The tables of a model, of a fitted estimator that has one, or of a release, draw by draw.
-
-    Raises:
-        InferenceError: If it holds no probabilities of a network, or those of tables without a graph.
-    """
+    """The tables of a model, of a fitted estimator that has one, or of a release, draw by draw."""
     if isinstance(model, DrawnTables):
         return model
     if isinstance(model, Release):

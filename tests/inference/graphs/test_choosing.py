@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs import choosing, growing
+from dpgraph.inference.graphs import choosing, reading
 from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.constraints import read_constraints
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint
-from dpgraph.inference.graphs.pair_estimates import Pairs, dependence, fitted, read_pairs, shrinkage
+from dpgraph.inference.graphs.pair_estimates import Pairs, dependence, fitted, likeliest, read_pairs
 from dpgraph.privacy.records import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
@@ -217,11 +217,11 @@ def test_shrinking_keeps_what_stands_out_and_drops_what_does_not():
     first, second = np.full(4, 0.25), np.full(5, 0.2)
     rng = np.random.default_rng(0)
     strong = np.outer([3.0, -1, -1, -1], [4.0, -1, -1, -1, -1]) * 100
-    kept, left = shrinkage(strong, 1.0, first, second)
+    kept, left, _ = likeliest(strong, 1.0, first, second)
     assert kept.min() > 0.99
     assert left.max() <= 1.0
     noise = rng.normal(0, 1.0, (4, 5))
-    assert shrinkage(noise - noise.mean(), 5.0, first, second)[0].max() < 0.1
+    assert likeliest(noise - noise.mean(), 5.0, first, second)[0].max() < 0.1
 
 
 def test_proportional_fitting_gives_the_margins():
@@ -243,7 +243,7 @@ def test_a_family_has_its_parents_margin_and_the_pairs_of_its_child():
         ("x", "b"): truth.sum(1) - np.outer(singles["x"], singles["b"]),
     }
     pairs = Pairs(domain, 1.0, singles, excess, dict.fromkeys(excess, 0.0), {})
-    made = growing.family_table(pairs, "x", ("a", "b"), known)
+    made = reading.family_table(pairs, "x", ("a", "b"), known)
     assert made.sum(axis=0) == pytest.approx(known)
     assert made.sum(axis=2) == pytest.approx(truth.sum(2), abs=1e-4)
     assert made.sum(axis=1) == pytest.approx(truth.sum(1), abs=1e-4)

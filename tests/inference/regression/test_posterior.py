@@ -9,7 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference import draws as thresholds
-from dpgraph.inference.draws import diagnostics_of, warn_if_not_mixed
+from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.regression import posterior
 from dpgraph.inference.regression.chain import Kept, sampled
 from dpgraph.inference.regression.draws import scaled_columns
@@ -163,7 +163,7 @@ def test_chains_that_have_not_mixed_are_warned_of(fault):
     rng = np.random.default_rng(0)
     weights, variance = rng.standard_normal((16, 100, 3)), np.exp(rng.standard_normal((16, 100)))
     made = dg.results.RegressionDraws(DESIGN, np.zeros((1600, 5)), np.ones(1600), "hamiltonian")
-    warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
+    warn_if_not_mixed({"draws": len(made), **_mixing(weights, variance)})
     apart = np.linspace(-1, 1, 16)[:, None]
     if fault == "levels apart":
         weights += apart[..., None]
@@ -174,7 +174,7 @@ def test_chains_that_have_not_mixed_are_warned_of(fault):
     else:
         variance *= np.exp(apart)
     with pytest.warns(dg.errors.ConvergenceWarning, match="have not mixed"):
-        warn_if_not_mixed(diagnostics_of(made, chains=16, **_mixing(weights, variance)))
+        warn_if_not_mixed({"draws": len(made), **_mixing(weights, variance)})
 
 
 @pytest.fixture
