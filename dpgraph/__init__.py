@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # sensitive statistics
     from dpgraph.statistics.counts import count as count
-    from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
-    from dpgraph.statistics.regression import regression_moments as regression_moments
 
     # the door
     from dpgraph.privacy.records import PrivacyUnit as PrivacyUnit
@@ -66,7 +64,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
     from dpgraph.inference.queries.asking import query as query
     from dpgraph.inference.queries.rows import query_rows as query_rows
-    from dpgraph.inference.queries.measures import contrast as contrast
     from dpgraph.inference.queries.measures import expectation as expectation
     from dpgraph.inference.network.queries import sample_rows as sample_rows
     from dpgraph.files.documents import save as save

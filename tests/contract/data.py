@@ -84,7 +84,7 @@ class Moments:
     @cache  # noqa: B019 (as many as there are data sets here)
     def statistics(self, rows: Rows) -> Any:
         """Their sums."""
-        return dg.sufficient_statistics(np.repeat(self.records, rows), self.family, bounds=self.bounds)
+        return dg.statistics.sufficient_statistics(np.repeat(self.records, rows), self.family, bounds=self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Regression:
         X = np.empty((len(chosen), len(self.design.features)), object)
         for i, row in enumerate(chosen):
             X[i] = row[:-1]
-        return dg.regression_moments((X, np.array([float(row[-1]) for row in chosen])), self.design)
+        return dg.statistics.regression_moments((X, np.array([float(row[-1]) for row in chosen])), self.design)
 
 
 ARC = Tables("two and three levels", dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]}))
