@@ -1,14 +1,17 @@
-"""The house in a picture: folders as rooms, layers as floors, an arrow where a module of one imports one of another.
+"""The weight of the package: lines, folders, imports, circles, modules loaded, and the way of rows through one fit.
 
-``python benchmarks/house.py [CHECKOUT ...] [--out docs/figures/house.png]`` prints, for each checkout (this one if none
-is named), folders, modules, imports and circles, and draws them side by side. Imports for types alone do not count, as
-in the import contracts.
+``python benchmarks/house.py [CHECKOUT ...] [--out docs/figures/house.png]`` prints them for each checkout (this one if
+none is named) and draws folders as rooms, layers as floors, an arrow where a module of one imports one of another.
+Imports for types alone do not count, as in the import contracts. The way of the rows is what a profiler sees of
+``PrivateNaiveBayes.fit`` up to the release: modules whose functions are handed something that holds the rows, steps
+from a lower layer to a higher one, and steps into a module that the rows had left before.
 """
 
 import argparse
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
@@ -22,14 +25,79 @@ for module in sorted(graph.modules):
         print(module, imported)
 """
 
+ROWS = """
+import sys
+import pandas as pd
+import dpgraph as dg
+rows = pd.DataFrame({"word": ["a", "b"] * 557, "tone": ["x", "x", "y", "y"] * 278 + ["x", "y"], "spam": [0, 1] * 557})
+domain = dg.Domain.of({"word": ["a", "b"], "tone": ["x", "y"], "spam": [0, 1]})
+network = dg.Network.of(domain, {"word": ["spam"], "tone": ["spam"]})
+"""
+LOADING = {
+    "release": "dg.release(dg.count(rows, network), dg.LaplaceMechanism(1), budget=dg.Budget(1))",
+    "fit": "dg.PrivateNaiveBayes(domain, epsilon=5).fit(rows[['word', 'tone']], rows['spam'])",
+    "query": "dg.query(dg.load('example:asia'), 'smoke')",
+}
+WALK = """
+import os
+dg.PrivateNaiveBayes(domain, epsilon=5).fit(rows[["word", "tone"]], rows["spam"])
+home, here, way = os.path.dirname(dg.__file__), [""], []
+def holds(value, deep=2):
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and len(rows) in shape[:1]:
+        return True
+    if isinstance(value, (list, tuple)) and len(value) < 99:
+        return any(holds(one, deep - 1) for one in value) if deep else False
+    inner = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if deep else {}
+    return bool(deep) and len(inner) < 99 and any(holds(one, deep - 1) for one in list(inner.values()))
+def watch(frame, event, argument):
+    code = frame.f_code
+    if event != "call" or not code.co_filename.startswith(home):
+        return
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if any(holds(frame.f_locals[name]) for name in names if name in frame.f_locals):
+        way.append(code.co_filename[len(home) + 1 :])
+    if code.co_name == "release":
+        sys.setprofile(None)
+sys.setprofile(watch)
+dg.PrivateNaiveBayes(domain, epsilon=5).fit(rows[["word", "tone"]], rows["spam"])
+sys.setprofile(None)
+print(*way)
+"""
+
+
+def run(checkout: Path, program: str) -> str:
+    """What a program prints that imports the package of a checkout."""
+    environment = {"PYTHONPATH": str(checkout), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def lines(checkout: Path) -> int:
+    """Lines of the files of the package that git knows, templates too."""
+    names = subprocess.run(["git", "ls-files", "dpgraph"], cwd=checkout, capture_output=True, text=True, check=True)
+    return sum(len((checkout / name).read_text().splitlines()) for name in names.stdout.split())
+
+
+def loaded(checkout: Path, job: str) -> int:
+    """Modules of the package that one job loads."""
+    count = "print(sum(name.startswith('dpgraph') for name in sys.modules))"
+    return int(run(checkout, f"{ROWS}{LOADING[job]}\n{count}"))
+
+
+def way_of_rows(checkout: Path) -> tuple[int, int, int]:
+    """Modules that the rows of a fit pass, steps up a layer, and steps into a module that they had left."""
+    floor = floors(checkout)
+    level = lambda name: floor[name.split("/")[0].removesuffix(".py")]  # noqa: E731
+    visits = run(checkout, ROWS + WALK).split()
+    stays = [one for one, before in zip(visits, ["", *visits], strict=False) if one != before]
+    climbs = sum(level(after) > level(before) for before, after in pairwise(stays))
+    return len(set(stays)), climbs, len(stays) - len(set(stays))
+
 
 def imports(checkout: Path) -> nx.DiGraph:
     """The graph of imports between the modules of a checkout's package; a module without imports is a node."""
-    environment = {"PYTHONPATH": str(checkout), "PATH": "/usr/bin:/bin"}
-    ran = subprocess.run(
-        [sys.executable, "-c", MODULES], cwd=checkout, env=environment, capture_output=True, text=True, check=True
-    )
-    graph = nx.DiGraph(line.split() for line in ran.stdout.splitlines())
+    graph = nx.DiGraph(line.split() for line in run(checkout, MODULES).splitlines())
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     return graph
 
@@ -111,14 +179,20 @@ def main() -> None:
     arguments.add_argument("checkouts", nargs="*", type=Path, default=[HERE])
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
-    print("| | folders | modules | imports | arrows between folders | circles of folders | circles of modules |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| | lines | folders | modules | imports | arrows between folders | circles of folders | circles of modules |",
+        end="",
+    )
+    print(" loaded by a release | by a fit | by a query | rooms of the rows | climbs | returns |")
+    print("|---" * 14 + "|")
     drawn = []
     for checkout in given.checkouts:
         graph = imports(checkout.resolve())
         folders = rooms(graph, checkout.resolve())
-        figures = [len(folders), len(graph), graph.number_of_edges(), folders.number_of_edges()]
-        print(f"| {checkout.resolve().name} |", " | ".join(map(str, [*figures, circles(folders), circles(graph)])), "|")
+        figures = [lines(checkout), len(folders), len(graph), graph.number_of_edges(), folders.number_of_edges()]
+        figures += [circles(folders), circles(graph), *(loaded(checkout.resolve(), job) for job in LOADING)]
+        figures += way_of_rows(checkout.resolve())
+        print(f"| {checkout.resolve().name} |", " | ".join(map(str, figures)), "|")
         drawn.append((folders, checkout.resolve()))
     if given.out:
         import matplotlib.pyplot as plt
