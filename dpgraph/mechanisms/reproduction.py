@@ -164,11 +164,7 @@ def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
-    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds.
-
-    >>> [part.mechanism for part in measured_parts(Event("LaplaceMechanism", Fraction(1)))]
-    ['LaplaceMechanism']
-    """
+    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds."""
     return tuple(part for part in event.events if part.mechanism not in (PARENTS_CHOICE, HELD_OUT_FITS))
 
 
