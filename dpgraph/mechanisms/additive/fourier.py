@@ -25,8 +25,7 @@ from dpgraph.mechanisms.additive.sensitivity import (
     sum_movement,
     whose_blocks,
 )
-from dpgraph.mechanisms.description_checks import check_network
-from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.reproduction import check_network, register_mechanism
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
