@@ -105,7 +105,14 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     small = is_small(declared_domain(value))
     pairs = read_pairs(value, LARGEST if small else 2, borrows(constraints.domain))
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
-    _warn_if_empty(found.network, constraints)
+    edges = {(parent, name) for name, parents in found.network.parents.items() for parent in parents}
+    if edges <= constraints.required and constraints.max_parents != 0:
+        warnings.warn(
+            "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
+            "independent. Spend more epsilon, or declare fewer or coarser variables",
+            PriorWarning,
+            stacklevel=2,
+        )
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
 
 
@@ -155,14 +162,3 @@ class _Again:
             return None
         joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
         return [log_evidence(self.pairs, joint, graph) for graph in graphs]
-
-
-def _warn_if_empty(network: Network, constraints: Constraints) -> None:
-    edges = {(parent, name) for name, parents in network.parents.items() for parent in parents}
-    if edges <= constraints.required and constraints.max_parents != 0:
-        warnings.warn(
-            "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
-            "independent. Spend more epsilon, or declare fewer or coarser variables",
-            PriorWarning,
-            stacklevel=3,
-        )

@@ -128,8 +128,8 @@ class LearnedNetwork:
             progress: A bar on a terminal. With ``draws`` and ``seed`` as they are, ``edges`` uses the same draws.
 
         Returns:
-            Graphs with their shares and weights, most frequent first. Where there are many variables nearly every draw
-            has a graph of its own; ``edges`` says what they have in common. Weights are None where the domain has too
+            Graphs with their shares and weights, most frequent first. Of many variables nearly every draw has a graph
+            of its own; ``edges`` shows their common arcs. Weights are None where the domain has too
             many cells for its joint, or the features of its cells, to be written down.
 
         Raises:

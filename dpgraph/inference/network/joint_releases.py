@@ -54,14 +54,11 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     P75).
     """
     parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
-    found = joint_estimates([_of_tables(part) for part in parts], None)
+    each = [
+        {k: (t.astype(float), part.laws[k].contrast_variance(t.size)) for k, t in part.tables.items()} for part in parts
+    ]
+    found = joint_estimates(each, None)
     return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
-
-
-def _of_tables(part: Any) -> Estimates:
-    """Each table of a release, and the variance of its noise along any direction that sums to zero."""
-    cells = part.network.cells
-    return {k: (t.astype(float), part.laws[k].contrast_variance(cells(k))) for k, t in part.tables.items()}
 
 
 def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, float]:

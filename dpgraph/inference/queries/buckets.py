@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.queries.answer import weights_of_draws
-from dpgraph.inference.queries.asking import check_causes, check_possible
+from dpgraph.inference.queries.asking import check_causes, check_possible, levels_drawn
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, evidence_words, read_evidence
-from dpgraph.inference.queries.sampling import levels_drawn
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import InferenceError

@@ -387,7 +387,10 @@ def parts_of(network: Network, targets: Family, evidence: Evidence) -> tuple[Par
     groups: dict[str | tuple[str], list[str]] = {}
     for table, names in free.items():
         groups.setdefault(root(names[0]) if names else (table,), []).append(table)
-    parts = [_part(mine, free, targets) for mine in groups.values()]
+    parts: list[Part] = []
+    for mine in groups.values():
+        unobserved = tuple(dict.fromkeys(name for table in mine for name in free[table]))
+        parts.append(Part(tuple(mine), unobserved, tuple(name for name in targets if name in unobserved)))
     return tuple(sorted(parts, key=lambda part: not part.targets))
 
 
@@ -402,8 +405,3 @@ def ancestors(network: Network, names: Iterable[str], cut: Iterable[str] = ()) -
             found.add(name)
             waiting += () if name in without else network.parents[name]
     return frozenset(found)
-
-
-def _part(tables: list[str], free: dict[str, list[str]], targets: Family) -> Part:
-    names = dict.fromkeys(name for table in tables for name in free[table])
-    return Part(tuple(tables), tuple(names), tuple(name for name in targets if name in names))

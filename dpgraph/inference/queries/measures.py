@@ -52,7 +52,7 @@ def contrast(
         target: As for ``query``: a variable, several, or an event.
         first: Evidence, as ``given`` of ``query``, or an intervention.
         second: The evidence to compare with, in the denominator of ratios.
-        by: ``"do"`` if ``first`` and ``second`` are interventions; what a DAG must mean then is in ``query``.
+        by: ``"do"`` if ``first`` and ``second`` are interventions; ``query`` says when a DAG is causal.
         given: Further evidence of both.
         do: Further interventions of both.
         interval: The probability of the intervals.
@@ -123,8 +123,8 @@ def expectation(
     """The mean and the standard deviation of a variable given evidence, and its quantiles, draw by draw.
 
     A bin's rows are taken as spread evenly over it: its mean is the midpoint, and quantiles are interpolated within it.
-    What lies outside the outer edges was counted in the end bins, so it is taken as inside them. A level ``"missing"``
-    of bins is left out: the numbers are those given that a value is there.
+    Values outside the outer edges were counted in the end bins, and are taken as inside them. A level ``"missing"`` of
+    bins is left out: the numbers are given that there is a value.
 
     Args:
         model: As for ``query``.
