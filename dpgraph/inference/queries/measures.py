@@ -192,7 +192,7 @@ def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Sc
         return _Scale(np.arange(len(edges) - 1), edges[:-1], edges[1:])
     if variable.kind == "text":
         raise InferenceError(
-            f"the levels of {name!r} are no numbers; say what each stands for with values={{level: number}}"
+            f"the levels of {name!r} are no numbers; give the number of each with values={{level: number}}"
         )
     points = np.array([float(level) for level in variable.levels])
     order = np.argsort(points)

@@ -208,7 +208,6 @@ def _cells(column: Any) -> list[Any]:
 
 
 def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:
-    """The positions of one column's values."""
     import pandas as pd
 
     problem = f"column {name!r} holds what is no level; declared: {show_levels(variable.levels)}"
