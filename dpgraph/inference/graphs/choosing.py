@@ -83,15 +83,9 @@ def choose_network(
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
     value, _ = released_value(together)
-    constraints = read_constraints(
-        declared_domain(value),
-        max_parents=max_parents,
-        max_cells=max_cells,
-        required=required,
-        forbidden=forbidden,
-        order=order,
-        target=target,
-    )
+    limits = {"max_parents": max_parents, "max_cells": max_cells}
+    edges: Any = {"required": required, "forbidden": forbidden, "order": order, "target": target}
+    constraints = read_constraints(declared_domain(value), **limits, **edges)
     with waiting("choosing a graph", progress):
         return choose_within(together, constraints, seed=seed)
 

@@ -111,7 +111,6 @@ def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | Join
 
 
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
-    """The measured tables of one release."""
     if isinstance(noisy, NoisyCounts):
         cells = noisy.tables.items()
         return tuple(MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in cells)

@@ -53,7 +53,7 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     A table of several releases is their inverse-variance average, which loses nothing for least squares (proofs.md
     P75).
     """
-    parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
+    parts: Any = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
     each = [
         {k: (t.astype(float), part.laws[k].contrast_variance(t.size)) for k, t in part.tables.items()} for part in parts
     ]

@@ -98,5 +98,4 @@ def _padded(lines: list[list[int]]) -> Integers:
 
 
 def _starts(sizes: list[int]) -> list[int]:
-    """Where each part starts."""
     return list(accumulate(sizes, initial=0))[:-1]

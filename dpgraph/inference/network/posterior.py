@@ -88,7 +88,13 @@ def network_posterior(
             settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
             drawn = draw_by_records(given, concentration, **settings)
         case Normal(shrink=shrink):
-            _warn_if_rough(noisy, shrink=shrink)
+            if pooled and (rough := too_rough(noisy, shrink=shrink)):
+                warnings.warn(
+                    f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their "
+                    'noise, so intervals may be wrong; method="records" is exact. Privacy is not at stake',
+                    ApproximationWarning,
+                    stacklevel=4,  # past the dispatch and the verb
+                )
             with waiting("drawing", progress):
                 drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _ if pooled:
@@ -161,7 +167,6 @@ def posterior_beyond_tables(
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
-    """The single releases of a value."""
     return value.singles if isinstance(value, JointCounts) else (value,)
 
 
@@ -196,17 +201,6 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
     if rough := too_rough(noisy):
         return asked.records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
     return Normal(), f"{rows} would take {seconds:.0f} s"
-
-
-def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
-    """Warns of pooled releases with families that must not be drawn as normal and have no other draws."""
-    if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):
-        warnings.warn(
-            f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their noise, "
-            'so intervals may be wrong; method="records" is exact. Privacy is not at stake',
-            ApproximationWarning,
-            stacklevel=5,  # past network_posterior, the dispatch and the verb
-        )
 
 
 def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
@@ -246,7 +240,6 @@ def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Rec
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
-    """The method for a release, and why."""
     rows, network = rows_estimate(given)[0], given.network
     seconds = seconds_of_records(given, records, draws)
     if seconds <= PATIENCE:

@@ -84,24 +84,19 @@ def query(
         InferenceError: If the model holds no network's probabilities, a table would be too large, or a setting is out
             of range.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> query(model, "rain", {"wet": "yes"})
-    P(rain | wet=yes) = no 0.308, yes 0.692
-    >>> query(model, {"rain": "yes"}, do={"wet": "yes"})
-    P(rain=yes | do(wet=yes)) = 0.2
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> query(model, "smoke", {"bronc": "yes"})
+    P(smoke | bronc=yes) = yes 0.667, no 0.333
+    >>> query(model, {"smoke": "yes"}, do={"bronc": "yes"})
+    P(smoke=yes | do(bronc=yes)) = 0.5
     """
     check_probability("interval", interval)
     if method not in get_args(Method):
         raise InferenceError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r:.60}")
     if method == "sampling" and samples is not None:
         check_whole_number("samples", samples, 2)
-    tables = drawn_tables(model)
-    evidence = read_evidence(tables.network, given, do)
-    if do:
-        check_causes(tables)
+    tables, evidence = asked_of(model, given, do)
     names: Any = (target,) if isinstance(target, str) else target
     several = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not several and not isinstance(target, Mapping):
@@ -159,13 +154,16 @@ def check_possible(log_evidence: Reals) -> None:
     )
 
 
-def check_causes(tables: DrawnTables) -> None:
-    """Refuses an intervention on a network whose arcs are known to be no causes."""
-    if tables.arcs:
+def asked_of(model: Any, given: Mapping[str, Any] | None, do: Mapping[str, Any] | None) -> tuple[DrawnTables, Evidence]:
+    """The tables of a model and the evidence; an intervention is refused where arcs are known to be no causes."""
+    tables = drawn_tables(model)
+    evidence = read_evidence(tables.network, given, do)
+    if do and tables.arcs:
         raise InferenceError(
             f"do= needs a causal DAG, in which an arc is a direct cause and every common cause is a variable; the arcs "
             f"of {tables.arcs} are none. Ask with given=, or state a causal network and learn its tables"
         )
+    return tables, evidence
 
 
 def _check_entries(tables: DrawnTables, targets: Family) -> None:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.queries.answer import weights_of_draws
-from dpgraph.inference.queries.asking import check_causes, check_possible, levels_drawn
+from dpgraph.inference.queries.asking import asked_of, check_possible, levels_drawn
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
-from dpgraph.inference.queries.question import Evidence, evidence_words, read_evidence
-from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.inference.queries.question import Evidence, evidence_words
+from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import Level
@@ -85,17 +85,13 @@ def most_probable(
         DomainError: As for ``query``.
         InferenceError: If a table would be too large.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> most_probable(model, {"wet": "yes"})
-    Explanation(rain=yes | wet=yes; probability 0.692, 100% of draws agree)
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> most_probable(model, {"dysp": "yes"}).levels["bronc"]
+    'yes'
     """
-    tables = drawn_tables(model)
-    if do:
-        check_causes(tables)
-    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    tables, evidence = asked_of(model, given, do)
+    network = tables.network
     mean = tables.centre or tables.mean
     base = conditional(mean, (), evidence).log_evidence[0]
     check_possible(base)
@@ -146,23 +142,18 @@ def sample_given(
         InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, or a table would
             be too large.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> rows = sample_given(model, 1000, np.random.default_rng(0), {"wet": "yes"})
-    >>> float((rows["rain"] == "yes").mean().round(1)), set(rows["wet"])
-    (0.7, {'yes'})
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> rows = sample_given(model, 1000, 0, {"dysp": "yes"})
+    >>> float((rows["bronc"] == "yes").mean().round(1)), set(rows["dysp"])
+    (0.8, {'yes'})
     """
     import pandas as pd
 
     check_whole_number("n", n, 0)
     source = generator(rng)
-    tables = drawn_tables(model)
-    if do:
-        check_causes(tables)
-    tables = tables.centre or tables
-    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    tables, evidence = asked_of(model, given, do)
+    tables, network = tables.centre or tables, tables.network
     log = conditional(tables, (), evidence).log_evidence[0]
     if np.isneginf(log).all():
         check_possible(log)

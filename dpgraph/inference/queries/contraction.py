@@ -146,7 +146,6 @@ class _Same:
 
 @lru_cache(maxsize=PLANS)
 def _plan(same: _Same, targets: Family, pattern: Any, batched: bool, many: bool) -> tuple[Contraction, ...]:
-    """How the parts of a question are summed."""
     network, (levels, weighted, do) = same.network, pattern
     blank = Evidence(dict.fromkeys(levels, 0), dict.fromkeys(dict(weighted), ()), dict.fromkeys(do, 0))  # type: ignore[arg-type]
     sizes = {**network.domain.sizes, **dict(weighted)}
@@ -167,7 +166,6 @@ def _contraction(
     weighted: Family,
     many: bool,
 ) -> Contraction:
-    """The plan of one part."""
     axes: list[tuple[Family, int]] = []
     inputs: list[tuple[Index, ...]] = []
     for name in part.families:
